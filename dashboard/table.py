@@ -97,7 +97,9 @@ class View:
     def obeyed(self, *, without: str = "phase") -> str:
         """Say which filters the counts obey, for readers."""
         titles = {"q": "text", **{each.name: each.title.lower() for each in self.spec.filters}}
-        said = [f"{titles[name]} “{value}”" for name, value in self.values.items() if name != without and value]
+        said = [
+            f"{titles[name]} “{value}”" for name, value in self.values.items() if name != without and value
+        ]
         return "Counts obey " + ", ".join(said) if said else "Counts cover everything you may see"
 
 
@@ -121,7 +123,9 @@ class Spec:
             values[each.name] = self._choice(each, params.get(each.name, ""), notes)
         per = _number(params.get("per", ""), paging.DEFAULT_SIZE, notes, "Rows per page")
         if per not in paging.SIZES:
-            notes.append(f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown.")
+            notes.append(
+                f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown."
+            )
             per = paging.DEFAULT_SIZE
         return View(
             spec=self,
@@ -150,7 +154,9 @@ class Spec:
         if not value:
             return self.order
         if value.removeprefix("-") not in {column.sort for column in self.columns if column.sort}:
-            notes.append(f"This list cannot be sorted by “{value[:40]}”; it is sorted by {self.order.removeprefix('-')}.")
+            notes.append(
+                f"This list cannot be sorted by “{value[:40]}”; it is sorted by {self.order.removeprefix('-')}."
+            )
             return self.order
         return value
 
