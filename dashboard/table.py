@@ -8,16 +8,20 @@ An invalid value is never an error: it is left out, and a note says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from django.http import QueryDict
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property
 
 from dashboard import paging, phases
 from dashboard.live.topics import Parts, Watch, address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.http import QueryDict
 
 LONGEST_VALUE = 253  # no name of Kubernetes is longer
 

@@ -135,6 +135,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / ".cache" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Applications bring no files for the browser; django_htmx's copies of htmx are not the one in the bundle.
+STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
