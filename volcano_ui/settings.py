@@ -139,6 +139,8 @@ HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / ".cache" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Applications bring no files for the browser; django_htmx's copies of htmx are not the one in the bundle.
+STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
