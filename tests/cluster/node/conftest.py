@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster import nudge
 from tests.cluster.node.attempts import Attempts
+from tests.cluster.node.driving import Node
 
 
 @pytest.fixture
@@ -16,3 +18,16 @@ def attempts():
     yield running
     running.close()
     shutil.rmtree(root)
+
+
+@pytest.fixture
+def node(transactional_db, redis_url, settings, monkeypatch):
+    """This machine as a node, its agent begun by the test: `node.begin()`."""
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    data = Path(tempfile.mkdtemp(prefix="volcano-"))
+    machine = Node(data)
+    yield machine
+    machine.close()
+    nudge.client.cache_clear()
+    shutil.rmtree(data)
