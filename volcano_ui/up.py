@@ -18,6 +18,8 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
 import redis
@@ -251,9 +253,9 @@ def _ask_workers() -> None:
 def _address() -> str:
     base = f"http://{settings.LISTEN}:{settings.PORT}"
     try:
-        from cluster.accounts import login_link
-
-        return login_link(base)
+        if find_spec("cluster.accounts") is None:
+            return base + "/"
+        return str(import_module("cluster.accounts").login_link(base))
     finally:
         connection.close()
 
