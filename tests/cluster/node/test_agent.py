@@ -92,7 +92,10 @@ class TestSeveralContainers:
     def test_init_containers_run_one_after_another_then_all_together(self, node):
         node.begin()
         out = node.data / "out"
-        say = lambda word: ["sh", "-c", f"echo {word} >> {out}; sleep 0.05; echo -{word} >> {out}"]
+
+        def say(word):
+            return ["sh", "-c", f"echo {word} >> {out}; sleep 0.05; echo -{word} >> {out}"]
+
         inits = [{"name": f"init-{n}", "command": say(f"i{n}")} for n in (1, 2)]
         mains = [{"name": f"main-{n}", "command": say(f"m{n}")} for n in (1, 2)]
         node.submit(containers=mains, initContainers=inits)
@@ -121,10 +124,8 @@ class TestSeveralContainers:
         node.submit(
             containers=[{"name": "a", "command": ["true"]}, {"name": "b", "command": ["sleep", "60"]}]
         )
-        node.until(
-            lambda: "terminated" in (node.status().get("containerStatuses") or [{"state": {}}])[0]["state"]
-        )
-        assert node.status()["phase"] == "Running"
+        node.until(lambda: node.status().get("phase") == "Running" and "terminated" in node.state())
+        assert "running" in node.state(container=1)
 
 
 class TestRestarts:
@@ -163,7 +164,7 @@ class TestDeletion:
         node.delete()
         node.until(lambda: node.pod() is None)
         assert json.loads((node.directory(uid) / "status.json").read_text())["exitCode"] == 0
-        last = [one for one in store.history(PODS, "d", "p") if one.verb == "DELETED"][0].object
+        last = next(one for one in store.history(PODS, "d", "p") if one.verb == "DELETED").object
         assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
     def test_who_ignores_sigterm_is_killed_after_the_grace(self, node):
@@ -214,7 +215,10 @@ class TestEnvironment:
             )
         )
         store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"P": "aHVzaA=="}}))
-        field = lambda path: {"fieldRef": {"fieldPath": path}}
+
+        def field(path):
+            return {"fieldRef": {"fieldPath": path}}
+
         env = [
             {"name": "A", "value": "1"},
             {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"},
