@@ -6,4 +6,4 @@ from django.urls import URLPattern, URLResolver, path
 
 from dashboard.live.consumer import LiveConsumer
 
-websocket_urlpatterns: list[URLPattern | URLResolver] = [path("live/", LiveConsumer.as_asgi())]  # type: ignore[arg-type]  # Django's type knows views only
+websocket_urlpatterns: list[URLPattern | URLResolver] = [path("live/", LiveConsumer.as_asgi())]

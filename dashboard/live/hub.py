@@ -152,7 +152,10 @@ class Hub:
         """Wake up at each nudge; while Redis is away, try again and let `_follow` poll."""
         while True:
             with suppress(RedisError, OSError):
-                async with redis.asyncio.Redis.from_url(settings.REDIS_URL) as client, client.pubsub() as channel:
+                async with (
+                    redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
+                    client.pubsub() as channel,
+                ):
                     await channel.subscribe(CHANNEL)
                     self.polling = False
                     self._wake.set()

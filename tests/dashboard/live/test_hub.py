@@ -28,7 +28,12 @@ async def test_a_page_hears_of_what_changes_and_of_nothing_else(alice):
         await in_db(world.make)("elsewhere", "team-b")
         changed = await in_db(world.phase)("b", "Running")
         message = await tab.hear(op="parts")
-        assert message == {"op": "parts", "id": TOPIC, "revision": changed.revision, "set": {"pod-b": '<li id="pod-b">Running</li>'}}
+        assert message == {
+            "op": "parts",
+            "id": TOPIC,
+            "revision": changed.revision,
+            "set": {"pod-b": '<li id="pod-b">Running</li>'},
+        }
 
 
 async def test_a_page_that_missed_something_gets_the_whole_state(alice):
@@ -251,7 +256,9 @@ async def test_a_stream_goes_on_where_the_page_asks(alice):
         assert [m["text"] for m in tab.got if "text" in m] == ["line 1", "line 2"]
 
 
-@pytest.mark.parametrize(("stream", "words"), [("test-log?pod=secret", "not for you"), ("nothing", "There is no stream")])
+@pytest.mark.parametrize(
+    ("stream", "words"), [("test-log?pod=secret", "not for you"), ("nothing", "There is no stream")]
+)
 async def test_a_stream_that_one_may_not_read_is_denied(alice, stream, words):
     async with Tab(alice) as tab:
         await tab.ask(op="subscribe", id="s1", stream=stream)
@@ -265,7 +272,9 @@ async def test_a_stream_ends_with_its_subscription(alice):
         await tab.ask(op="unsubscribe", id="s1")
         await tab.ask(op="ping")
         await tab.hear(op="head")
-        await world.until(lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends")
+        await world.until(
+            lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
+        )
 
 
 async def test_a_ping_is_answered_with_the_newest_revision(alice):
