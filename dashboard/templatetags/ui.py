@@ -51,6 +51,12 @@ def phase(word: str, detail: str = "") -> SafeString:
 
 
 @register.simple_tag
+def phase_icon(word: str) -> SafeString:
+    """Draw the icon of a phase alone, beside its word."""
+    return icon(phases.look(word).icon)
+
+
+@register.simple_tag
 def moment(when: int | float | str | datetime | None, empty: str = "–", mode: str = "ago") -> SafeString:
     """Show a time: UTC on the server, relative and in the reader's zone in the browser.
 
@@ -99,6 +105,21 @@ def duration(milliseconds: int | float | None) -> str:
 def bar(used: float, capacity: float, label: str) -> SafeString:
     """Draw used of capacity; the label is its text alternative."""
     return svg.bar(used, capacity, label)
+
+
+@register.simple_tag
+def swap() -> SafeString:
+    """Attributes of a link that shows another view of the page's table without loading the page."""
+    return SafeString('hx-boost="true" hx-target="#table" hx-select="#table" hx-swap="outerMorph"')
+
+
+@register.simple_tag
+def way(name: str, *arguments: str) -> str:
+    """The address of a page, or nothing where there is no such page."""
+    try:
+        return reverse(name, args=arguments)
+    except NoReverseMatch:
+        return ""
 
 
 @register.simple_tag(takes_context=True)
