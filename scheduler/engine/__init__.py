@@ -8,7 +8,9 @@ cluster   nodes by resources, pod classes, the room of queues
 ranking   the nodes in the order in which one class fills them
 gang      what a gang is, and what came out of placing it
 place     all or nothing for the minimum, then as many of the rest as fit
-explain   why a gang was not placed: a reason with numbers, and a sentence
+explain   why a gang was not placed: a cause with numbers
+cause     the closed set of reasons
+sentence  causes in words
 """
 
 from __future__ import annotations

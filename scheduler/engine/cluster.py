@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Vector = NDArray[np.int64]
 Matrix = NDArray[np.int64]
@@ -77,7 +77,7 @@ class Cluster:
 
     allocatable: Matrix
     free: Matrix
-    classes: Sequence[PodClass]
+    classes: Sequence[PodClass] | Mapping[int, PodClass]
     rooms: Sequence[Vector | None] = ()
     exclusions: Sequence[Exclusion] = (OPEN,)
     touched: list[int] = field(default_factory=list)
