@@ -1,13 +1,14 @@
 """The nodes as matrices that follow the log.
 
 Rows are given to nodes in the order of arrival and given back; columns are the
-resources that nodes offer. Nothing is rebuilt for a pod: placing one adds a
-vector to a row. What a cycle works on is a copy with the nodes sorted by name,
-so that history has no influence on decisions.
+resources that nodes offer, in an order of their own. Nothing is rebuilt for a
+pod: placing one adds a vector to a row. What a cycle works on is a copy with
+the nodes sorted by name, so that history has no influence on decisions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,14 +47,14 @@ class Place:
 class Shape:
     """Pods that ask for the same and may use the same nodes. `number` is free again once none is left."""
 
-    __slots__ = ("foreign", "key", "number", "pods", "request", "rule_key", "vector", "width")
+    __slots__ = ("foreign", "key", "number", "pods", "request", "rule_key", "vector", "version")
 
     def __init__(
         self, number: int, key: tuple[Any, ...], rule_key: tuple[Any, ...], request: Amounts
     ) -> None:
         self.number, self.key, self.rule_key, self.request = number, key, rule_key, request
         self.pods = 0
-        self.width = -1
+        self.version = -1
         self.vector: Vector = np.zeros(0, dtype=np.int64)
         self.foreign: tuple[tuple[str, int], ...] = ()
 
@@ -75,6 +76,8 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.columns: dict[str, int] = {}
+        self._offering: Counter[str] = Counter()
+        self._version = 0
         self.exclusions: list[Exclusion] = [OPEN]
         self._codes: dict[Exclusion, int] = {}
         self._nodes: dict[str, Node] = {}
@@ -128,8 +131,8 @@ class NodeTable:
 
     def vector(self, shape: Shape) -> Vector:
         """Return the request by column; what no node offers is in shape.foreign."""
-        if shape.width != len(self.columns):
-            shape.width = len(self.columns)
+        if shape.version != self._version:
+            shape.version = self._version
             shape.vector = self.amounts(shape.request)
             shape.foreign = tuple(
                 (name, amount)
@@ -264,22 +267,29 @@ class NodeTable:
     def _offer(self, node: Node, offered: Amounts) -> None:
         if offered == node.allocatable:
             return
-        new = sorted(resource for resource in offered if resource not in self.columns)
-        if new:
-            self._widen(new)
+        self._offering.subtract(dict.fromkeys(node.allocatable, 1))
+        self._offering.update(dict.fromkeys(offered, 1))
         node.allocatable = offered
+        if {name for name, nodes in self._offering.items() if nodes} != self.columns.keys():
+            self._set_columns()
         self._allocatable[node.row] = self.amounts(offered)
 
-    def _widen(self, new: Sequence[str]) -> None:
-        """Add columns, and count in them what pods already use."""
-        for resource in new:
-            self.columns[resource] = len(self.columns)
-        more = ((0, 0), (0, len(new)))
-        self._allocatable = np.pad(self._allocatable, more)
-        self._used = np.pad(self._used, more)
+    def _set_columns(self) -> None:
+        """Make the columns those resources that some node offers; rare, so everything is laid out anew."""
+        self._offering = +self._offering
+        self.columns = {name: column for column, name in enumerate(sorted(self._offering, key=_rank))}
+        self._version += 1
+        self._allocatable = np.zeros((len(self._used), len(self.columns)), dtype=np.int64)
+        self._used = np.zeros_like(self._allocatable)
         for node in self._nodes.values():
+            self._allocatable[node.row] = self.amounts(node.allocatable)
             for shape, count in node.shapes.items():
-                self._used[node.row, -len(new) :] += self.vector(shape)[-len(new) :] * count
+                self._used[node.row] += self.vector(shape) * count
+
+
+def _rank(resource: str) -> tuple[int, str]:
+    """Order resources as people name them: CPU, memory, the special ones, pods."""
+    return {"cpu": 0, "memory": 1, "pods": 3}.get(resource, 2), resource
 
 
 def _request(spec: PodSpecView) -> Amounts:
