@@ -32,7 +32,7 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
             groups.append(Group(writes, decision.key))
         notes = [_note(note, now) for note in decision.notes]
         if notes:
-            groups.append(Group(notes, decision.key))
+            groups.append(Group(notes))
     groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
     return groups
 
