@@ -107,7 +107,7 @@ def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     leader = runner()
     create(node("n1", cpu="4", pods=99), queue())
     drain(leader)
-    for i in range(9):
+    for i in reversed(range(9)):
         create(group(f"g{i}"), pod(f"g{i}-0", f"g{i}"))
     drain(leader)
     assert len(bound()) == 4
