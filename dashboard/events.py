@@ -57,7 +57,7 @@ class Shown(NamedTuple):
     kind: str
     namespace: str
     name: str
-    count: int
+    times: int
     seen: str
     source: str
     url: str
@@ -73,7 +73,7 @@ def event_table(actor: Actor, view: View) -> Table:
     """Return a page of the events that the actor may see."""
     visible = access.namespaces(actor, EVENTS)
     namespace = namespaces_of(view.get("namespace"), visible)
-    filters = {"namespace": namespace, "text": view.q or None}
+    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
     with store.reading() as head:
         counts = store.count(EVENTS, **filters)
         kind = view.get("phase")
@@ -84,7 +84,9 @@ def event_table(actor: Actor, view: View) -> Table:
         choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
     return Table(
         view=view,
-        rows={f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found},
+        rows={
+            f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found
+        },
         page=page,
         watches=watches(EVENTS.id, view.get("namespace"), visible),
         counts=counts,
@@ -127,7 +129,7 @@ def show(stored: Stored) -> Shown:
         kind=about.kind,
         namespace=about.namespace,
         name=about.name,
-        count=event.count or 1,
+        times=event.count or 1,
         seen=event.last_timestamp or event.event_time or event.metadata.creation_timestamp,
         source=event.source.get("component", "") or event.reporting_component,
         url=_address(about.kind, about.namespace, about.name),

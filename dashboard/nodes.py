@@ -5,21 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from django.http import Http404
 from django.template.loader import render_to_string
 
 from cluster import access
 from cluster.store import store
-from dashboard import live, paging, phases, picture, use
+from dashboard import events, live, paging, phases, picture, svg, use
 from dashboard.live import Parts, Watch
 from dashboard.table import Column, Filter, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.core import Pod
-from kube.resources import JOBS, NODES, PODS
+from kube.resources import EVENTS, JOBS, NODES, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from django.utils.safestring import SafeString
 
     from cluster.access import Actor
     from cluster.store import Stored
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dashboard.table import View
     from kube.amounts import Amounts
 
+UP = ("Ready", "Unschedulable")
 STATES = (*phases.NODE_STATES, "Unschedulable")
 SPEC = Spec(
     name="dashboard:nodes",
@@ -107,11 +109,25 @@ def node_table(actor: Actor, view: View) -> Table:
 
 def summary(shown: Picture) -> str:
     """Return the sums over all nodes."""
-    ready = sum(node.state in ("Ready", "Unschedulable") for node in shown.nodes.values())
+    ready = sum(node.state in UP for node in shown.nodes.values())
     uses = use.table(shown.used(), shown.capacity())
     simulated = sum(node.simulated for node in shown.nodes.values())
-    context = {"ready": ready, "total": len(shown.nodes), "simulated": simulated, "uses": uses}
+    context = {
+        "ready": ready,
+        "total": len(shown.nodes),
+        "simulated": simulated,
+        "uses": uses,
+        "ready_bar": ready_bar(shown),
+    }
     return render_to_string("dashboard/_nodes_summary.html", context)
+
+
+def ready_bar(shown: Picture) -> SafeString:
+    """Draw how many nodes are ready and how many are not."""
+    ready = sum(node.state in UP for node in shown.nodes.values())
+    return svg.stack(
+        [svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")]
+    )
 
 
 def _matches(node: NodeFacts, view: View) -> bool:
@@ -200,7 +216,9 @@ def pod_table(actor: Actor, name: str, view: View) -> Table:
         view=view,
         rows={f"pod-{stored.uid}": _pod_row(stored) for stored in found},
         page=page,
-        watches=[Watch(PODS.id)] if visible is access.ALL else [Watch(PODS.id, each) for each in sorted(visible)],
+        watches=[Watch(PODS.id)]
+        if visible is access.ALL
+        else [Watch(PODS.id, each) for each in sorted(visible)],
         counts=counts,
         phases=phases.POD_PHASES,
         revision=head,
@@ -236,10 +254,8 @@ def _asked(pod: Pod) -> Amounts:
         return {}
 
 
-def found_or_404(actor: Actor, name: str) -> dict[str, str]:
-    """Return the parts about a node for its page."""
-    try:
-        return node_parts(actor, name)
-    except NotFound as error:
-        raise Http404(error.message) from error
-
+def events_about(actor: Actor, name: str) -> list[events.Shown]:
+    """Return the newest events about a node, for those who may read events of nodes."""
+    if not access.allowed(actor, "list", EVENTS, "default"):
+        return []
+    return events.about(store.get(NODES, "", name).uid)

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.store import clock, store
 from dashboard import events, live, offers, phases, picture, svg, use
+from dashboard import nodes as nodes_page
 from dashboard.live import Parts, Watch
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
@@ -78,6 +79,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "sees_cluster": sees_cluster,
             "offers": offers.current() if not counts and _may_submit(actor, namespace) else [],
             "waiting": counts.get("Pending", 0),
+            "failed": sum(counts.get(word, 0) for word in FAILED),
             **_cluster(shown),
         }
     parts = {
@@ -101,9 +103,7 @@ def _named(counts: Mapping[str, int]) -> dict[str, int]:
     return named
 
 
-def _troubles(
-    shown: Picture | None, failed: list[Stored], waiting: list[Stored], now: int
-) -> list[Trouble]:
+def _troubles(shown: Picture | None, failed: list[Stored], waiting: list[Stored], now: int) -> list[Trouble]:
     nodes = [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")] if shown else []
     found = [
         Trouble(node.state, "dashboard:node", "", node.name, _why_not_ready(node), _not_ready_since(node))
@@ -119,7 +119,9 @@ def _troubles(
         if stored.created <= now - WAITS_LONG_MS:
             state = stored.read(_Job).status.state
             sentence = state.message or "No controller has looked at it yet. Is the worker running?"
-            found.append(Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created))
+            found.append(
+                Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
+            )
     return found
 
 
@@ -154,12 +156,16 @@ def _stack(counts: Mapping[str, int]) -> Any:
 
 def _cluster(shown: Picture) -> dict[str, Any]:
     capacity, used = shown.capacity(), shown.used()
-    busiest = sorted(shown.queues.values(), key=lambda queue: (-shown.in_queue.get(queue.name, {}).get("cpu", 0), queue.name))
+    busiest = sorted(
+        (queue for queue in shown.queues.values() if queue.name != picture.ROOT),
+        key=lambda queue: (-shown.in_queue.get(queue.name, {}).get("cpu", 0), queue.name),
+    )
     # Real machines first: they are few, and what happens on them is real.
     nodes = sorted(shown.nodes.values(), key=lambda node: (node.simulated, node.name))
     return {
         "uses": [use.of(name, used.get(name, 0), capacity.get(name, 0)) for name in use.FIRST],
-        "ready": sum(node.state in ("Ready", "Unschedulable") for node in nodes),
+        "ready": sum(node.state in nodes_page.UP for node in nodes),
+        "ready_bar": nodes_page.ready_bar(shown),
         "nodes_total": len(nodes),
         "nodes": [_node(shown, node) for node in nodes[:MOST_SHOWN]],
         "queues": [_queue(shown, queue, capacity) for queue in busiest[:MOST_SHOWN]],
@@ -176,4 +182,7 @@ def _node(shown: Picture, node: picture.NodeFacts) -> dict[str, Any]:
 def _queue(shown: Picture, queue: picture.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
     taken = shown.subtree_use(queue.name)
     limits = {**capacity, **picture.amounts_of(queue.queue.spec.capability)}
-    return {"facts": queue, "uses": [use.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")]}
+    return {
+        "facts": queue,
+        "uses": [use.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")],
+    }

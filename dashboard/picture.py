@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cluster.store import Change, Stored
     from kube.amounts import Amounts
 
+ROOT = "root"  # the queue above all others; lists do not show it
 SIMULATED = "ui.volcano.sh/simulated"
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
@@ -124,14 +125,14 @@ class Picture:
         return total
 
     def children(self, name: str) -> list[QueueFacts]:
-        """The queues directly below a queue, by name."""
-        below = [queue for queue in self.queues.values() if queue.parent == name and queue.name != name]
+        """The queues directly below a queue, by name; those below root are below ""."""
+        below = [q for q in self.queues.values() if q.parent == name and q.name not in (name, ROOT)]
         return sorted(below, key=lambda queue: queue.name)
 
     def below(self, name: str) -> list[QueueFacts]:
         """Every queue below a queue; a circle of parents ends where it began."""
         found: dict[str, QueueFacts] = {}
-        left = self.children(name)
+        left = self.children("" if name == ROOT else name)
         while left:
             queue = left.pop()
             if queue.name not in found and queue.name != name:
@@ -210,7 +211,7 @@ class Picture:
             self.queues.pop(stored.name, None)
             return
         queue = stored.read(Queue)
-        parent = queue.spec.parent if queue.spec.parent != "root" else ""
+        parent = queue.spec.parent if queue.spec.parent != ROOT else ""
         state = queue.status.state or queue.spec.state or "Open"
         created = queue.metadata.creation_timestamp
         self.queues[stored.name] = QueueFacts(stored.name, stored.uid, state, parent, created, queue)

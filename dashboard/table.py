@@ -84,6 +84,10 @@ class View:
     def q(self) -> str:
         return self.values.get("q", "")
 
+    @property
+    def filtered(self) -> bool:
+        return bool(self.values)
+
     def get(self, name: str) -> str:
         """The value of a filter, empty when it is not set."""
         return self.values.get(name, "")
@@ -271,7 +275,7 @@ class Table:
 
     @property
     def filtered(self) -> bool:
-        return bool(self.view.values)
+        return self.view.filtered
 
     @property
     def earlier(self) -> str:
@@ -295,4 +299,6 @@ class Table:
             f"table-{piece}": render_to_string(f"partials/_table_{piece}.html", {"table": self})
             for piece in ("chips", "empty", "pager")
         }
-        return Parts(parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches))
+        return Parts(
+            parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches)
+        )

@@ -43,14 +43,16 @@ class Use(NamedTuple):
 
 def of(resource: str, used: int, capacity: int) -> Use:
     """Return the use of one resource; a capacity of nought means that there is no limit."""
-    words = amounts.show(resource, used)
+    text = _plain(resource, used)
     if capacity > 0:
-        unit = words.rpartition(" ")[2]
-        text = f"{words.removesuffix(' ' + unit)} of {amounts.show(resource, capacity)}"
-    else:
-        text = words
+        text = f"{text} of {_plain(resource, capacity)}"
     title = TITLES.get(resource, resource)
     return Use(resource, title, used, capacity, text, svg.bar(used, capacity, f"{title}: {text}"))
+
+
+def _plain(resource: str, amount: int) -> str:
+    """An amount without the resource's name, which stands beside it as the title."""
+    return amounts.show(resource, amount).rpartition(" ")[0]
 
 
 def table(used: Mapping[str, int], capacity: Mapping[str, int]) -> list[Use]:

@@ -11,9 +11,12 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from cluster import access
 from dashboard import phases, svg
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest
 
 register = template.Library()
@@ -87,6 +90,12 @@ def _datetime(when: int | float | str | datetime | None) -> datetime | None:
 
 
 @register.filter
+def part(parts: Mapping[str, str], name: str) -> SafeString:
+    """One part of a topic, by its id."""
+    return SafeString(parts[name])
+
+
+@register.filter
 def duration(milliseconds: int | float | None) -> str:
     """Say a length of time in its two largest units: 2 d 3 h, 4 min 5 s, 6 s."""
     if milliseconds is None:
@@ -128,6 +137,15 @@ def theme(context: dict[str, Any]) -> str:
     request: HttpRequest | None = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request else ""
     return chosen if chosen in THEMES else ""
+
+
+@register.simple_tag(takes_context=True)
+def role(context: dict[str, Any]) -> str:
+    """The strongest role that the reader holds anywhere; pages that it does not open are not offered."""
+    request: HttpRequest | None = context.get("request")
+    if request is None or not request.user.is_authenticated or request.user.pk is None:
+        return ""
+    return access.grants(access.of(request)).highest() or ""
 
 
 @register.simple_tag(takes_context=True)

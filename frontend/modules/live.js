@@ -122,6 +122,7 @@ const receivers = {
   },
   head(message) {
     correct(message.now);
+    if (!topics.size) return;
     for (const each of document.querySelectorAll("[data-head]")) each.textContent = message.revision;
   },
   log(message) {
@@ -142,6 +143,7 @@ function opened() {
 function report() {
   const states = [...topics.values()];
   socket?.report({
+    idle: !topics.size && !streams.size,
     waiting: states.some((each) => !each.answered),
     denied: states.find((each) => each.denied)?.denied ?? "",
   });
