@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -39,8 +39,8 @@ OUR_NAMES = ("volcano", "")
 DEFAULT_QUEUE = "default"
 
 
-class Standing(Enum):
-    """Where a pod stands, in Volcano's words (reference/volcano-scheduler §1.3)."""
+class Standing(IntEnum):
+    """Where a pod stands, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, as they are hashed a lot."""
 
     PENDING = auto()
     BOUND = auto()

@@ -22,7 +22,6 @@ reason of its waiting changes. Pods: see notes().
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,7 @@ from scheduler.reading import GroupCondition, value_of
 from scheduler.snapshot import READY, Standing
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
 
     from scheduler.decisions import Decisions
@@ -71,6 +71,7 @@ class Writer:
     def __init__(self, decisions: Decisions, *, waiting: int, now: int) -> None:
         self._decisions = decisions
         self._now = now
+        self._time = now_text(now)
         self._refresh = max(REFRESH_MS, waiting * REFRESH_PER_GROUP_MS)
         self._told: dict[int, str] = {}
         self._causes: list[Cause] = []
@@ -166,7 +167,7 @@ class Writer:
             status="True",
             reason=str(reason),
             message=message,
-            last_transition_time=now_text(self._now),
+            last_transition_time=self._time,
             transition_id=str(self._now),
         )
         other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
@@ -186,7 +187,7 @@ class Writer:
         return msgspec.structs.replace(
             condition,
             status="False",
-            last_transition_time=now_text(self._now),
+            last_transition_time=self._time,
             transition_id=str(self._now),
         )
 
@@ -234,10 +235,11 @@ def pod_scheduled(pod: Pod) -> dict[str, Any]:
 
 
 def _after(group: Group, binds: list[Bind]) -> Counter[Standing]:
-    counts = Counter(group.counts)
-    if binds:
-        counts[Standing.PENDING] -= len(binds)
-        counts[Standing.BOUND] += len(binds)
+    if not binds:
+        return group.counts
+    counts = group.counts.copy()
+    counts[Standing.PENDING] -= len(binds)
+    counts[Standing.BOUND] += len(binds)
     return counts
 
 
