@@ -14,19 +14,18 @@ def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:
     done: set[str] = set()
     for start in waits_for:
         # Names on `path` are being visited; meeting one again closes a circle.
-        path: list[str] = []
-        pending = [(start, iter(waits_for[start]))] if start not in done else []
-        path += [start] if pending else []
-        while pending:
-            following = next(pending[-1][1], None)
+        path = {} if start in done else {start: iter(waits_for[start])}
+        while path:
+            current = next(reversed(path))
+            following = next(path[current], None)
             if following is None:
-                done.add(path.pop())
-                pending.pop()
+                done.add(current)
+                del path[current]
             elif following in path:
-                return [*path[path.index(following) :], following]
+                visited = list(path)
+                return [*visited[visited.index(following) :], following]
             elif following in waits_for and following not in done:
-                path.append(following)
-                pending.append((following, iter(waits_for[following])))
+                path[following] = iter(waits_for[following])
     return []
 
 

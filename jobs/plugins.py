@@ -34,3 +34,15 @@ POD_HOOKS: dict[str, PodHook] = {"env": task_index}
 def pod_hooks(wanted: Mapping[str, Any]) -> list[PodHook]:
     """Return the hooks of a job's plugins, in the order they run."""
     return [hook for name, hook in POD_HOOKS.items() if name in wanted]
+
+
+def argument(arguments: list[str], name: str, default: str) -> str:
+    """Return the value of a plugin's flag in Go's syntax: `--name=value`, `-name=value` or `--name value`."""
+    following = iter(arguments)
+    for word in following:
+        flag, separator, value = word.lstrip("-").partition("=")
+        if not word.startswith("-"):
+            break  # a bare word ends the flags (reference: volcano-job §5.1)
+        if flag == name:
+            return value if separator else next(following, default)
+    return default
