@@ -7,15 +7,18 @@ everything wrong at once, each at its field, whatever the input looks like.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs import dependencies, frozen, plugins, policies, template
 from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.batch import Job
 from kube.kinds.scheduling import QueueState
-from kube.meta import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kube.meta import Object
 
 DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
@@ -88,10 +91,14 @@ def warn(job: Object, old: Object | None, view: View) -> list[str]:
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
         found += _task_warnings(task, path)
-        classes.setdefault(lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName")
+        classes.setdefault(
+            lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"
+        )
     for name, path in classes.items():
         if name and view.priority_class(name) is None:
-            found.append(f"{path}: there is no priority class {name}; the pods get priority 0 until it exists.")
+            found.append(
+                f"{path}: there is no priority class {name}; the pods get priority 0 until it exists."
+            )
     return found
 
 
@@ -123,7 +130,9 @@ def _default_task(task: dict[str, Any], number: int) -> None:
         pod["dnsPolicy"] = "ClusterFirstWithHostNet"
     if task.get("minAvailable") is None:
         partitions = lenient.mapping(task, "partitionPolicy")
-        product = (lenient.whole(partitions, "minPartitions") or 0) * (lenient.whole(partitions, "partitionSize") or 0)
+        product = (lenient.whole(partitions, "minPartitions") or 0) * (
+            lenient.whole(partitions, "partitionSize") or 0
+        )
         replicas = task.get("replicas")
         task["minAvailable"] = product or (0 if replicas is None else replicas)
 
@@ -132,7 +141,9 @@ def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
     spec = lenient.mapping(job, "spec")
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
-        yield required("spec.tasks", "No task specified in job spec; add a task with replicas and a pod template.")
+        yield required(
+            "spec.tasks", "No task specified in job spec; add a task with replicas and a pod template."
+        )
     seen: set[str] = set()
     for number, task in enumerate(tasks):
         path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
@@ -247,7 +258,10 @@ def _check_volumes(job: Object, _: View) -> Iterator[Cause]:
         path, where = f"spec.volumes[{number}]", lenient.text(volume, "mountPath")
         claim = lenient.text(volume, "volumeClaimName")
         if not where:
-            yield required(f"{path}.mountPath", "mountPath is required: say where the pods see the volume, such as /data.")
+            yield required(
+                f"{path}.mountPath",
+                "mountPath is required: say where the pods see the volume, such as /data.",
+            )
         elif where in taken:
             cause = duplicate(f"{path}.mountPath", where)
             yield cause._replace(message=f"{cause.message}: duplicated mountPath; give each volume its own.")
@@ -266,14 +280,18 @@ def _check_queue(job: Object, view: View) -> Iterator[Cause]:
         return  # the schema tells that it is not a name
     queue = view.queue(name)
     if queue is None:
-        yield invalid("spec.queue", name, f"unable to find job queue: queue {name} not found; choose one that exists.")
+        yield invalid(
+            "spec.queue", name, f"unable to find job queue: queue {name} not found; choose one that exists."
+        )
         return
     state = queue_state(queue)
     if state != QueueState.OPEN:
         detail = f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`; open it or choose another."
         yield invalid("spec.queue", name, detail)
     if name == ROOT_QUEUE:
-        yield invalid("spec.queue", name, "can not submit job to root queue; choose a queue below it, such as default.")
+        yield invalid(
+            "spec.queue", name, "can not submit job to root queue; choose a queue below it, such as default."
+        )
         return
     children = view.queue_children(name)
     if children:
@@ -288,7 +306,9 @@ def _check_dependencies(job: Object, _: View) -> Iterator[Cause]:
         path, listed = f"spec.tasks[{number}].dependsOn", lenient.texts(task, "dependsOn", "name")
         for name in dict.fromkeys(listed):
             if name not in waits_for:
-                yield invalid(f"{path}.name", name, f"job has dependencies between tasks, but no task is named {name}.")
+                yield invalid(
+                    f"{path}.name", name, f"job has dependencies between tasks, but no task is named {name}."
+                )
             if listed.count(name) > 1:
                 yield duplicate(f"{path}.name", name)
     circle = dependencies.cycle(waits_for)
@@ -310,9 +330,7 @@ RULES: tuple[Callable[[Object, View], Iterator[Cause]], ...] = (
 
 def queue_state(queue: Object) -> str:
     """Return a queue's state; one that its controller has not seen is what it wishes to be."""
-    return (
-        lenient.text(queue, "status", "state") or lenient.text(queue, "spec", "state") or QueueState.OPEN
-    )
+    return lenient.text(queue, "status", "state") or lenient.text(queue, "spec", "state") or QueueState.OPEN
 
 
 def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -10,6 +10,9 @@ from jobs import dependencies
 from jobs.counts import Counts
 from jobs.facts import JobFact, PodFact
 from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 SHOWN_FAILURES = 3
 
@@ -19,7 +22,9 @@ class Census(Struct):
 
     counts: Counts
     surplus: list[PodFact] = field(default_factory=list)  # to be deleted
-    named: dict[str, int] = field(default_factory=dict)  # task → how many of its names are taken by its own pods
+    named: dict[str, int] = field(
+        default_factory=dict
+    )  # task → how many of its names are taken by its own pods
     ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
     failed: list[PodFact] = field(default_factory=list)
 

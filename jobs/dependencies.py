@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from jobs.facts import Dependency, PodFact
-from jobs.lifecycle import Task
 from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobs.facts import Dependency, PodFact
+    from jobs.lifecycle import Task
 
 
 def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:

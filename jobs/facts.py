@@ -7,17 +7,19 @@ words, so that a job of 10,000 pods stays small.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from jobs.lifecycle import FINISHED, Task, phase_of
 from kube import meta
-from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
-from kube.meta import Object
+
+if TYPE_CHECKING:
+    from kube.kinds.batch import JobPhase
+    from kube.meta import Object
 
 JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"
@@ -105,6 +107,10 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     def has_ended(self) -> bool:
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
+    def equals(self, other: PodFact) -> bool:
+        """Say whether two versions differ in nothing but their revision."""
+        return msgspec.structs.replace(other, revision=self.revision) == self
+
     @property
     def failure(self) -> str:
         """Say how the pod failed: `tf-job-ps-0 exited with code 3`."""
@@ -121,6 +127,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     owner: str
     revision: int
     phase: str
+    deleting: bool
     waiting: str
     spec: dict[str, Any]
 
@@ -150,7 +157,9 @@ def read_job(body: bytes) -> JobFact:
         deleting=bool(metadata.deletion_timestamp),
         queue=spec.queue or "default",
         tasks=tuple(Task(task.name, task.replicas, task.min_available) for task in spec.tasks),
-        dependencies={task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name},
+        dependencies={
+            task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
+        },
         min_available=spec.min_available,
         min_success=spec.min_success,
         max_retry=spec.max_retry,
@@ -193,6 +202,7 @@ def read_group(body: bytes, revision: int) -> GroupFact:
         owner=_controller(group.metadata.owner_references),
         revision=revision,
         phase=group.status.phase,
+        deleting=bool(group.metadata.deletion_timestamp),
         waiting=_waiting(group.status.conditions),
         spec=group.spec,
     )
@@ -205,6 +215,12 @@ def job_key_of_group(body: bytes) -> str:
         if owner.controller and owner.kind == "Job":
             return f"{metadata.namespace}/{owner.name}"
     return ""
+
+
+def read_priority(body: bytes) -> tuple[str, int, bool]:
+    """Return a priority class' name, its value, and whether it is for pods that name none."""
+    found = _decode_priority(body)
+    return found.metadata.name, found.value, found.global_default
 
 
 class _Owner(View):
@@ -293,6 +309,13 @@ class _Group(View):
     status: _GroupStatus = _GroupStatus()
 
 
+class _Priority(View):
+    metadata: _Metadata = _Metadata()
+    value: int = 0
+    global_default: bool = False
+
+
+_decode_priority = msgspec.json.Decoder(_Priority).decode
 _decode_labelled = msgspec.json.Decoder(_Labelled).decode
 _decode_job = msgspec.json.Decoder(_Job).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kube import lenient
 from kube.errors import Cause, forbidden
-from kube.meta import Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
 
 REMEDY = "delete the job and create it again to change this."
 _MAY_CHANGE = ("minAvailable", "priorityClassName")
@@ -50,7 +53,9 @@ def _check_volumes(spec: dict[str, Any], before: dict[str, Any]) -> Iterator[Cau
 
 def _changed(value: Any, old: Any, free: tuple[str, ...]) -> list[str]:
     new, before = lenient.mapping(value), lenient.mapping(old)
-    return [field for field in sorted({*new, *before} - {*free}, key=str) if new.get(field) != before.get(field)]
+    return [
+        field for field in sorted({*new, *before} - {*free}, key=str) if new.get(field) != before.get(field)
+    ]
 
 
 def _refusal(path: str) -> Cause:

@@ -1,14 +1,16 @@
-"""The pod group of a job: what must be placed together (reference: volcano-job §4.4–4.5)."""
+"""The pod group of a job: what must be placed together (reference: volcano-job §4.4, §4.5)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobs.facts import JobFact
 from jobs.pods import Priorities, owner_of, priority_of
 from kube import amounts, quantity
-from kube.amounts import Amounts
-from kube.meta import Object
+
+if TYPE_CHECKING:
+    from jobs.facts import JobFact
+    from kube.amounts import Amounts
+    from kube.meta import Object
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
@@ -89,7 +91,9 @@ def _members(tasks: list[Object], min_available: int) -> list[int]:
         return _take([int(task.get("replicas") or 0) for task in tasks], left)
     members = _take(minimums, left)
     left -= sum(members)
-    rest = _take([int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left)
+    rest = _take(
+        [int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left
+    )
     return [first + second for first, second in zip(members, rest, strict=True)]
 
 

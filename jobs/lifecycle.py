@@ -3,7 +3,7 @@
 A row of `STEPS` answers "in this phase, asked for this action": bring the pods
 in line with the spec (SYNC) or end them (KILL), then go through the rules, the
 first that holds decides the phase with its reason and message. `TRANSITIONS`
-lists the moves there are (reference: volcano-job §2.5–2.7); a rule that would
+lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would
 make another one is a defect and raises.
 
 A new action is a new column: rows `(phase, action) → Step`. What is not in the
@@ -12,9 +12,8 @@ table is answered by the phase's SyncJob row, as Volcano does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -22,6 +21,9 @@ from jobs import words
 from jobs.counts import Counts
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 SOFT = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})  # the pods that a kill leaves for their logs

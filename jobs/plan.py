@@ -8,9 +8,8 @@ or deletes more pods than it has room for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -22,8 +21,12 @@ from jobs.pods import Blueprint, Priorities, claim_name, owner_of
 from kube import events
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
-from kube.meta import Object
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
 ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
@@ -82,7 +85,9 @@ class _Round:
         if is_admitted:
             made = list(islice(census.missing(self.job, self.known.pods, self.census), self.room))
             self._make(made)
-            self._remove(self.census.surplus[: self.room - len(made)], "they are more than the job's replicas")
+            self._remove(
+                self.census.surplus[: self.room - len(made)], "they are more than the job's replicas"
+            )
         self._write_status(self._decide(rules, is_admitted))
 
     def kill(self, rules: tuple[lifecycle.Rule, ...], retain: Collection[str]) -> None:
@@ -128,7 +133,9 @@ class _Round:
         }
         if changes:
             changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
-            self.writes.append(Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid))
+            self.writes.append(
+                Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid)
+            )
 
     def _make_claims(self, whole: Object) -> None:
         """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
@@ -160,7 +167,9 @@ class _Round:
         if not self.known.pods:
             self._tell_missing_claims(whole, claims)
         total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
-        self._tell("SuccessfulCreate", f"Created {len(wanted)}{total} {'pod' if self.job.replicas == 1 else 'pods'}.")
+        self._tell(
+            "SuccessfulCreate", f"Created {len(wanted)}{total} {'pod' if self.job.replicas == 1 else 'pods'}."
+        )
 
     def _tell_missing_claims(self, whole: Object, claims: Collection[str]) -> None:
         for volume in whole["spec"].get("volumes") or []:
@@ -214,7 +223,9 @@ class _Round:
         elif decision.reason == "Unschedulable" != (self.job.status.get("state") or {}).get("reason"):
             self._tell("PodGroupPending", decision.message, events.WARNING)
         metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
-        self.writes.append(Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status"))
+        self.writes.append(
+            Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status")
+        )
 
     def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
         event = events.event(_about(self.job), reason, message, self.now, component=COMPONENT, kind=kind)

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs import facts, plugins
-from jobs.facts import JobFact
 from kube.kinds.core import PodPhase
-from kube.meta import Object
+
+if TYPE_CHECKING:
+    from jobs.facts import JobFact
+    from kube.meta import Object
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 QUEUE_NAME = "volcano.sh/queue-name"
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
-DISRUPTION_BUDGETS = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")  # the first one counts
+DISRUPTION_BUDGETS = (
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+)  # the first one counts
 
 Priorities = Mapping[str, int]  # priority class → value; the name "" is the default's
 
@@ -32,7 +37,9 @@ class Blueprint:
     Input/Output). The pods share their nested values: nobody may change them.
     """
 
-    def __init__(self, job: JobFact, whole: Object, task: int, priorities: Priorities, claims: Collection[str]) -> None:
+    def __init__(
+        self, job: JobFact, whole: Object, task: int, priorities: Priorities, claims: Collection[str]
+    ) -> None:
         spec = whole["spec"]["tasks"][task]
         template = spec.get("template") or {}
         self.job = job
@@ -43,7 +50,7 @@ class Blueprint:
         self.annotations = self._annotations(template, whole["metadata"], spec)
         self.owners = [owner_of(job)]
         self.spec = self._spec(template, whole["spec"], priorities, claims)
-        self.change_spec = plugins.pod_hooks((whole["spec"].get("plugins") or {}))
+        self.change_spec = plugins.pod_hooks(whole["spec"].get("plugins") or {})
 
     def pod(self, index: int) -> Object:
         """Return the pod with an index of the task."""
@@ -51,7 +58,9 @@ class Blueprint:
         name = f"{self.job.name}-{self.task}-{number}"
         labels = {**self.labels, facts.TASK_INDEX: number}
         if self.is_partitioned:
-            labels["volcano.sh/partition-id"] = str(index // self.partition_size if self.partition_size > 0 else 0)
+            labels["volcano.sh/partition-id"] = str(
+                index // self.partition_size if self.partition_size > 0 else 0
+            )
         spec = self.spec
         for change in self.change_spec:
             spec = change(spec, self.job.name, name)
@@ -137,7 +146,9 @@ def claim_name(job: JobFact, index: int) -> str:
     return f"{job.name}-pvc-{_digest(f'{job.uid}/{index}')}"
 
 
-def _mount(spec: dict[str, Any], job_name: str, volumes: list[dict[str, Any]], claims: Collection[str]) -> None:
+def _mount(
+    spec: dict[str, Any], job_name: str, volumes: list[dict[str, Any]], claims: Collection[str]
+) -> None:
     """Add a job's volumes to a pod spec; two volumes may name one claim."""
     if not volumes:
         return

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobs.counts import Counts
-from jobs.facts import JobFact
-from jobs.lifecycle import Decision
 from kube import meta
+
+if TYPE_CHECKING:
+    from jobs.counts import Counts
+    from jobs.facts import JobFact
+    from jobs.lifecycle import Decision
 
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
 
 
-def status_after(job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any) -> dict[str, Any]:
+def status_after(
+    job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any
+) -> dict[str, Any]:
     """Return the status of a job after a decision.
 
     The time of the last transition and the history change only with the phase

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kube import lenient, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
 
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
@@ -19,7 +21,9 @@ def check(template: Any, path: str) -> list[Cause]:
     spec, where = lenient.mapping(template, "spec"), f"{path}.spec"
     containers = lenient.sequence(spec, "containers")
     if not containers:
-        causes.append(required(f"{where}.containers", "a pod needs a container; add one with a name and a command."))
+        causes.append(
+            required(f"{where}.containers", "a pod needs a container; add one with a name and a command.")
+        )
     seen: set[str] = set()
     volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
     for kind in ("initContainers", "containers"):
@@ -69,7 +73,9 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         name = lenient.text(volume, "name")
         if not name:
-            yield required(f"{path}.volumes[{number}].name", "a volume needs a name that containers mount it by.")
+            yield required(
+                f"{path}.volumes[{number}].name", "a volume needs a name that containers mount it by."
+            )
         elif name in seen:
             yield duplicate(f"{path}.volumes[{number}].name", name)
         elif problem := names.dns_label(name):
@@ -99,7 +105,9 @@ def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
         elif problem := names.env_name(name):
             yield invalid(f"{path}[{number}].name", name, problem)
         if lenient.text(variable, "value") and lenient.mapping(variable, "valueFrom"):
-            yield invalid(f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two.")
+            yield invalid(
+                f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two."
+            )
 
 
 def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[Cause]:
@@ -110,7 +118,9 @@ def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[C
             detail = f"no volume of the pod has this name; add it under spec.volumes or mount one of {sorted(volumes)}."
             yield invalid(f"{path}[{number}].name", name, detail)
         if not where:
-            yield required(f"{path}[{number}].mountPath", "say where the container sees the volume, such as /data.")
+            yield required(
+                f"{path}[{number}].mountPath", "say where the container sees the volume, such as /data."
+            )
         elif where in taken:
             yield duplicate(f"{path}[{number}].mountPath", where)
         taken.add(where)
