@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobs.pods import Priorities, owner_of, priority_of
-from kube import amounts, quantity
+from kube import amounts
 
 if TYPE_CHECKING:
     from jobs.facts import JobFact
@@ -41,7 +41,7 @@ def spec_in_step(job: JobFact, whole: Object, priorities: Priorities) -> dict[st
     spec: dict[str, Any] = {
         "minMember": job.min_available,
         "minTaskMember": {task["name"]: _minimum(task) for task in tasks},
-        "minResources": resource_texts(min_resources(tasks, job.min_available, priorities)),
+        "minResources": amounts.resource_list(min_resources(tasks, job.min_available, priorities)),
     }
     if whole["spec"].get("priorityClassName"):
         spec["priorityClassName"] = whole["spec"]["priorityClassName"]
@@ -76,11 +76,6 @@ def usage(pod_spec: Object) -> Amounts:
         if limited.get(name):
             charged[f"limits.{name}"] = limited[name]
     return charged
-
-
-def resource_texts(charged: Amounts) -> dict[str, str]:
-    """Write amounts as quantities, sorted by name."""
-    return {name: _text(name, amount) for name, amount in sorted(charged.items())}
 
 
 def _members(tasks: list[Object], min_available: int) -> list[int]:
@@ -125,13 +120,6 @@ def _limits_as_requests(pod_spec: Object) -> Object:
 
     kinds = ("containers", "initContainers")
     return {kind: [swapped(container) for container in pod_spec.get(kind) or ()] for kind in kinds}
-
-
-def _text(name: str, amount: int) -> str:
-    if name.rpartition(".")[2] == "cpu":
-        return quantity.canonical(f"{amount}m")
-    binary = name.endswith(("memory", "storage")) or "hugepages-" in name
-    return quantity.canonical(f"{amount}", binary=binary)
 
 
 def _sub_group(task: Object) -> dict[str, Any]:
