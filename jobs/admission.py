@@ -203,7 +203,7 @@ def _check_topology_policy(task: Any, path: str) -> Iterator[Cause]:
     for container, is_whole in template.whole_cpus(lenient.mapping(task, "template")):
         if not is_whole:
             detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
-            yield required(f"{path}.template.{container}.resources.requests.cpu", detail)
+            yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
 
 
 def _check_network(owner: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -244,12 +244,12 @@ def _check_plugins(job: Object, _: View) -> Iterator[Cause]:
     for name in wanted:
         if name not in plugins.KNOWN:
             detail = f"unable to find job plugin {name}; known plugins are {', '.join(plugins.KNOWN)}."
-            yield invalid(f"spec.plugins.{name}", name, detail)
+            yield invalid(f"spec.plugins[{name}]", name, detail)
     if "mpi" in wanted:
         master = plugins.argument(lenient.texts(wanted, "mpi"), "master", "master")
         if master not in {lenient.text(task, "name") for task in lenient.sequence(job, "spec", "tasks")}:
             detail = f"mpi master task not found: no task is named {master}; rename one or give the plugin --master=NAME."
-            yield invalid("spec.plugins.mpi", master, detail)
+            yield invalid("spec.plugins[mpi]", master, detail)
 
 
 def _check_volumes(job: Object, _: View) -> Iterator[Cause]:
@@ -336,7 +336,7 @@ def queue_state(queue: Object) -> str:
 def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
     for name in lenient.mapping(spec, "plugins"):
         if name in plugins.KNOWN and name not in plugins.POD_HOOKS:
-            yield f"spec.plugins.{name}: the plugin is stored with the job, but this version does not run it."
+            yield f"spec.plugins[{name}]: the plugin is stored with the job, but this version does not run it."
 
 
 def _task_warnings(task: Any, path: str) -> Iterator[str]:

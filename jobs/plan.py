@@ -212,8 +212,8 @@ class _Round:
         return lifecycle.decide(self.job.phase, rules, situation)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
-        if self.job.is_new:
-            changes["controlledResources"] = _controlled(self.job.whole())
+        if self.job.is_new and (controlled := _controlled(self.job.whole())):
+            changes["controlledResources"] = controlled
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return

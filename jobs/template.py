@@ -60,7 +60,7 @@ def _check_metadata(metadata: dict[str, Any], path: str) -> Iterator[Cause]:
                 yield invalid(f"{path}.{field}", key, problem)
             problem = names.label_value(value) if field == "labels" and isinstance(value, str) else None
             if problem:
-                yield invalid(f"{path}.{field}.{key}", value, problem)
+                yield invalid(f"{path}.{field}[{key}]", value, problem)
 
 
 def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
@@ -130,12 +130,12 @@ def _check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
     requests, limits = lenient.mapping(resources, "requests"), lenient.mapping(resources, "limits")
     for field, amounts in (("requests", requests), ("limits", limits)):
         for name, written in amounts.items():
-            yield from _check_amount(str(name), written, f"{path}.{field}.{name}")
+            yield from _check_amount(str(name), written, f"{path}.{field}[{name}]")
     for name, written in requests.items():
         asked, limit = _value(written), _value(limits.get(name))
         if asked is not None and limit is not None and asked > limit:
             detail = f"must be less than or equal to the {name} limit of {limits[name]}; lower it or raise the limit."
-            yield invalid(f"{path}.requests.{name}", written, detail)
+            yield invalid(f"{path}.requests[{name}]", written, detail)
 
 
 def _check_amount(name: str, written: Any, path: str) -> Iterator[Cause]:

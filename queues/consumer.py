@@ -17,7 +17,6 @@ import msgspec
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.store import Change, Create, Group, Update, Write, store
 from kube import amounts, events
-from kube.amounts import Amounts
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
@@ -26,6 +25,7 @@ from queues import states, usage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kube.amounts import Amounts
     from queues.usage import Usage
 
 NAME = "queues"
@@ -132,7 +132,9 @@ def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
     phases = state.phases.get(name) or Counter()
     wish = QueueState.OPEN if name == states.ROOT else queue.spec.state
     standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
-    status = {key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))}
+    status = {
+        key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
+    }
     status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
     total = Counter({"cpu": 0, "memory": 0})
@@ -187,7 +189,11 @@ _APPLY = {QUEUES.id: _apply_queue, POD_GROUPS.id: _apply_group, PODS.id: _apply_
 def _put_group(state: State, key: str, group: _Group | None) -> None:
     """Count a pod group where it belongs, and no longer where it was."""
     before = state.groups.pop(key, None)
-    after = None if group is None else (group.spec.queue or "default", group.status.phase or PodGroupPhase.PENDING)
+    after = (
+        None
+        if group is None
+        else (group.spec.queue or "default", group.status.phase or PodGroupPhase.PENDING)
+    )
     if after is not None:
         state.groups[key] = after
     if before == after:

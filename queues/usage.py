@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from kube import amounts
-from kube.amounts import Amounts
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+
+if TYPE_CHECKING:
+    from kube.amounts import Amounts
 
 QUEUE_NAME = "volcano.sh/queue-name"
 GROUP_NAME = "scheduling.k8s.io/group-name"
@@ -33,7 +35,9 @@ def of(body: bytes) -> Usage | None:
     notes = pod.metadata.annotations
     request = _request(
         tuple(bytes(container.resources) for container in pod.spec.containers),
-        tuple((container.restart_policy, bytes(container.resources)) for container in pod.spec.init_containers),
+        tuple(
+            (container.restart_policy, bytes(container.resources)) for container in pod.spec.init_containers
+        ),
         bytes(pod.spec.overhead),
         bytes(pod.spec.resources),
     )
@@ -75,7 +79,10 @@ _decode = msgspec.json.Decoder(_Pod).decode
 # Pods of one task ask for the same: their amounts are worked out once.
 @lru_cache(maxsize=4096)
 def _request(
-    containers: tuple[bytes, ...], init_containers: tuple[tuple[str, bytes], ...], overhead: bytes, resources: bytes
+    containers: tuple[bytes, ...],
+    init_containers: tuple[tuple[str, bytes], ...],
+    overhead: bytes,
+    resources: bytes,
 ) -> Amounts:
     spec: dict[str, Any] = {
         "containers": [{"resources": _json(each) or {}} for each in containers],
