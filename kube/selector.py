@@ -24,6 +24,7 @@ _WORDS: dict[str, Operator] = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", 
 _TOKEN = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)\s*")
 _FIELD_TERM = re.compile(r"((?:\\.|[^\\,=!])*)(!=|==|=)((?:\\.|[^\\,=])*)", re.DOTALL)
 _FIELD_SPLIT = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
+_OPEN_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
@@ -138,6 +139,8 @@ def parse_fields(text: str) -> FieldSelector:
     r"""Read a field selector such as `status.phase!=Running,metadata.name=a`; `\,` and `\=` escape."""
     if len(text) > LONGEST:
         raise SelectorError(f"The selector is longer than {LONGEST} characters.")
+    if _OPEN_ESCAPE.search(text):
+        raise SelectorError(f"invalid selector: {text[:200]!r}; a backslash at the end escapes nothing")
     terms = []
     for part in _FIELD_SPLIT.findall(text):
         match = _FIELD_TERM.fullmatch(part)
