@@ -21,7 +21,7 @@ from cluster.store import Create, Delete, Group, Patch, sql, store
 from kube import events, resources
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
-from kube.resources import ALL, EVENTS, LEASES, NODES, PODS, PRIORITY_CLASSES
+from kube.resources import EVENTS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cluster.store import Change, Stored
 
 NAME = "garbage"
-RESOURCES = tuple(kind for kind in ALL if kind not in (EVENTS, LEASES, NODES, PRIORITY_CLASSES))
 ROOM = 1000  # dependents dealt with in one transaction
 RECHECK_MS = 30_000
 MOST_ALIVE = 200_000  # uids remembered; forgetting them costs a query each

@@ -27,6 +27,7 @@ class Census(Struct):
     )  # task → how many of its names are taken by its own pods
     ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
     failed: list[PodFact] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)  # names that pods of somebody else have
 
 
 def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
@@ -42,6 +43,7 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
     uid, failed = job.uid, PodPhase.FAILED.value
     for pod in pods:
         if pod.owner != uid:
+            census.held.append(pod.name)
             continue
         task = pod.task
         wanted = pod.index < replicas.get(task, 0)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from jobs.facts import JobFact
 
 NAME = "jobs"
-RESOURCES = (JOBS, PODS, POD_GROUPS, CLAIMS, PRIORITY_CLASSES)
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
@@ -66,6 +65,7 @@ class State:
     entries: dict[str, Entry] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
     claims: dict[str, set[str]] = field(default_factory=dict)
+    strangers: dict[str, str] = field(default_factory=dict)  # key of a pod that holds a job's name → the job's key
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
 
     def holds(self, key: str) -> bool:
@@ -152,6 +152,8 @@ def _apply_job(state: State, change: Change) -> None:
 
 def _apply_pod(state: State, change: Change) -> None:
     key = facts.job_key_of_pod(change.body)
+    if state.strangers and change.verb == "DELETED":
+        key = state.strangers.pop(change.key, key)
     entry = state.entries.get(key)
     if entry is None:
         return
@@ -258,16 +260,17 @@ def _refresh(state: State, keys: Sequence[str]) -> None:
     for key in found:
         entry = state.entries.get(key)
         if entry is not None:
-            _note_strangers(entry.known)
+            _note_strangers(state, entry.known)
 
 
-def _note_strangers(known: Known) -> None:
+def _note_strangers(state: State, known: Known) -> None:
     """Note pods of somebody else, such as an earlier job of the same name, that hold the names of missing ones."""
     job = known.job
     names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
     missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
     for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
         known.pods[stored.name] = facts.read_pod(stored.body, stored.revision)
+        state.strangers[stored.key] = job.key
 
 
 def _expect(entry: Entry, writes: Sequence[Write]) -> None:

@@ -54,6 +54,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     admitted: bool = True  # the scheduler has let the pod group into its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
     failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property
     def replicas(self) -> int:
@@ -123,6 +124,7 @@ PENDING_RULES = (
     ),
     Rule(lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", words.waiting_for_queue),
     Rule(lambda s: bool(s.waiting), None, "Unschedulable", words.unschedulable),
+    Rule(lambda s: bool(s.held), None, "NamesTaken", words.names_taken),
     Rule(always, None, "WaitingForPods", words.progress),
 )
 

@@ -205,6 +205,7 @@ class _Round:
             admitted=is_admitted,
             waiting=group.waiting if group else "",
             failures=tuple(pod.failure for pod in failed),
+            held=tuple(self.census.held),
         )
         if self.job.is_new and not is_admitted:
             # Every job is Pending first, also one that needs no pod to be Running.

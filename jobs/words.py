@@ -46,6 +46,11 @@ def unschedulable(s: Situation) -> str:
     return f"{are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}. {s.waiting}"
 
 
+def names_taken(s: Situation) -> str:
+    """Name a pod that stands in the way."""
+    return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+
+
 def no_replicas(_: Situation) -> str:
     """Say why nothing happens."""
     return "Every task has 0 replicas; raise a task's replicas or delete the job."
