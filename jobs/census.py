@@ -61,6 +61,7 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
             census.failed.append(pod)
         if has_waiting and dependencies.is_ready(pod):
             ready[task] = ready.get(task, 0) + 1
+    census.counts.sum_up()
     return census
 
 

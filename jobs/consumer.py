@@ -50,6 +50,7 @@ class Entry:
     making: set[str] = field(default_factory=set)  # names of pods, or of the pod group
     ending: set[str] = field(default_factory=set)
     status_sent: dict[str, Any] | None = None
+    again: bool = False  # to be planned once they have come back
 
     @property
     def is_waiting(self) -> bool:
@@ -65,7 +66,9 @@ class State:
     entries: dict[str, Entry] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
     claims: dict[str, set[str]] = field(default_factory=dict)
-    strangers: dict[str, str] = field(default_factory=dict)  # key of a pod that holds a job's name → the job's key
+    strangers: dict[str, str] = field(
+        default_factory=dict
+    )  # key of a pod that holds a job's name → the job's key
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
 
     def holds(self, key: str) -> bool:
@@ -114,19 +117,32 @@ class JobConsumer(Consumer[State]):
             key = next(iter(state.touched))
             del state.touched[key]
             entry = state.entries.get(key)
-            if entry is None or entry.is_waiting:
+            if entry is None:
                 continue
-            writes = plan.reconcile(entry.known, state.world, now)
-            entry.known.group_in_step = entry.known.group is not None and not _touches_group(writes)
-            if writes:
-                _expect(entry, writes)
-                groups.append(Group(writes, key))
-                room -= len(writes)
+            if entry.is_waiting:
+                entry.again = True
             elif _is_over(entry.known):
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
+            elif writes := _plan_one(state, entry, now):
+                groups.append(Group(writes, key))
+                room -= len(writes)
         more = [Timer(_MORE, now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
+
+
+def _plan_one(state: State, entry: Entry, now: int) -> list[Write]:
+    known = entry.known
+    writes, entry.again = plan.reconcile(known, state.world, now)
+    known.group_in_step = known.group is not None and not _touches_group(writes)
+    _expect(entry, writes)
+    return writes
+
+
+def _came_back(state: State, key: str, entry: Entry) -> None:
+    """Plan a job whose writes have all come back, if there is more to do."""
+    if entry.again and not entry.is_waiting:
+        state.touched[key] = None
 
 
 def _apply_job(state: State, change: Change) -> None:
@@ -143,15 +159,18 @@ def _apply_job(state: State, change: Change) -> None:
             state.touched[change.key] = None
         return
     before, entry.known.job = entry.known.job, job
-    if entry.status_sent is not None and job.status == entry.status_sent:
-        entry.status_sent = None
     if job.generation != before.generation:
         entry.known.group_in_step = False
-    state.touched[change.key] = None
+        state.touched[change.key] = None
+    if entry.status_sent is not None and job.status == entry.status_sent:
+        entry.status_sent = None
+        _came_back(state, change.key, entry)
+    else:
+        state.touched[change.key] = None
 
 
 def _apply_pod(state: State, change: Change) -> None:
-    key = facts.job_key_of_pod(change.body)
+    key, pod = facts.read_pod(change.body, change.revision)
     if state.strangers and change.verb == "DELETED":
         key = state.strangers.pop(change.key, key)
     entry = state.entries.get(key)
@@ -160,16 +179,18 @@ def _apply_pod(state: State, change: Change) -> None:
     pods, before = entry.known.pods, entry.known.pods.get(change.name)
     if before is not None and before.revision >= change.revision:
         return
-    entry.making.discard(change.name)
-    if change.verb == "DELETED":
+    if change.verb == "DELETED" or pod.deleting:
         entry.ending.discard(change.name)
+    if change.verb == "DELETED":
+        entry.making.discard(change.name)
         pods.pop(change.name, None)
         state.touched[key] = None
         return
-    pod = pods[change.name] = facts.read_pod(change.body, change.revision)
-    if pod.deleting:
-        entry.ending.discard(change.name)
-    if before is None or not pod.equals(before):
+    pods[change.name] = pod
+    if change.name in entry.making:
+        entry.making.discard(change.name)
+        _came_back(state, key, entry)
+    elif before is None or not pod.counts_like(before):
         state.touched[key] = None
 
 
@@ -181,18 +202,21 @@ def _apply_group(state: State, change: Change) -> None:
     before = entry.known.group
     if before is not None and before.revision >= change.revision:
         return
-    entry.making.discard(change.name)
+    group = facts.read_group(change.body, change.revision)
+    if change.verb == "DELETED" or group.deleting:
+        entry.ending.discard(change.name)
     if change.verb == "DELETED":
-        entry.ending.discard(change.name)
+        is_ours = entry.known.job.is_finished
         entry.known.group = None
+    else:
+        is_ours = change.name in entry.making
+        entry.making.discard(change.name)
+        entry.known.group = group
+        entry.known.group_in_step &= before is not None and before.spec == group.spec
+    if is_ours:
+        _came_back(state, key, entry)
+    else:
         state.touched[key] = None
-        return
-    group = entry.known.group = facts.read_group(change.body, change.revision)
-    if group.deleting:
-        entry.ending.discard(change.name)
-    if before is None or before.spec != group.spec:
-        entry.known.group_in_step = False
-    state.touched[key] = None
 
 
 def _apply_claim(state: State, change: Change) -> None:
@@ -238,7 +262,7 @@ def _remember(state: State, jobs: Iterable[Stored]) -> None:
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]
         for stored in store.find(PODS, owner=owners):
-            pod = facts.read_pod(stored.body, stored.revision)
+            _, pod = facts.read_pod(stored.body, stored.revision)
             entries[pod.owner].known.pods[pod.name] = pod
         for stored in store.find(POD_GROUPS, owner=owners):
             group = facts.read_group(stored.body, stored.revision)
@@ -269,7 +293,7 @@ def _note_strangers(state: State, known: Known) -> None:
     names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
     missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
     for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
-        known.pods[stored.name] = facts.read_pod(stored.body, stored.revision)
+        _, known.pods[stored.name] = facts.read_pod(stored.body, stored.revision)
         state.strangers[stored.key] = job.key
 
 
@@ -290,7 +314,9 @@ def _touches_group(writes: Sequence[Write]) -> bool:
 
 def _is_over(known: Known) -> bool:
     """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
-    return known.job.is_finished and not any(
+    if not known.job.is_finished or known.group is not None or known.job.status.get("terminating"):
+        return False
+    return not any(
         pod.owner == known.job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
     )
 

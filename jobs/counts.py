@@ -8,46 +8,43 @@ from msgspec import Struct
 
 from kube.kinds.core import PodPhase
 
+_PHASES = tuple(phase.value for phase in PodPhase)  # Pending, Running, Succeeded, Failed, Unknown
+_TOTALS = ("pending", "running", "succeeded", "failed", "unknown", "terminating")
+
 
 class Counts(Struct):
-    """Pods by task and phase; those being deleted are only in `terminating`."""
+    """Pods by task and phase, and in total; those being deleted are only in `terminating`."""
 
     tasks: dict[str, dict[str, int]] = {}
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    unknown: int = 0
     terminating: int = 0
 
-    def add(self, task: str, phase: str) -> None:
-        """Count one more pod of a task."""
-        phases = self.tasks.setdefault(task, {})
-        phases[phase] = phases.get(phase, 0) + 1
+    def sum_up(self) -> None:
+        """Bring the totals in line with the tasks."""
+        totals = dict.fromkeys(_PHASES, 0)
+        for phases in self.tasks.values():
+            for phase, number in phases.items():
+                totals[phase] = totals.get(phase, 0) + number
+        self.pending, self.running, self.succeeded, self.failed, self.unknown = map(
+            totals.__getitem__, _PHASES
+        )
 
-    def move_to_terminating(self, task: str, phase: str) -> None:
-        """Count a pod of a task as terminating from here on."""
-        self.tasks[task][phase] -= 1
+    def add_pending(self, task: str, number: int) -> None:
+        """Count pods of a task that are being made."""
+        phases = self.tasks[task]
+        phases[PodPhase.PENDING.value] = phases.get(PodPhase.PENDING.value, 0) + number
+        self.sum_up()
+
+    def end(self, task: str, phase: str) -> None:
+        """Count a pod of a task, which was counted in a phase, as terminating from here on."""
+        phases = self.tasks.get(task, {})
+        if phases.get(phase):
+            phases[phase] -= 1
         self.terminating += 1
-
-    def of(self, phase: str) -> int:
-        """Return how many pods are in a phase."""
-        return sum(phases.get(phase, 0) for phases in self.tasks.values())
-
-    @property
-    def pending(self) -> int:
-        return self.of(PodPhase.PENDING)
-
-    @property
-    def running(self) -> int:
-        return self.of(PodPhase.RUNNING)
-
-    @property
-    def succeeded(self) -> int:
-        return self.of(PodPhase.SUCCEEDED)
-
-    @property
-    def failed(self) -> int:
-        return self.of(PodPhase.FAILED)
-
-    @property
-    def unknown(self) -> int:
-        return self.of(PodPhase.UNKNOWN)
 
     @property
     def ended(self) -> int:
@@ -61,16 +58,11 @@ class Counts(Struct):
 
     def fields(self) -> dict[str, Any]:
         """Return the counters of a job's status; zeros are left out, as in Volcano."""
-        numbers = {
-            "pending": self.pending,
-            "running": self.running,
-            "succeeded": self.succeeded,
-            "failed": self.failed,
-            "unknown": self.unknown,
-            "terminating": self.terminating,
-        }
+        numbers = {name: getattr(self, name) for name in _TOTALS}
         fields: dict[str, Any] = {name: number for name, number in numbers.items() if number}
-        by_task = {task: {"phase": _filled(phases)} for task, phases in self.tasks.items() if _filled(phases)}
+        by_task = {
+            task: {"phase": _filled(phases)} for task, phases in self.tasks.items() if any(phases.values())
+        }
         return fields | ({"taskStatusCount": by_task} if by_task else {})
 
 

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from jobs.lifecycle import FINISHED, Task, phase_of
 from kube import meta
+from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 
 if TYPE_CHECKING:
-    from kube.kinds.batch import JobPhase
     from kube.meta import Object
 
 JOB_NAME = "volcano.sh/job-name"
@@ -52,20 +52,13 @@ class JobFact(Struct, frozen=True, kw_only=True):
     max_retry: int
     ttl_s: int | None
     status: dict[str, Any]
+    phase: JobPhase
+    is_new: bool  # no controller has seen the job: its phase is empty
     body: bytes
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-    @property
-    def phase(self) -> JobPhase:
-        return phase_of((self.status.get("state") or {}).get("phase") or "")
-
-    @property
-    def is_new(self) -> bool:
-        """No controller has seen the job: its phase is empty."""
-        return not (self.status.get("state") or {}).get("phase")
 
     @property
     def is_finished(self) -> bool:
@@ -107,9 +100,15 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     def has_ended(self) -> bool:
         return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
-    def equals(self, other: PodFact) -> bool:
-        """Say whether two versions differ in nothing but their revision."""
-        return msgspec.structs.replace(other, revision=self.revision) == self
+    def counts_like(self, other: PodFact) -> bool:
+        """Say whether two versions of a pod are the same to its job."""
+        return (
+            self.phase == other.phase
+            and self.uid == other.uid
+            and self.deleting == other.deleting
+            and self.out_of_sync == other.out_of_sync
+            and self.ready == other.ready
+        )
 
     @property
     def failure(self) -> str:
@@ -148,6 +147,7 @@ def read_job(body: bytes) -> JobFact:
     """Read what matters of a job; msgspec.ValidationError if it is not one."""
     job = _decode_job(body)
     spec, metadata = job.spec, job.metadata
+    phase = (job.status.get("state") or {}).get("phase") or ""
     return JobFact(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -165,18 +165,21 @@ def read_job(body: bytes) -> JobFact:
         max_retry=spec.max_retry,
         ttl_s=spec.ttl_seconds_after_finished,
         status=job.status,
+        phase=phase_of(phase),
+        is_new=not phase,
         body=body,
     )
 
 
-def read_pod(body: bytes, revision: int) -> PodFact:
-    """Read what matters of a job's pod."""
+def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
+    """Read what matters of a pod, and `namespace/name` of its job; that is empty for a pod of no job."""
     pod = _decode_pod(body)
     metadata, status = pod.metadata, pod.status
     notes = metadata.annotations
+    job = notes.get(JOB_NAME)
     statuses = status.container_statuses
     ended = statuses[0].state.terminated if statuses else None
-    return PodFact(
+    fact = PodFact(
         name=metadata.name,
         uid=metadata.uid,
         owner=_controller(metadata.owner_references),
@@ -191,6 +194,7 @@ def read_pod(body: bytes, revision: int) -> PodFact:
         exit_code=ended.exit_code if ended else None,
         reason=status.reason,
     )
+    return f"{metadata.namespace}/{job}" if job else "", fact
 
 
 def read_group(body: bytes, revision: int) -> GroupFact:

@@ -8,6 +8,7 @@ or deletes more pods than it has room for.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +21,6 @@ from jobs.lifecycle import Decision, Procedure, Situation
 from jobs.pods import Blueprint, Priorities, claim_name, owner_of
 from kube import events
 from kube.kinds.batch import JobPhase
-from kube.kinds.core import PodPhase
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
@@ -49,17 +49,24 @@ class World(NamedTuple):
     claims: Mapping[str, Collection[str]]  # namespace → names
 
 
-def reconcile(known: Known, world: World, now: int, *, room: int = ROOM) -> list[Write]:
-    """Return the writes that bring a job one step further; all of them, or none, must be carried out."""
+class Outcome(NamedTuple):
+    """The writes, all or none to be carried out, and whether to ask again when they have been."""
+
+    writes: list[Write]
+    again: bool = False
+
+
+def reconcile(known: Known, world: World, now: int, *, room: int = ROOM) -> Outcome:
+    """Return what brings a job one step further."""
     if known.job.deleting:
-        return []
+        return Outcome([])
     step = lifecycle.step_for(known.job.phase)
     round_ = _Round(known, world, now, room)
     if step.procedure is Procedure.SYNC:
         round_.sync(step.rules)
     else:
         round_.kill(step.rules, step.retain)
-    return round_.writes
+    return Outcome(round_.writes, round_.again)
 
 
 class _Round:
@@ -68,6 +75,7 @@ class _Round:
     def __init__(self, known: Known, world: World, now: int, room: int) -> None:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
         self.writes: list[Write] = []
+        self.again = False
         self.census = census.take(self.job, known.pods.values())
         self.counts = self.census.counts
 
@@ -85,9 +93,9 @@ class _Round:
         if is_admitted:
             made = list(islice(census.missing(self.job, self.known.pods, self.census), self.room))
             self._make(made)
-            self._remove(
-                self.census.surplus[: self.room - len(made)], "they are more than the job's replicas"
-            )
+            surplus = self.census.surplus[: self.room - len(made)]
+            self._remove(surplus, "they are more than the job's replicas", is_surplus=True)
+            self.again = len(made) + len(surplus) == self.room
         self._write_status(self._decide(rules, is_admitted))
 
     def kill(self, rules: tuple[lifecycle.Rule, ...], retain: Collection[str]) -> None:
@@ -108,6 +116,7 @@ class _Round:
             if pod.owner == self.job.uid and not pod.deleting and pod.phase not in retain
         ]
         self._remove(ending[: self.room], "the job is over")
+        self.again = len(ending) > self.room
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
@@ -163,7 +172,8 @@ class _Round:
             if task not in blueprints:
                 blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims)
             self.writes.append(Create(PODS, blueprints[task].pod(index)))
-            self.counts.add(self.job.tasks[task].name, PodPhase.PENDING)
+        for task, number in Counter(task for task, _ in wanted).items():
+            self.counts.add_pending(self.job.tasks[task].name, number)
         if not self.known.pods:
             self._tell_missing_claims(whole, claims)
         total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
@@ -178,17 +188,15 @@ class _Round:
                 text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
                 self._tell("ClaimMissing", text, events.WARNING)
 
-    def _remove(self, unwanted: list[PodFact], why: str) -> None:
+    def _remove(self, unwanted: list[PodFact], why: str, *, is_surplus: bool = False) -> None:
         """Delete pods, marked first so that nobody takes it for an eviction (reference: volcano-job §10, Q-3)."""
         for pod in unwanted:
             if not pod.out_of_sync:
                 mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
                 self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
             self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
-            phases = self.counts.tasks.get(pod.task, {})
-            if pod not in self.census.surplus and phases.get(pod.phase):
-                phases[pod.phase] -= 1
-            self.counts.terminating += 1
+            self.counts.end("" if is_surplus else pod.task, pod.phase)
+        self.counts.sum_up()
         if unwanted:
             self._tell("SuccessfulDelete", f"Deleted {words.pods(len(unwanted))}: {why}.")
 
@@ -219,6 +227,8 @@ class _Round:
         if wanted == self.job.status:
             return
         if decision.phase != self.job.phase:
+            # What holds in the next phase may lead further at once.
+            self.again = True
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
             self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
         elif decision.reason == "Unschedulable" != (self.job.status.get("state") or {}).get("reason"):
