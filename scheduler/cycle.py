@@ -44,8 +44,9 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
-        if not cycle.is_unchanged(group):
-            writer.write(cycle.outcome(group, answers))
+        if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
+            continue
+        writer.write(cycle.outcome(group, answers))
     for key in sorted(snapshot.dirty - snapshot.waiting):
         if (settled := snapshot.groups.get(key)) is not None and settled.exists:
             writer.write(Outcome(settled, [], []))
@@ -96,6 +97,13 @@ class _Cycle:
             return False
         self._decisions.wake_at(due)
         return True
+
+    def goes_on_waiting(self, group: Group, answers: dict[str, Cause | None]) -> bool:
+        """Tell whether a group waited before, waits still, and nothing of its own changed."""
+        if group.key in self._snapshot.dirty:
+            return False
+        attempt = self._attempts.get(group.key)
+        return answers.get(group.key) is not None or (attempt is not None and attempt.short is not None)
 
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""

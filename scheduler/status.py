@@ -13,10 +13,10 @@ written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.engine.sentence.people gives the sentence back.
 
-Nothing is written that has not changed. Where only numbers in the message
-changed it is written again after REFRESH_MS at the soonest, later when many
-groups wait, so that a long queue costs the same number of writes a second as
-a short one. An event is written when a group becomes ready and when the
+Nothing is written that has not changed. What a waiting group was told is
+looked at again after REFRESH_MS at the soonest, later when many groups wait,
+so that a long queue costs the same work a second as a short one; a change of
+its own pods is told at once. An event is written when a group becomes ready and when the
 reason of its waiting changes. Pods: see notes().
 """
 
@@ -75,6 +75,17 @@ class Writer:
         self._refresh = max(REFRESH_MS, waiting * REFRESH_PER_GROUP_MS)
         self._told: dict[int, str] = {}
         self._causes: list[Cause] = []
+
+    def was_told(self, group: Group) -> bool:
+        """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
+        known = _find(group, UNSCHEDULABLE)
+        if known is None or known.status != "True":
+            return False
+        due = _time(known.last_transition_time) + self._refresh
+        if due <= self._now:
+            return False
+        self._decisions.wake_at(due)
+        return True
 
     def write(self, outcome: Outcome) -> None:
         """Add to the decisions what must be written about one group, if anything."""
