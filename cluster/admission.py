@@ -201,7 +201,7 @@ def release(resource: Resource, obj: Object, view: ClusterView) -> None:
         raise Forbidden.of(resource.id, name, "this namespace may not be deleted")
     causes = [c for rule in _rules[resource.id] if rule.delete is not None for c in rule.delete(obj, view)]
     if causes:
-        detail = " ".join(cause.message for cause in causes)
+        detail = " ".join(cause.message.removeprefix("Forbidden: ") for cause in causes)
         raise Forbidden(
             f'{resource.id} "{name}" is forbidden: {detail}', causes=causes, resource=resource.id, name=name
         )

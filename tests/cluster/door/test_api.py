@@ -19,6 +19,7 @@ from kube.errors import (
     Invalid,
     NotFound,
     ServiceUnavailable,
+    forbidden,
     invalid,
 )
 
@@ -243,8 +244,10 @@ def test_only_the_object_that_was_meant_is_deleted(alice):
 
 
 def test_a_rule_keeps_an_object(admin, monkeypatch):
-    admission.register(QUEUES, delete=lambda obj, view: [invalid("", "", "Close it first.")])
-    with pytest.raises(Forbidden, match="Close it first"):
+    admission.register(QUEUES, delete=lambda obj, view: [forbidden("status.state", "Close it first.")])
+    with pytest.raises(
+        Forbidden, match=r'queues.scheduling.volcano.sh "default" is forbidden: Close it first\.'
+    ):
         api.delete(admin, QUEUES, "", "default")
     assert isinstance(api.delete_many(admin, QUEUES, [("", "default")])[0], Forbidden)
 
