@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
-KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -1,4 +1,4 @@
-"""The queues application."""
+"""The queues application: queues, their rules and their controller."""
 
 from __future__ import annotations
 
@@ -7,3 +7,9 @@ from django.apps import AppConfig
 
 class QueuesConfig(AppConfig):
     name = "queues"
+
+    def ready(self) -> None:
+        from cluster.registry import Registration, register
+        from kube.resources import POD_GROUPS, PODS, QUEUES
+
+        register(Registration("queues", "queues.consumer.QueueConsumer", (QUEUES, POD_GROUPS, PODS)))
