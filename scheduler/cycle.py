@@ -19,13 +19,14 @@ from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
 from scheduler.enqueue import enqueue, is_outside, queue_cause
 from scheduler.layout import first_pods, layout_of
-from scheduler.snapshot import DEFAULT_QUEUE
+from scheduler.records import DEFAULT_QUEUE
 from scheduler.status import NOTED_PODS, Outcome, Writer
 
 if TYPE_CHECKING:
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.layout import Layout
-    from scheduler.snapshot import Group, Orphan, Snapshot
+    from scheduler.records import Group, Orphan
+    from scheduler.snapshot import Snapshot
 
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""

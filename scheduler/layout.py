@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.nodes import Shape
-    from scheduler.snapshot import Group, Pod, Snapshot
+    from scheduler.records import Group, Pod
+    from scheduler.snapshot import Snapshot
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ from kube.meta import now_text, parse_time
 from scheduler.decisions import Bind, GroupDecision, Note, Report
 from scheduler.engine.sentence import fit_errors, people, sentence
 from scheduler.reading import GroupCondition, value_of
-from scheduler.snapshot import READY, Standing
+from scheduler.records import READY, Standing
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from scheduler.decisions import Decisions
     from scheduler.engine.cause import Cause
-    from scheduler.snapshot import Group, Pod
+    from scheduler.records import Group, Pod
 
 REFRESH_MS = 5000
 REFRESH_PER_GROUP_MS = 20

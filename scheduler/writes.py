@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
-    from scheduler.snapshot import Orphan, Pod
+    from scheduler.records import Orphan, Pod
 
 COMPONENT = "volcano"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
