@@ -290,19 +290,24 @@ def _named(uids: Sequence[str]) -> Iterator[str]:
     for start in range(0, len(uids), sql.CHUNK):
         chunk = list(uids[start : start + sql.CHUNK])
         marks = sql.marks(len(chunk))
-        for table in ("cluster_object", "cluster_ownership"):
-            text = f"SELECT DISTINCT owner FROM {table} WHERE owner IN ({marks})"  # noqa: S608  names of tables and marks only
+        for text in (
+            f"SELECT DISTINCT owner FROM cluster_object WHERE owner IN ({marks}) AND NOT (owner = '')"  # noqa: S608  marks only
+            " AND resource <> 'events'",
+            f"SELECT DISTINCT owner FROM cluster_ownership WHERE owner IN ({marks})",  # noqa: S608  marks only
+        ):
             named.update(row[0] for row in sql.rows(store.using, text, chunk))
     return (uid for uid in uids if uid in named)
 
 
 def _vanished() -> Iterable[str]:
-    """Return the uids that stored objects name as their owner and that nothing has."""
+    """Return the uids that stored objects name as their owner and that nothing has; events belong to nobody."""
     found: set[str] = set()
-    for table in ("cluster_object", "cluster_ownership"):
-        text = (
-            f"SELECT DISTINCT d.owner FROM {table} d WHERE d.owner <> ''"  # noqa: S608  a table of this list
-            " AND NOT EXISTS (SELECT 1 FROM cluster_object o WHERE o.uid = d.owner)"
-        )
+    for text in (
+        "SELECT DISTINCT d.owner FROM cluster_object d"
+        " WHERE NOT (d.owner = '') AND d.resource <> 'events'"
+        " AND NOT EXISTS (SELECT 1 FROM cluster_object o WHERE o.uid = d.owner)",
+        "SELECT DISTINCT d.owner FROM cluster_ownership d"
+        " WHERE NOT EXISTS (SELECT 1 FROM cluster_object o WHERE o.uid = d.owner)",
+    ):
         found.update(row[0] for row in sql.rows(store.using, text))
     return sorted(found)

@@ -9,7 +9,9 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
+        from cluster import admission as chain
         from cluster.registry import Registration, register
+        from jobs import admission
         from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
 
         register(
@@ -19,3 +21,4 @@ class JobsConfig(AppConfig):
                 (JOBS, PODS, POD_GROUPS, CLAIMS, PRIORITY_CLASSES),
             )
         )
+        chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

@@ -9,7 +9,12 @@ class QueuesConfig(AppConfig):
     name = "queues"
 
     def ready(self) -> None:
+        from cluster import admission as chain
         from cluster.registry import Registration, register
         from kube.resources import POD_GROUPS, PODS, QUEUES
+        from queues import admission
 
         register(Registration("queues", "queues.consumer.QueueConsumer", (QUEUES, POD_GROUPS, PODS)))
+        chain.register(
+            QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion
+        )

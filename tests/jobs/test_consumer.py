@@ -132,7 +132,11 @@ def test_many_pods_are_made_in_rounds(controller):
     admit(controller)
     assert len(pods()) == 2500
     assert state()["pending"] == 2500
-    assert messages() == ["Created 1000 of 2500 pods.", "Created 1000 of 2500 pods.", "Created 500 of 2500 pods."]
+    assert messages() == [
+        "Created 1000 of 2500 pods.",
+        "Created 1000 of 2500 pods.",
+        "Created 500 of 2500 pods.",
+    ]
 
 
 def test_lowered_replicas_delete_marked_pods_with_the_highest_index(controller):
@@ -233,7 +237,10 @@ def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(control
 
 
 def test_described_claim_is_made_and_mounted(controller):
-    submit(controller, job(replicas=1, volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]))
+    submit(
+        controller,
+        job(replicas=1, volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]),
+    )
     admit(controller)
     claim = store.find(CLAIMS)[0]
     source = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]["persistentVolumeClaim"]
@@ -258,7 +265,9 @@ def test_unreadable_job_does_not_stop_the_others(controller):
 
 @pytest.mark.parametrize("shards", [2, 3])
 def test_every_job_belongs_to_one_shard(controller, monkeypatch, shards):
-    registration = registry.Registration("jobs", "jobs.consumer.JobConsumer", registry.get("jobs").resources, shards=shards)
+    registration = registry.Registration(
+        "jobs", "jobs.consumer.JobConsumer", registry.get("jobs").resources, shards=shards
+    )
     monkeypatch.setitem(registry._registrations, "jobs", registration)
     runners = [Runner(registration, shard, JobConsumer()) for shard in range(shards)]
     for number in range(10):
