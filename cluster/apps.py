@@ -9,7 +9,11 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import access, nudge  # noqa: F401  access listens to changes of accounts
+        from cluster import access, nudge, registry  # noqa: F401  access listens to changes of accounts
         from cluster.store import store
+        from kube.resources import LEASES, NODES
 
         store.listeners.append(nudge.send)
+        registry.register(
+            registry.Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES))
+        )
