@@ -128,8 +128,8 @@ def _line(
 ) -> Line:
     limits = {**shown.capacity(), **picture.amounts_of(facts.queue.spec.capability)}
     names = [facts.name, *(queue.name for queue in shown.below(facts.name))]
-    jobs = [sum(counts.get(name, 0) for name in names) for counts in (running, waiting)]
-    return Line(facts, depth, *jobs, shown.subtree_use(facts.name), limits)
+    run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
+    return Line(facts, depth, run, wait, shown.subtree_use(facts.name), limits)
 
 
 _ORDERS: dict[str, Any] = {
