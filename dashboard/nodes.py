@@ -187,7 +187,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         uses = use.table(shown.on_node.get(name, {}), facts.allocatable)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
     context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions}
-    made = {
+    made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),
         "node-use": render_to_string("dashboard/_node_use.html", context),
     }

@@ -184,7 +184,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "may_delete": access.allowed(actor, "delete", QUEUES, ""),
         "is_builtin": name in ("default", "root"),
     }
-    made = {
+    made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
         for part in ("actions", "head", "use")
     }
