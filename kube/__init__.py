@@ -1,0 +1,1 @@
+"""Kubernetes' and Volcano's object model in plain Python: kinds, quantities, selectors, patches, errors."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 PREFIX = "VOLCANO_UI_"
+PROJECT = Path(__file__).resolve().parent.parent
 
 
 def text(name: str, default: str = "") -> str:
@@ -40,3 +45,81 @@ def number(name: str, default: int, *, least: int = 0, most: int = 2**31) -> int
 def directory(name: str, default: Path) -> Path:
     """Read a path; a leading ~ is the home directory."""
     return Path(text(name) or default).expanduser().absolute()
+
+
+def words(name: str) -> list[str]:
+    """Read a list separated by commas or spaces."""
+    return text(name).replace(",", " ").split()
+
+
+def secret(name: str, file: Path) -> str:
+    """Return the variable, or the content of file, which is made on first use and readable by its owner only.
+
+    Where the file cannot be written a key for this process alone is returned, so that the
+    system check about the state directory can speak instead of a traceback.
+    """
+    if value := text(name):
+        return value
+    try:
+        if not file.exists():
+            _create_secret(file)
+        return file.read_text().strip()
+    except OSError:
+        return secrets.token_urlsafe(48)
+
+
+def _create_secret(file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(secrets.token_urlsafe(48))
+    # Processes that start together must agree on one key: link, unlike rename, fails for the second.
+    with contextlib.suppress(FileExistsError):
+        os.link(draft, file)
+    draft.unlink()
+
+
+def database(file: Path) -> dict[str, Any]:
+    """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file."""
+    url = text("DATABASE_URL") or os.environ.get("DATABASE_URL", "")
+    return _postgresql(url) if url else _sqlite(file)
+
+
+def _sqlite(file: Path) -> dict[str, Any]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": file,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 30,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
+        },
+    }
+
+
+def _postgresql(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    name = unquote(parts.path.lstrip("/"))
+    if parts.scheme not in ("postgres", "postgresql") or not name:
+        raise ImproperlyConfigured(
+            f"DATABASE_URL is {_without_password(url)!r}; set it to postgresql://user:password@host:5432/name, "
+            "or leave it empty for SQLite."
+        )
+    options = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or options.pop("user", "")),
+        "PASSWORD": unquote(parts.password or options.pop("password", "")),
+        # A Unix socket's directory has no place in a URL's host, so libpq takes it as a parameter.
+        "HOST": unquote(parts.hostname or "") or options.pop("host", ""),
+        "PORT": parts.port or options.pop("port", ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": options,
+    }
+
+
+def _without_password(url: str) -> str:
+    before, at, after = url.rpartition("@")
+    return f"{before.rpartition(':')[0]}:***@{after}" if at and ":" in before.partition("//")[2] else url

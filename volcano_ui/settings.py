@@ -1,17 +1,23 @@
-"""Settings: one file, every value from the environment through env.py."""
+"""Settings: one file, every value from the environment through env.py. docs/settings.md lists them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from csp.constants import NONCE, NONE, SELF
 
-from volcano_ui import env
+from volcano_ui import env, logs, valkey
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = env.PROJECT
 DATA = env.directory("DATA", BASE_DIR / "data")
+PORT = env.number("PORT", 8000, least=1, most=65535)
+LISTEN = env.text("LISTEN", "127.0.0.1")
+NODES = env.number("NODES", 0, most=100_000)
 
-SECRET_KEY = env.text("SECRET_KEY", "insecure-key-for-tests-only")
+SECRET_KEY = env.secret("SECRET_KEY", DATA / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", "testserver"]
+HTTPS = env.flag("HTTPS", default=False)
+HOSTS = env.words("HOSTS")
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *HOSTS]
+CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in HOSTS] if HTTPS else []
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -19,6 +25,9 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "csp",
+    "django_htmx",
+    "volcano_ui",
     "cluster",
     "scheduler",
     "dashboard",
@@ -28,15 +37,19 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
 ]
 
 ROOT_URLCONF = "volcano_ui.urls"
+ASGI_APPLICATION = "volcano_ui.asgi.application"
 
 TEMPLATES = [
     {
@@ -48,27 +61,86 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
             ]
         },
     }
 ]
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DATA / "db.sqlite3",
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 30,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
-        },
-    }
-}
+DATABASES = {"default": env.database(DATA / "db.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.text("REDIS_URL", "redis://127.0.0.1:6379/0")
+# Who may come in.
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "accounts:login"
+
+# Browsers share cookies between the ports of a host: the port in the name keeps two systems apart.
+SESSION_COOKIE_NAME = f"volcano_ui_session_{PORT}"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_NAME = f"volcano_ui_csrf_{PORT}"
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SECURE = HTTPS
+
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        # CodeMirror makes its style sheet at run time; the nonce is sent only where a page asks for it.
+        "style-src": [SELF, NONCE],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# A pasted YAML document of thousands of objects fits; a form has few fields.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+# Messages between processes.
+
+REDIS_URL = env.text("REDIS_URL") or valkey.url(DATA)
+
+CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
+CELERY_TASK_DEFAULT_QUEUE = "controllers"
+CELERY_BEAT_SCHEDULE = {
+    # A nudge that was lost costs at most this second. Expired ones are dropped, so that a worker
+    # process which was away does not find a heap of them.
+    "tick": {"task": "cluster.tasks.tick", "schedule": 1.0, "options": {"expires": 1.0}},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
+
+# Files for the browser: `manage.py assets` builds them and gives them names with a hash.
 
 STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / ".cache" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+}
+
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+LOGGING = logs.configuration()

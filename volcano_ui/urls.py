@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from volcano_ui.health import healthz
+
+urlpatterns: list[URLPattern | URLResolver] = [path("healthz", healthz, name="healthz")]

@@ -1,0 +1,1 @@
+"""The kinds that the cluster stores, as typed views of their JSON."""

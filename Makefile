@@ -1,0 +1,80 @@
+# The recipes that a person types. CI calls the same ones.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
+
+export VOLCANO_UI_PORT ?= $(PORT)
+export VOLCANO_UI_DATA ?= $(DATA)
+export VOLCANO_UI_NODES ?= $(NODES)
+
+.PHONY: help
+help: ## Show this list
+	@echo "make up [PORT=8000] [DATA=./data] [NODES=0]"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: .venv/runtime ## Start everything; Ctrl-C stops it
+	@exec $(BIN)/python manage.py up
+
+.PHONY: test
+test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
+	@echo "• tests"
+	@$(BIN)/pytest $(ARGS)
+
+.PHONY: check
+check: .venv/dev node_modules/.package-lock.json ## Lint, types, layers, templates, JavaScript and CSS
+	@echo "• ruff"; $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@echo "• mypy"; $(BIN)/mypy
+	@echo "• import-linter"; $(BIN)/lint-imports
+	@echo "• djlint"; $(BIN)/djlint --lint --quiet templates
+	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run
+	@echo "• biome"; $(BIN)/python manage.py assets --check
+
+.PHONY: fmt
+fmt: .venv/dev node_modules/.package-lock.json ## Format and fix what can be fixed
+	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
+	@$(BIN)/python manage.py assets --fix
+
+.PHONY: bench
+bench: .venv/dev ## Measure the whole system on a state directory of its own
+	@$(BIN)/python -m tests.load.bench $(ARGS)
+
+.PHONY: assets
+assets: .venv/runtime ## Build the front end, if its source changed
+	@$(BIN)/python manage.py assets
+
+.PHONY: lock
+lock: ## Resolve requirements*.in again, with hashes
+	@$(PYTHON) -m venv .cache/pip-tools && .cache/pip-tools/bin/python -m pip install --quiet "pip-tools==7.6.2"
+	@for name in requirements requirements-dev; do echo "• $$name.txt"; \
+	  CUSTOM_COMPILE_COMMAND="make lock" .cache/pip-tools/bin/pip-compile --quiet --upgrade --strip-extras --generate-hashes \
+	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $$name.txt $$name.in || exit 1; done
+
+.PHONY: clean
+clean: ## Remove everything that was built or installed; the state directory stays
+	rm -rf .venv node_modules static/build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Installed anew only when the lock changed.
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, and $(PYTHON) is %d.%d. Choose another: make PYTHON=python3.13" % sys.version_info[:2])'
+	@echo "• virtual environment with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install the package python3-venv."; exit 1; }
+
+.venv/runtime: requirements.txt | .venv/bin/python
+	@echo "• installing requirements.txt (once; about a minute)"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt .venv/runtime
+	@echo "• installing requirements-dev.txt (once; about a minute)"
+	@$(PIP) -r requirements-dev.txt
+	@touch $@
+
+node_modules/.package-lock.json: package-lock.json .venv/runtime
+	@$(BIN)/python manage.py assets --install
+	@touch $@

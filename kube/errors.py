@@ -1,0 +1,275 @@
+"""Errors of the Kubernetes API, and the causes an Invalid is made of.
+
+ApiError
+  BadRequest             400  the request cannot be read
+  Unauthorized           401  nobody knows who is asking
+  Forbidden              403  who is asking may not, or admission refuses
+  NotFound               404  the name is not there
+  AlreadyExists          409  the name is taken
+  Conflict               409  resourceVersion is not the current one
+  Expired                410  the history asked for is already compacted
+  RequestEntityTooLarge  413  the body or the patch is too large
+  Invalid                422  the object breaks its schema or a rule
+  TooManyRequests        429  ask again later
+  InternalError          500  a defect of the server
+  ServiceUnavailable     503  the server is starting or has lost a part
+
+Texts are Kubernetes' own (reference: kubernetes-api §2.5), so that kubectl and
+the clients read them as they are used to.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+LONGEST_SHOWN = 500  # characters of a refused value in a message
+
+
+class Cause(NamedTuple):
+    """One thing wrong with one field of an object."""
+
+    reason: str
+    message: str
+    field: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class ApiError(Exception):
+    """An answer of the API other than success.
+
+    `resource` (its id, such as `jobs.batch.volcano.sh`) and `name` say what it is about.
+    """
+
+    code = 500
+    reason = "InternalError"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        causes: Iterable[Cause] = (),
+        resource: str = "",
+        name: str = "",
+        retry_after_s: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.causes = tuple(causes)
+        self.resource = resource
+        self.name = name
+        self.retry_after_s = retry_after_s
+
+    def status(self) -> dict[str, Any]:
+        """Return the `Status` object that the API answers with."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": self._details(),
+            "code": self.code,
+        }
+        if not status["details"]:
+            del status["details"]
+        return status
+
+    def _details(self) -> dict[str, Any]:
+        kind, _, group = self.resource.partition(".")
+        details = {
+            "name": self.name,
+            "group": group,
+            "kind": kind,
+            "causes": [cause._asdict() for cause in self.causes],
+            "retryAfterSeconds": self.retry_after_s,
+        }
+        return {key: value for key, value in details.items() if value}
+
+
+class BadRequest(ApiError):
+    """The request cannot be read."""
+
+    code = 400
+    reason = "BadRequest"
+
+
+class Unauthorized(ApiError):
+    """Nobody knows who is asking."""
+
+    code = 401
+    reason = "Unauthorized"
+
+
+class Forbidden(ApiError):
+    """Who is asking may not do this, or admission refuses it."""
+
+    code = 403
+    reason = "Forbidden"
+
+    @classmethod
+    def of(cls, resource: str, name: str, detail: str) -> Forbidden:
+        """Refuse something to do with the named object: `pods "x" is forbidden: detail`."""
+        return cls(f"{_named(resource, name)} is forbidden: {detail}", resource=resource, name=name)
+
+
+class NotFound(ApiError):
+    """The name is not there."""
+
+    code = 404
+    reason = "NotFound"
+
+    @classmethod
+    def of(cls, resource: str, name: str) -> NotFound:
+        """Say that the named object is not there: `pods "x" not found`."""
+        return cls(f"{_named(resource, name)} not found", resource=resource, name=name)
+
+
+class AlreadyExists(ApiError):
+    """The name is taken."""
+
+    code = 409
+    reason = "AlreadyExists"
+
+    @classmethod
+    def of(cls, resource: str, name: str) -> AlreadyExists:
+        """Say that the name is taken: `pods "x" already exists`."""
+        return cls(f"{_named(resource, name)} already exists", resource=resource, name=name)
+
+
+class Conflict(ApiError):
+    """The object changed since it was read."""
+
+    code = 409
+    reason = "Conflict"
+
+    @classmethod
+    def of(cls, resource: str, name: str, detail: str = "") -> Conflict:
+        """Say that a write came too late: `Operation cannot be fulfilled on pods "x": detail`."""
+        detail = (
+            detail
+            or "the object has been modified; please apply your changes to the latest version and try again"
+        )
+        message = f"Operation cannot be fulfilled on {_named(resource, name)}: {detail}"
+        return cls(message, resource=resource, name=name)
+
+
+class Expired(ApiError):
+    """The history asked for is already compacted."""
+
+    code = 410
+    reason = "Expired"
+
+
+class RequestEntityTooLarge(ApiError):
+    """The body or the patch is too large."""
+
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+
+class Invalid(ApiError):
+    """The object breaks its schema or a rule."""
+
+    code = 422
+    reason = "Invalid"
+
+    @classmethod
+    def of(cls, kind: str, name: str, causes: Sequence[Cause]) -> Invalid:
+        """Refuse an object for its causes; kind is `Pod` or `Job.batch.volcano.sh`."""
+        texts = [str(cause) for cause in causes]
+        listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        return cls(f"{_named(kind, name)} is invalid: {listed}", causes=causes, resource=kind, name=name)
+
+
+class TooManyRequests(ApiError):
+    """Ask again later."""
+
+    code = 429
+    reason = "TooManyRequests"
+
+
+class InternalError(ApiError):
+    """A defect of the server."""
+
+
+class ServiceUnavailable(ApiError):
+    """The server is starting or has lost a part."""
+
+    code = 503
+    reason = "ServiceUnavailable"
+
+
+def required(path: str, detail: str = "") -> Cause:
+    """Refuse the absence of a field."""
+    return Cause("FieldValueRequired", f"Required value: {detail}" if detail else "Required value", path)
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    """Refuse a value for the reason that detail gives."""
+    return Cause("FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+
+
+def wrong_type(path: str, value: Any, detail: str) -> Cause:
+    """Refuse a value that has another type than the field."""
+    return Cause("FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+
+
+def not_supported(path: str, value: Any, allowed: Iterable[str]) -> Cause:
+    """Refuse a value outside a list of allowed ones."""
+    listed = ", ".join(shown(str(item)) for item in allowed)
+    return Cause(
+        "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {listed}", path
+    )
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    """Refuse a value that may appear only once."""
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    """Refuse a field that may not be given or changed here."""
+    return Cause("FieldValueForbidden", f"Forbidden: {detail}", path)
+
+
+def not_found(path: str, value: Any) -> Cause:
+    """Refuse a reference to something that is not there."""
+    return Cause("FieldValueNotFound", f"Not found: {shown(value)}", path)
+
+
+def too_long(path: str, limit: int) -> Cause:
+    """Refuse a text longer than limit."""
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    """Refuse a list of count items where limit are allowed."""
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
+
+
+def shown(value: Any) -> str:
+    """Write a value as JSON for a message, shortened; a value that is not JSON shows as its type."""
+    try:
+        # Escaping keeps lone surrogates, which no answer could be encoded with, out of messages.
+        text = json.dumps(value, ensure_ascii=not _is_text(value))
+    except (RecursionError, TypeError, ValueError):
+        text = f'"<{type(value).__name__}>"'
+    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _named(resource: str, name: str) -> str:
+    return f'{resource} "{name}"' if name else resource

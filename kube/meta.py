@@ -1,0 +1,146 @@
+"""What all objects share: metadata, owner references, conditions and the texts of times.
+
+Objects travel as plain JSON (`Object`), so that fields nobody here knows are
+never lost. A clock is always whole milliseconds since the epoch, named `now`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from kube.kinds.fields import REQUIRED, AnyObject, Int64, Seconds, Text253, Time, View
+
+Object = dict[str, Any]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_LAST = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z, the last moment that RFC 3339 can write
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_UNITS = {
+    "h": 3_600_000,
+    "m": 60_000,
+    "s": 1000,
+    "ms": 1,
+    "us": 0.001,
+    "µs": 0.001,
+    "μs": 0.001,
+    "ns": 0.000001,
+}
+_PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})(ns|us|µs|μs|ms|h|m|s)", re.ASCII)
+
+
+class OwnerReference(View):
+    """Says which object an object belongs to."""
+
+    api_version: Annotated[str, REQUIRED] = ""
+    kind: Annotated[str, REQUIRED] = ""
+    name: Annotated[str, REQUIRED] = ""
+    uid: Annotated[str, REQUIRED] = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(View):
+    """An object's `metadata` (reference: kubernetes-api §4.5)."""
+
+    name: Text253 = ""
+    generate_name: Text253 = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    creation_timestamp: Time = ""
+    deletion_timestamp: Time = ""
+    deletion_grace_period_seconds: Seconds | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    finalizers: list[str] = []
+    managed_fields: list[AnyObject] = []
+    self_link: str = ""
+
+
+class Condition(View):
+    """One entry of a `status.conditions` list, of whichever kind."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Time = ""
+    last_update_time: Time = ""
+    last_probe_time: Time = ""
+    last_heartbeat_time: Time = ""
+    transition_id: str = ""
+    observed_generation: Int64 = 0
+
+
+def now_text(now: int) -> str:
+    """Write a moment with microseconds, as status times are: `2026-01-01T00:00:00.123000Z`."""
+    moment = EPOCH + min(max(now, 0), _LAST) * _MILLISECOND
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def timestamp(now: int) -> str:
+    """Write a moment in whole seconds, as `metadata.*Timestamp` are: `2026-01-01T00:00:00Z`."""
+    return now_text(now)[:19] + "Z"
+
+
+def parse_time(text: str) -> int:
+    """Read an RFC 3339 time as milliseconds since the epoch; ValueError says what is wrong with it."""
+    if len(text) > 40 or not _TIME.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is not a time; write it like 2026-01-01T00:00:00Z.")
+    try:
+        moment = datetime.fromisoformat(text.upper())
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a time: {error}.") from error
+    return (moment - EPOCH) // _MILLISECOND
+
+
+def parse_duration(text: str) -> int:
+    """Read a Go duration (`1h30m`, `1.5s`, `300ms`, `0`) as milliseconds; ValueError says what is wrong."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0
+    parts = list(_PART.finditer(rest)) if len(rest) <= 64 else []
+    if not parts or sum(len(part[0]) for part in parts) != len(rest):
+        raise ValueError(f"{text[:64]!r} is not a duration; write it like 30s, 5m or 1h30m.")
+    return sign * round(sum(float(part[1]) * _UNITS[part[2]] for part in parts))
+
+
+def duration_text(duration_ms: int) -> str:
+    """Write a duration as Go does: `1h2m3s`, `2m0s`, `1.5s`, `300ms`, `0s`."""
+    if duration_ms < 0:
+        return "-" + duration_text(-duration_ms)
+    if 0 < duration_ms < 1000:
+        return f"{duration_ms}ms"
+    seconds, thousandths = divmod(duration_ms, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{seconds}" + f".{thousandths:03}".rstrip("0").rstrip(".") + "s"
+    if hours:
+        return f"{hours}h{minutes}m{text}"
+    return f"{minutes}m{text}" if minutes else text
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """Return the owner reference of the object's controller, if it has one."""
+    for reference in (obj.get("metadata") or {}).get("ownerReferences") or ():
+        if reference.get("controller"):
+            return OwnerReference(
+                api_version=reference.get("apiVersion") or "",
+                kind=reference.get("kind") or "",
+                name=reference.get("name") or "",
+                uid=reference.get("uid") or "",
+                controller=True,
+                block_owner_deletion=reference.get("blockOwnerDeletion"),
+            )
+    return None
+
+
+def key_of(obj: Object) -> str:
+    """Return `namespace/name`; the part before the slash is empty for cluster-scoped kinds."""
+    metadata = obj.get("metadata") or {}
+    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"

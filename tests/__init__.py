@@ -1,0 +1,3 @@
+"""The tests; they mirror the packages."""
+
+from __future__ import annotations

@@ -1,0 +1,81 @@
+"""Fixtures that every package's tests share, the network guard, and what the run says at its end."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+
+import pytest
+
+from tests import services
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
+NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the golden files from what is computed"
+    )
+
+
+def pytest_configure(config):
+    _guard("connect")
+    _guard("connect_ex")
+
+
+def _guard(name):
+    """Let a method of sockets reach this machine only: a test that needs the network is a wrong test."""
+    connect = getattr(socket.socket, name)
+
+    def guarded(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not _local(address[0]):
+            self.close()
+            raise AssertionError(f"A test tried to reach {address[0]}; tests stay on this machine.")
+        return connect(self, address)
+
+    setattr(socket.socket, name, guarded)
+
+
+def _local(host):
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def pytest_terminal_summary(terminalreporter):
+    reasons = {str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
+    missing = [text for text in (NO_CHROMIUM, NO_POSTGRES) if any(text in reason for reason in reasons)]
+    if missing:
+        terminalreporter.write_line(f"Not run: {'; '.join(missing)}", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def chromium_path():
+    """A Chromium's program; without one the test is skipped and the run's last line says so."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    return found or pytest.skip(NO_CHROMIUM)
+
+
+@pytest.fixture(scope="session")
+def redis_url():
+    """A real Redis for the whole run; tests that count keys flush it first."""
+    with services.redis_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_url():
+    """A real PostgreSQL for the whole run, database `postgres`; without one the test is skipped."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        yield given
+        return
+    binaries = services.postgres_binaries()
+    if binaries is None:
+        pytest.skip(NO_POSTGRES)
+    with services.postgres_server(binaries) as url:
+        yield url

@@ -1,0 +1,94 @@
+"""Celery: two queues, one worker process for each, and a clock.
+
+What a task run has to do is written in the database (cursors, timers); a message is only a hint
+that there is something to read. Every choice here follows from that:
+
+* Messages are acknowledged before the run. A run that is killed is repeated from its cursor at the
+  next tick; late acknowledgement would repeat it an hour later, when Redis shows the message again.
+* There are no results, no events and no heartbeats: nobody would read them.
+* One message is taken at a time. A hoard in one process would wait behind its current run.
+* A lost broker is asked for again every second, for ever. Publishing gives up at once, so that
+  whoever commits a change while Redis is away does not wait for it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import structlog
+from celery import Celery, signals
+from celery.app.amqp import AMQP
+from kombu.connection import Connection as KombuConnection
+from kombu.entity import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
+
+QUEUES = ("controllers", "scheduler")
+
+
+class Connection(KombuConnection):
+    """A broker connection that comes back within a second of its broker; kombu waits up to thirty."""
+
+    def _ensure_connection(self, *args: Any, **options: Any) -> Any:
+        waits = {"interval_start": 0.2, "interval_step": 0.2, "interval_max": 1.0}
+        return super()._ensure_connection(*args, **{**waits, **options})
+
+
+class Messages(AMQP):
+    """Celery's messaging with the patient connection."""
+
+    Connection = Connection
+
+
+app = Celery("volcano_ui", amqp=Messages)
+app.conf.update(
+    accept_content=["json"],
+    task_queues=[Queue(name) for name in QUEUES],
+    task_create_missing_queues=False,
+    task_ignore_result=True,
+    task_acks_late=False,
+    task_publish_retry=False,
+    task_track_started=False,
+    worker_prefetch_multiplier=1,
+    worker_pool="solo",
+    worker_send_task_events=False,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={"visibility_timeout": 60, "socket_connect_timeout": 1, "socket_timeout": 5},
+    # The connection to the database outlives a run; `refresh_connections` replaces a broken one.
+    db_reuse_max=1_000_000_000,
+)
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect
+def keep_django_logging(**_: Any) -> None:
+    """Stop Celery from setting up logging of its own: Django has done it."""
+
+
+@signals.worker_init.connect
+def keep_connections(**_: Any) -> None:
+    """Let a worker process keep its database connection, and with it SQLite's page cache."""
+    from django.db import connections
+
+    for connection in connections.all():
+        connection.settings_dict["CONN_MAX_AGE"] = None
+
+
+@signals.task_prerun.connect
+def refresh_connections(task_id: str, task: Any, **_: Any) -> None:
+    """Start a run with a database connection that works, and its name in every log line."""
+    from django.db import close_old_connections
+
+    close_old_connections()
+    structlog.contextvars.bind_contextvars(run=task_id, task_name=task.name)
+
+
+@signals.task_postrun.connect
+def forget_run(**_: Any) -> None:
+    """Take the run's name out of the log lines that follow."""
+    structlog.contextvars.clear_contextvars()
