@@ -25,7 +25,7 @@ test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@$(BIN)/pytest $(ARGS)
 
 .PHONY: check
-check: .venv/dev node_modules/.package-lock.json ## Lint, types, layers, templates, JavaScript and CSS
+check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@echo "• ruff"; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "• mypy"; $(BIN)/mypy
 	@echo "• import-linter"; $(BIN)/lint-imports
@@ -34,7 +34,7 @@ check: .venv/dev node_modules/.package-lock.json ## Lint, types, layers, templat
 	@echo "• biome"; $(BIN)/python manage.py assets --check
 
 .PHONY: fmt
-fmt: .venv/dev node_modules/.package-lock.json ## Format and fix what can be fixed
+fmt: .venv/dev ## Format and fix what can be fixed
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 	@$(BIN)/python manage.py assets --fix
 
@@ -73,8 +73,4 @@ clean: ## Remove everything that was built or installed; the state directory sta
 .venv/dev: requirements-dev.txt .venv/runtime
 	@echo "• installing requirements-dev.txt (once; about a minute)"
 	@$(PIP) -r requirements-dev.txt
-	@touch $@
-
-node_modules/.package-lock.json: package-lock.json .venv/runtime
-	@$(BIN)/python manage.py assets --install
 	@touch $@

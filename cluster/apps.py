@@ -1,4 +1,4 @@
-"""The cluster application."""
+"""The cluster application: store, log, consumers, nodes."""
 
 from __future__ import annotations
 
@@ -7,3 +7,9 @@ from django.apps import AppConfig
 
 class ClusterConfig(AppConfig):
     name = "cluster"
+
+    def ready(self) -> None:
+        from cluster import nudge
+        from cluster.store import store
+
+        store.listeners.append(nudge.send)

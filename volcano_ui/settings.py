@@ -127,14 +127,20 @@ CELERY_BEAT_SCHEDULE = {
     # A nudge that was lost costs at most this second. Expired ones are dropped, so that a worker
     # process which was away does not find a heap of them.
     "tick": {"task": "cluster.tasks.tick", "schedule": 1.0, "options": {"expires": 1.0}},
+    "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
+
+# How long the change log keeps what has been superseded.
+HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
 
 # Files for the browser: `manage.py assets` builds them and gives them names with a hash.
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / ".cache" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+# Applications bring no files for the browser; django_htmx's copies of htmx are not the one in the bundle.
+STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},

@@ -1,0 +1,271 @@
+"""Consuming the log exactly once.
+
+A consumer keeps a picture of the part of the world that it cares about, kept
+up to date from the log, and plans writes from what changed. The plan, the
+cursor and the timers are committed in one transaction, so a change is
+neither lost nor handled twice, whichever process is killed at whichever
+moment. Picture and cursor belong together: when they do not match (another
+process was faster, a commit failed, the process is new), the picture is
+thrown away and loaded again.
+
+State is level-based: after a load a consumer looks at everything once.
+Events are edges: they come from consecutive versions of an object, and each
+Change carries the version that it replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+from django.db import connections, transaction
+
+from cluster import nudge, registry
+from cluster.store import Group, clock, sql, store
+from kube.errors import ApiError, Expired
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.registry import Registration
+    from cluster.store import Change, Store
+
+State = TypeVar("State")
+log = logging.getLogger(__name__)
+
+BATCH = 4000  # changes read in one step
+ROUNDS = 200  # steps of one run before it lets others have the worker process
+LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
+LAG = 5000  # irrelevant revisions after which a cursor is moved all the same, for retention's sake
+NEAR_MS = 1500  # timers due sooner are not left to beat's tick
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Ask to look at `key` again at `due` (epoch ms). One timer a key: the sooner one stays."""
+
+    key: str
+    due: int
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a consumer wants done: groups of writes, timers to set, keys whose timers go."""
+
+    groups: Sequence[Group] = ()
+    timers: Sequence[Timer] = ()
+    cancel: Sequence[str] = ()
+
+
+class Consumer(ABC, Generic[State]):
+    """One reader of the log. Subclasses hold rules, not state: that is what load() returns."""
+
+    name: str
+
+    @abstractmethod
+    def load(self, shard: int, revision: int) -> State:
+        """Return the world as it is; called inside `store.reading()`.
+
+        The next plan() must look at everything in it, whatever its changes say.
+        """
+
+    @abstractmethod
+    def apply(self, state: State, change: Change) -> None:
+        """Bring the state from one revision to the next."""
+
+    @abstractmethod
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Return what is to be done after these changes and due timers.
+
+        A group that could not be committed comes back as a due Timer with
+        the group's key. The changes have been applied to the state already.
+        """
+
+
+@dataclass(slots=True)
+class _Position:
+    """A cursor as read: position, generation and who leads."""
+
+    position: int
+    generation: int
+    holder: str
+    held_until: int
+
+
+class Outrun(Exception):
+    """Another worker process has moved the cursor."""
+
+
+class Runner(Generic[State]):
+    """Runs one shard of one consumer in this process and keeps its state between runs."""
+
+    def __init__(
+        self, registration: Registration, shard: int, consumer: Consumer[State], using: Store = store
+    ) -> None:
+        self.registration = registration
+        self.shard = shard
+        self.consumer = consumer
+        self.store = using
+        self.cursor = registration.cursor_of(shard)
+        self.holder = os.environ.get("VOLCANO_UI_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
+        self.state: State | None = None
+        self.generation = -1
+        self.position = -1
+
+    def run(self) -> None:
+        """Read, plan and commit until nothing is new."""
+        nudge.started(self.cursor)
+        with nudge.running(self.cursor):
+            for _ in range(ROUNDS):
+                if not self.step():
+                    return
+        nudge.wake(self.registration, self.shard)
+
+    def step(self) -> bool:
+        """Handle one batch; tell whether there may be more."""
+        now = clock()
+        try:
+            with self.store.reading() as head:
+                cursor = self._read_cursor()
+                if cursor.holder not in ("", self.holder) and cursor.held_until > now:
+                    return False
+                known = self.state if cursor.generation == self.generation else None
+                state, changes = self._catch_up(cursor, head) if known is None else self._advance(known)
+                timers = self._due(now)
+            if known is not None and not changes and not timers:
+                return self._skip(cursor, head)
+            self._commit(cursor, self.consumer.plan(state, changes, timers, now), timers, now)
+        except Outrun:
+            self.state = None
+        except Exception:
+            self.state = None
+            raise
+        return True
+
+    def _catch_up(self, cursor: _Position, head: int) -> tuple[State, list[Change]]:
+        """Load the state at `head`; return it with the changes not handled yet, for their events."""
+        changes: list[Change] = []
+        if cursor.generation:
+            try:
+                changes = self.store.changes(
+                    cursor.position, self.registration.resources, previous=True, until=head, limit=2**31
+                )
+            except Expired:
+                log.warning("consumer %s was away for longer than history is kept", self.cursor)
+        self.state = self.consumer.load(self.shard, head)
+        self.generation, self.position = cursor.generation, head
+        return self.state, changes
+
+    def _advance(self, state: State) -> tuple[State, list[Change]]:
+        """Bring the state up to the newest change, or through one batch; return it with the changes."""
+        changes = self.store.changes(self.position, self.registration.resources, previous=True, limit=BATCH)
+        for change in changes:
+            self.consumer.apply(state, change)
+        if changes:
+            self.position = changes[-1].revision
+        return state, changes
+
+    def _skip(self, cursor: _Position, head: int) -> bool:
+        """Nothing concerns this consumer: remember that without a write, but for now and then."""
+        self.position = max(self.position, head)
+        if head - cursor.position > LAG:
+            self._commit(cursor, Plan(), [], clock())
+        return False
+
+    def _commit(self, cursor: _Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
+        with transaction.atomic(using=self.store.using):
+            self._move_cursor(cursor, now)
+            outcomes = self.store.commit(plan.groups, now=now)
+            again = [
+                Timer(group.key, now)
+                for group, outcome in zip(plan.groups, outcomes, strict=True)
+                if isinstance(outcome, ApiError) and group.key
+            ]
+            self._drop_timers([*(t.key for t in timers), *plan.cancel])
+            self._set_timers([*plan.timers, *again])
+        self.generation = cursor.generation + 1
+        for group, outcome in zip(plan.groups, outcomes, strict=True):
+            if isinstance(outcome, ApiError):
+                log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
+        self._wake_for([t.due for t in plan.timers], now)
+
+    def _wake_for(self, dues: Sequence[int], now: int) -> None:
+        soon = min(dues, default=now + NEAR_MS) - now
+        if soon < NEAR_MS:
+            try:
+                nudge.wake(self.registration, self.shard, delay_s=max(soon, 1) / 1000)
+            except Exception as error:  # the broker may be away; beat's tick finds the timer
+                log.debug("timer of %s left to the tick: %s", self.cursor, error)
+
+    def _read_cursor(self) -> _Position:
+        found = sql.rows(
+            self.store.using,
+            "SELECT position, generation, holder, held_until FROM cluster_cursor WHERE name = %s",
+            [self.cursor],
+        )
+        return _Position(*found[0]) if found else _Position(0, 0, "", 0)
+
+    def _move_cursor(self, cursor: _Position, now: int) -> None:
+        """Move the cursor unless somebody else did since it was read."""
+        with connections[self.store.using].cursor() as db:
+            if cursor.generation == 0:
+                db.execute(
+                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until)"
+                    " VALUES (%s, 0, 0, '', 0) ON CONFLICT (name) DO NOTHING",
+                    [self.cursor],
+                )
+            db.execute(
+                "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
+                " held_until = %s WHERE name = %s AND generation = %s",
+                [self.position, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
+            )
+            if db.rowcount != 1:
+                raise Outrun(self.cursor)
+
+    def _due(self, now: int) -> list[Timer]:
+        found = sql.rows(
+            self.store.using,
+            "SELECT key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s ORDER BY due LIMIT %s",
+            [self.cursor, now, BATCH],
+        )
+        return [Timer(key, due, _payload(payload)) for key, due, payload in found]
+
+    def _drop_timers(self, keys: Sequence[str]) -> None:
+        if keys:
+            with connections[self.store.using].cursor() as db:
+                db.executemany(
+                    "DELETE FROM cluster_timer WHERE cursor = %s AND key = %s",
+                    [(self.cursor, key) for key in keys],
+                )
+
+    def _set_timers(self, timers: Sequence[Timer]) -> None:
+        if timers:
+            with connections[self.store.using].cursor() as db:
+                db.executemany(
+                    "INSERT INTO cluster_timer (cursor, key, due, payload) VALUES (%s, %s, %s, %s)"
+                    " ON CONFLICT (cursor, key) DO UPDATE SET payload = excluded.payload, due ="
+                    " CASE WHEN excluded.due < cluster_timer.due THEN excluded.due ELSE cluster_timer.due END",
+                    [(self.cursor, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers],
+                )
+
+
+def _payload(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else dict(msgspec.json.decode(value))
+
+
+_runners: dict[str, Runner[Any]] = {}
+
+
+def runner(name: str, shard: int) -> Runner[Any]:
+    """Return this process's runner of a consumer's shard."""
+    registration = registry.get(name)
+    cursor = registration.cursor_of(shard)
+    if cursor not in _runners:
+        _runners[cursor] = Runner(registration, shard, registration.make())
+    return _runners[cursor]

@@ -1,0 +1,120 @@
+"""The store's tables: objects as they are, the log of how they came to be, and who has read how far.
+
+An object's JSON is kept once, in the log row that wrote it; `Object` only
+points there and carries the columns by which pages and controllers search.
+Everything but the definitions goes through `cluster.store` and
+`cluster.consumer`.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class Log(models.Model):
+    """One row: the newest revision and the newest revision that retention removed."""
+
+    head = models.BigIntegerField(default=0)
+    compacted = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"revision {self.head}"
+
+
+class Change(models.Model):
+    """One write to one object. `previous` is the revision that it replaced, 0 for a creation."""
+
+    revision = models.BigIntegerField(primary_key=True)
+    resource = models.CharField(max_length=128)
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=36)
+    verb = models.CharField(max_length=8)
+    previous = models.BigIntegerField()
+    at = models.BigIntegerField()
+    body = models.BinaryField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["at"], name="change_at"),
+            models.Index(fields=["name", "namespace", "resource"], name="change_name"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.revision} {self.verb} {self.resource} {self.namespace}/{self.name}"
+
+
+class Object(models.Model):
+    """A living object: its key, its newest revision and the columns of `kube.resources.Index`."""
+
+    key = models.CharField(primary_key=True, max_length=446)
+    resource = models.CharField(max_length=128)
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    uid = models.CharField(max_length=36)
+    revision = models.BigIntegerField(unique=True)
+    created = models.BigIntegerField()
+    phase = models.CharField(max_length=32)
+    queue = models.CharField(max_length=253)
+    node = models.CharField(max_length=253)
+    owner = models.CharField(max_length=36)
+    creator = models.CharField(max_length=150)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["uid"], name="object_uid"),
+            models.Index(fields=["resource", "namespace", "name"], name="object_name"),
+            models.Index(fields=["resource", "created"], name="object_created"),
+            models.Index(fields=["resource", "phase", "created"], name="object_phase"),
+            models.Index(fields=["resource", "queue", "phase"], name="object_queue"),
+            models.Index(fields=["node"], name="object_node", condition=~Q(node="")),
+            models.Index(fields=["owner"], name="object_owner", condition=~Q(owner="")),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Ownership(models.Model):
+    """Owner references beyond the controller's, which has a column of `Object`."""
+
+    key = models.CharField(max_length=446, db_index=True)
+    owner = models.CharField(max_length=36, db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.key} owned by {self.owner}"
+
+
+class Cursor(models.Model):
+    """How far one shard of one consumer has read.
+
+    `generation` grows with every commit of the consumer and makes two
+    processes that work on one shard exclude each other; `holder` is the
+    worker process that leads until `held_until` (epoch ms).
+    """
+
+    name = models.CharField(primary_key=True, max_length=80)
+    position = models.BigIntegerField()
+    generation = models.BigIntegerField(default=0)
+    holder = models.CharField(max_length=200, default="")
+    held_until = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.position}"
+
+
+class Timer(models.Model):
+    """A key that a consumer wants to look at again at `due` (epoch ms)."""
+
+    cursor = models.CharField(max_length=80)
+    key = models.CharField(max_length=600)
+    due = models.BigIntegerField()
+    payload = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["cursor", "key"], name="timer_key")]
+        indexes = [models.Index(fields=["cursor", "due"], name="timer_due")]
+
+    def __str__(self) -> str:
+        return f"{self.cursor} {self.key} at {self.due}"

@@ -1,0 +1,89 @@
+"""Telling listeners that there is something to read. A lost nudge costs at most a second.
+
+After each commit the new revision is published on CHANNEL, for the web
+process's live hub and for node agents, and every consumer that reads one of
+the touched kinds gets a Celery task, unless one is queued already. Nothing
+here may fail a write: without Redis the nudge is dropped, and readers poll.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+import redis
+from celery import current_app
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from cluster import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.registry import Registration
+
+CHANNEL = "volcano-ui:revisions"
+QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
+log = logging.getLogger(__name__)
+_running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
+
+
+@functools.cache
+def client() -> redis.Redis:
+    """Return this process's Redis client; it answers or fails within a second."""
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+
+
+def send(touched: frozenset[str], revision: int) -> None:
+    """Announce a revision that touched these resource ids."""
+    try:
+        client().publish(CHANNEL, revision)
+        for registration in registry.interested(touched):
+            for shard in range(registration.shards):
+                _queue(registration, shard)
+    except (redis.RedisError, OperationalError, OSError) as error:
+        log.debug("nudge dropped: %s", error)
+
+
+def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
+    """Ask for one run of a consumer's shard; raises what the broker raises."""
+    current_app.send_task(
+        "cluster.tasks.consume",
+        (registration.name, shard),
+        queue=registration.queue_of(shard),
+        countdown=delay_s or None,
+        ignore_result=True,
+        retry=False,
+    )
+
+
+def _queue(registration: Registration, shard: int) -> None:
+    cursor = registration.cursor_of(shard)
+    if cursor not in _running.get() and client().set(_mark(cursor), 1, nx=True, px=QUEUED_MS):
+        wake(registration, shard)
+
+
+def _mark(cursor: str) -> str:
+    return f"volcano-ui:queued:{cursor}"
+
+
+def started(cursor: str) -> None:
+    """Note that a queued run begins: what is committed from here on needs another."""
+    try:
+        client().delete(_mark(cursor))
+    except (redis.RedisError, OSError) as error:
+        log.debug("queued mark kept: %s", error)
+
+
+@contextmanager
+def running(cursor: str) -> Iterator[None]:
+    """While a consumer loops until nothing is new, its own writes need not wake it."""
+    token = _running.set(_running.get() | {cursor})
+    try:
+        yield
+    finally:
+        _running.reset(token)

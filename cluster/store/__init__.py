@@ -1,0 +1,20 @@
+"""Objects and the log of their changes. `store` is the process-wide Store on the default database."""
+
+from __future__ import annotations
+
+from cluster.store.store import Store, clock, store
+from cluster.store.types import Change, Create, Delete, Group, Patch, Stored, Update, Write
+
+__all__ = [
+    "Change",
+    "Create",
+    "Delete",
+    "Group",
+    "Patch",
+    "Store",
+    "Stored",
+    "Update",
+    "Write",
+    "clock",
+    "store",
+]

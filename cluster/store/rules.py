@@ -1,0 +1,211 @@
+"""What a write makes of an object: pure functions from the stored JSON to the next.
+
+Sources: reference/kubernetes-api-and-batch-job.md §2.4 (create, update,
+delete) and §4.5 (metadata). Arguments are never changed; parts of them are
+shared with the result.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from kube import patch
+from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
+from kube.meta import parse_time, timestamp
+
+if TYPE_CHECKING:
+    from cluster.store.types import Delete, Patch, Update
+    from kube.meta import Object
+    from kube.resources import Resource
+
+# Only the store writes these; what a caller sends in them is dropped.
+OWN_METADATA = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+TERMINAL = ("Succeeded", "Failed")
+DEFAULT_GRACE_S = 30
+FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+
+
+def named(resource: Resource, name: str) -> str:
+    """Return `jobs.batch.volcano.sh "x"`, as Kubernetes' messages name an object."""
+    return f'{resource.id} "{name}"'
+
+
+def created(resource: Resource, obj: Object, now: int) -> Object:
+    """Return obj as it is first stored, without its resourceVersion."""
+    metadata = dict(obj.get("metadata") or {})
+    if metadata.get("resourceVersion"):
+        raise BadRequest("resourceVersion should not be set on objects to be created")
+    for field in OWN_METADATA:
+        metadata.pop(field, None)
+    metadata["uid"] = str(uuid.uuid4())
+    metadata["creationTimestamp"] = timestamp(now)
+    metadata["generation"] = 1
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        **obj,
+        "metadata": metadata,
+    }
+
+
+def updated(write: Update, old: Object, now: int) -> Object:
+    """Return the object after an Update; the same as `old` when nothing changes."""
+    resource, sent = write.resource, write.object
+    metadata = sent.get("metadata") or {}
+    version = metadata.get("resourceVersion") or ""
+    check_preconditions(
+        resource, old, metadata.get("uid") or "", int(version) if str(version).isdigit() else 0
+    )
+    if write.subresource == "status":
+        return _with_status(old, sent.get("status"))
+    return _replaced(resource, old, sent)
+
+
+def patched(write: Patch, old: Object, now: int) -> Object:
+    """Return the object after a Patch; the same as `old` when nothing changes."""
+    check_preconditions(write.resource, old, write.uid, write.revision)
+    if write.subresource == "status":
+        return _with_status(old, patch.merge(old.get("status") or {}, write.patch.get("status") or {}))
+    if write.subresource == "binding":
+        return _bound(write, old)
+    return _replaced(write.resource, old, patch.merge(old, write.patch))
+
+
+def check_preconditions(resource: Resource, old: Object, uid: str, revision: int) -> None:
+    """Raise Conflict when uid or revision is given and is not the stored one."""
+    metadata = old["metadata"]
+    if uid and uid != metadata["uid"]:
+        raise Conflict(
+            f"Operation cannot be fulfilled on {named(resource, metadata['name'])}: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        )
+    if revision and str(revision) != metadata["resourceVersion"]:
+        raise Conflict(
+            f"Operation cannot be fulfilled on {named(resource, metadata['name'])}: the object has been modified; "
+            "please apply your changes to the latest version and try again"
+        )
+
+
+def _with_status(old: Object, status: Any) -> Object:
+    return old if status == old.get("status") else {**old, "status": status}
+
+
+def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
+    kept = old["metadata"]
+    metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in OWN_METADATA}
+    metadata.update({field: kept[field] for field in OWN_METADATA if field in kept})
+    metadata["name"] = kept["name"]
+    if kept.get("namespace"):
+        metadata["namespace"] = kept["namespace"]
+    _check_finalizers(resource, kept, metadata)
+    new = {**sent, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    if resource.status_subresource:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]
+    if new == old:
+        return old
+    if _desired(new) != _desired(old):
+        metadata["generation"] = kept.get("generation", 1) + 1
+    return new
+
+
+def _desired(obj: Object) -> Object:
+    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+
+
+def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> None:
+    if "deletionTimestamp" not in kept:
+        return
+    new = set(metadata.get("finalizers") or ()) - set(kept.get("finalizers") or ())
+    if new:
+        detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(new)}"
+        raise Invalid(
+            f"{resource.kind} {kept['name']!r} is invalid: metadata.finalizers: Forbidden: {detail}",
+            causes=[forbidden("metadata.finalizers", detail)],
+        )
+
+
+def _bound(write: Patch, old: Object) -> Object:
+    spec, metadata = old.get("spec") or {}, old["metadata"]
+    target = write.patch["spec"]["nodeName"]
+    if spec.get("nodeName"):
+        raise Conflict(
+            f"Operation cannot be fulfilled on {named(write.resource, metadata['name'])}: "
+            f'pod {metadata["name"]} is already assigned to node "{spec["nodeName"]}"'
+        )
+    if "deletionTimestamp" in metadata:
+        raise Conflict(
+            f"Operation cannot be fulfilled on {named(write.resource, metadata['name'])}: "
+            f"pod {metadata['name']} is being deleted, cannot be assigned to a host"
+        )
+    status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
+    metadata = {**metadata, "generation": metadata.get("generation", 1) + 1}
+    return {**old, "metadata": metadata, "spec": {**spec, "nodeName": target}, "status": status}
+
+
+def deleted(write: Delete, old: Object, now: int) -> Object | None:
+    """Return the object marked for deletion, or None when it goes at once."""
+    check_preconditions(write.resource, old, write.uid, write.revision)
+    metadata = dict(old["metadata"])
+    finalizers = list(metadata.get("finalizers") or ())
+    wanted = FINALIZER_OF.get(write.propagation)
+    if wanted and wanted not in finalizers and write.grace != 0:
+        finalizers.append(wanted)
+        metadata["finalizers"] = finalizers
+    grace = _grace(write, old)
+    if grace == 0 and not finalizers:
+        return None
+    _mark(metadata, grace, now)
+    return old if metadata == old["metadata"] else {**old, "metadata": metadata}
+
+
+def _mark(metadata: Object, grace: int, now: int) -> None:
+    """Set the deletion fields; a second deletion may only come sooner."""
+    due = now + grace * 1000
+    if "deletionTimestamp" not in metadata:
+        metadata["generation"] = metadata.get("generation", 1) + 1
+    elif parse_time(metadata["deletionTimestamp"]) <= due:
+        return
+    metadata["deletionTimestamp"] = timestamp(due)
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+def _grace(write: Delete, old: Object) -> int:
+    """Return the grace in seconds: only a bound, unfinished pod has any (§2.4)."""
+    if write.resource.kind != "Pod":
+        return 0
+    spec = old.get("spec") or {}
+    if not spec.get("nodeName") or (old.get("status") or {}).get("phase") in TERMINAL:
+        return 0
+    if write.grace is not None:
+        return max(0, write.grace)
+    seconds = spec.get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_S if seconds is None else int(seconds)
+
+
+def is_released(obj: Object) -> bool:
+    """Tell whether an object marked for deletion has nothing left that holds it."""
+    metadata = obj["metadata"]
+    return (
+        "deletionTimestamp" in metadata
+        and not metadata.get("finalizers")
+        and not metadata.get("deletionGracePeriodSeconds")
+    )
+
+
+def check_namespace(resource: Resource, namespace: str) -> None:
+    """Raise when the namespace does not fit the scope of the kind."""
+    if resource.namespaced and not namespace:
+        raise BadRequest(f"{resource.id}: a namespace is needed; {resource.kind} objects live in one.")
+    if not resource.namespaced and namespace:
+        raise Forbidden(f"{resource.id}: {resource.kind} objects belong to no namespace; leave it out.")

@@ -1,0 +1,12 @@
+"""Live pages: `from dashboard import live`, then `@live.topic("jobs:list")`.
+
+A topic renders a piece of page in named parts. The page shows these parts, and
+the hub renders them again when a change that they watch is committed, and
+sends what differs to every socket that subscribed.
+"""
+
+from __future__ import annotations
+
+from dashboard.live.topics import Parts, TopicRequest, Watch, topic
+
+__all__ = ["Parts", "TopicRequest", "Watch", "topic"]

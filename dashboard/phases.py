@@ -1,0 +1,67 @@
+"""How every phase and state is shown: one icon and one colour for each word.
+
+The words are Kubernetes' and Volcano's own. A word means the same wherever it
+appears, so one table serves jobs, pods, pod groups, queues, nodes and the
+outcomes of the audit log.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Look(NamedTuple):
+    """The icon's name in the sprite, the hue of tokens.css, and a short explanation."""
+
+    icon: str
+    hue: str
+    meaning: str
+
+
+JOB_PHASES: Final = (
+    "Pending",
+    "Running",
+    "Restarting",
+    "Completing",
+    "Completed",
+    "Aborting",
+    "Aborted",
+    "Terminating",
+    "Terminated",
+    "Failed",
+)
+POD_PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+QUEUE_STATES: Final = ("Open", "Closing", "Closed", "Unknown")
+NODE_STATES: Final = ("Ready", "NotReady", "Unknown")
+
+LOOKS: Final[dict[str, Look]] = {
+    "Pending": Look("hourglass", "amber", "Waits to be scheduled or started"),
+    "Inqueue": Look("list-start", "yellow", "Admitted to its queue; pods may be created"),
+    "Running": Look("play", "blue", "Runs"),
+    "Restarting": Look("rotate-cw", "violet", "Old pods are released, then new ones start"),
+    "Completing": Look("loader", "teal", "Enough tasks have finished; the rest is cleaned up"),
+    "Completed": Look("circle-check", "green", "Every task finished successfully"),
+    "Succeeded": Look("circle-check", "green", "Finished successfully"),
+    "Aborting": Look("circle-pause", "orange", "Is being suspended; pods are released"),
+    "Aborted": Look("pause", "brown", "Suspended; it can be resumed"),
+    "Terminating": Look("log-out", "pink", "Is being ended; pods are released"),
+    "Terminated": Look("square", "plum", "Ended before its time, for example by an event"),
+    "Failed": Look("circle-x", "red", "Failed"),
+    "Unknown": Look("circle-help", "grey", "Nothing is known at present"),
+    "Open": Look("door-open", "green", "Takes new jobs"),
+    "Closing": Look("door-closed", "amber", "Takes no new jobs; what is in it still runs"),
+    "Closed": Look("lock", "grey", "Takes no new jobs and is empty"),
+    "Ready": Look("circle-check", "green", "Takes pods"),
+    "NotReady": Look("unplug", "red", "Does not answer or cannot take pods"),
+    "Unschedulable": Look("ban", "amber", "Takes no new pods"),
+    "Normal": Look("info", "grey", "For information"),
+    "Warning": Look("triangle-alert", "amber", "Something needs a look"),
+    "Allowed": Look("check", "green", "Was done"),
+    "Refused": Look("ban", "red", "Was refused"),
+}
+UNHEARD_OF: Final = Look("circle-help", "grey", "A phase that this page does not know")
+
+
+def look(word: str) -> Look:
+    """Return how a phase or state is shown; an unheard-of word is grey, never an error."""
+    return LOOKS.get(word, UNHEARD_OF)

@@ -1,0 +1,77 @@
+"""Small charts as SVG text made on the server: a bar, a stacked bar, a sparkline.
+
+Sizes are SVG attributes and colours are CSS classes, because the content
+security policy forbids style attributes. Every chart has a text alternative.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class Share(NamedTuple):
+    """One piece of a stacked bar: its size, its hue and what to call it."""
+
+    size: float
+    hue: str
+    label: str
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * min(max(part, 0), whole) / whole, 2) if whole > 0 else 0.0
+
+
+def _svg(css: str, label: str, body: str, box: str = "") -> SafeString:
+    view = f' viewBox="{box}" preserveAspectRatio="none"' if box else ""
+    # The label is escaped and the body is made of numbers and our own class names.
+    return mark_safe(  # noqa: S308
+        f'<svg class="{css}" role="img" aria-label="{escape(label)}"{view}>'
+        f"<title>{escape(label)}</title>{body}</svg>"
+    )
+
+
+def bar(used: float, capacity: float, label: str) -> SafeString:
+    """Draw used of capacity; amber from 85 % on, red when it is more than there is.
+
+    A capacity of nought or less means that no limit is known: the bar is empty
+    and only the label speaks.
+    """
+    share = _percent(used, capacity)
+    level = "over" if used > capacity > 0 else "high" if share >= 85 else "normal"
+    body = f'<rect class="bar-track" width="100%" height="100%" rx="3"/><rect class="bar-fill" data-level="{level}" width="{share:g}%" height="100%" rx="3"/>'
+    return _svg("bar", label, body)
+
+
+def stack(shares: Iterable[Share], whole: float = 0) -> SafeString:
+    """Draw shares side by side; whole is the full width, by default their sum."""
+    pieces = [share for share in shares if share.size > 0]
+    width = max(whole, sum(share.size for share in pieces))
+    label = ", ".join(f"{share.size:g} {share.label}" for share in pieces) or "nothing"
+    body = ['<rect class="bar-track" width="100%" height="100%"/>']
+    start = 0.0
+    for share in pieces:
+        length = _percent(share.size, width)
+        body.append(
+            f'<rect class="bar-share" data-hue="{escape(share.hue)}" x="{start:g}%" width="{length:g}%" height="100%"/>'
+        )
+        start = round(start + length, 2)
+    return _svg("bar", label, "".join(body))
+
+
+def sparkline(values: Sequence[float], label: str) -> SafeString:
+    """Draw values from left to right on a scale that begins at nought."""
+    top = max(values, default=0) or 1
+    step = 100 / max(len(values) - 1, 1)
+    points = " ".join(
+        f"{index * step:.2f},{29 - 28 * max(value, 0) / top:.2f}" for index, value in enumerate(values)
+    )
+    if not points:
+        return _svg("spark", label, "", "0 0 100 30")
+    body = f'<polygon class="spark-area" points="0,30 {points} 100,30"/><polyline class="spark-line" points="{points}"/>'
+    return _svg("spark", label, body, "0 0 100 30")

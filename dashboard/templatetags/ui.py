@@ -1,0 +1,134 @@
+"""The tags that draw what every page shares: `{% load ui %}`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django import template
+from django.templatetags.static import static
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
+
+from dashboard import phases, svg
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+register = template.Library()
+
+THEMES = ("light", "dark")
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """Draw an icon of the sprite; without a label it is decoration and hidden from readers."""
+    address = f"{static('build/icons.svg')}#{name}"
+    if label:
+        return format_html(
+            '<svg class="icon" role="img" aria-label="{}"><title>{}</title><use href="{}"/></svg>',
+            label,
+            label,
+            address,
+        )
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}"/></svg>', address)
+
+
+@register.simple_tag
+def phase(word: str, detail: str = "") -> SafeString:
+    """Draw a phase or state as icon, word and colour; detail becomes the hint."""
+    shown = word or "Pending"
+    look = phases.look(shown)
+    return format_html(
+        '<span class="phase" data-hue="{}" data-phase="{}" title="{}">{}{}</span>',
+        look.hue,
+        shown,
+        detail or look.meaning,
+        icon(look.icon),
+        shown,
+    )
+
+
+@register.simple_tag
+def moment(when: int | float | str | datetime | None, empty: str = "–", mode: str = "ago") -> SafeString:
+    """Show a time: UTC on the server, relative and in the reader's zone in the browser.
+
+    when is epoch milliseconds, an RFC 3339 text or a datetime. mode is `ago`
+    (3 min ago), `since` (a running duration: 3 min) or `clock` (12:03:04). The text made here never depends on
+    the present time, so that an unchanged row stays the same row.
+    """
+    parsed = _datetime(when)
+    if parsed is None:
+        return format_html('<span class="none">{}</span>', empty)
+    iso = parsed.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_html(
+        '<time datetime="{}" data-mode="{}">{}</time>', iso, mode, parsed.strftime("%Y-%m-%d %H:%M:%S UTC")
+    )
+
+
+def _datetime(when: int | float | str | datetime | None) -> datetime | None:
+    if when is None or when == "":
+        return None
+    if isinstance(when, datetime):
+        return when.astimezone(UTC)
+    if isinstance(when, (int, float)):
+        return datetime.fromtimestamp(when / 1000, UTC)
+    try:
+        return datetime.fromisoformat(when.replace("Z", "+00:00")).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+@register.filter
+def duration(milliseconds: int | float | None) -> str:
+    """Say a length of time in its two largest units: 2 d 3 h, 4 min 5 s, 6 s."""
+    if milliseconds is None:
+        return "–"
+    seconds = max(0, int(milliseconds // 1000))
+    days, rest = divmod(seconds, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, seconds = divmod(rest, 60)
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    first = next((index for index, (count, _) in enumerate(units) if count), 3)
+    said = [f"{count} {unit}" for count, unit in units[first : first + 2] if count]
+    return " ".join(said) or "0 s"
+
+
+@register.simple_tag
+def bar(used: float, capacity: float, label: str) -> SafeString:
+    """Draw used of capacity; the label is its text alternative."""
+    return svg.bar(used, capacity, label)
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: dict[str, Any]) -> str:
+    """The theme that the reader chose, or nothing, which means the system's."""
+    request: HttpRequest | None = context.get("request")
+    chosen = request.COOKIES.get("theme", "") if request else ""
+    return chosen if chosen in THEMES else ""
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: dict[str, Any], name: str, title: str, symbol: str) -> SafeString:
+    """One entry of the navigation; it keeps the namespace that the page is filtered by."""
+    try:
+        address = reverse(name)
+    except NoReverseMatch:
+        return SafeString("")
+    request: HttpRequest | None = context.get("request")
+    query, current = "", False
+    if request is not None:
+        current = request.path == address or (address != "/" and request.path.startswith(address))
+        chosen = request.GET.copy()
+        kept = chosen.pop("namespace", [])
+        if kept and kept[-1]:
+            query = f"?namespace={escape(kept[-1])}"
+    return format_html(
+        '<a href="{}{}" class="nav-link"{}>{}<span>{}</span></a>',
+        address,
+        SafeString(query),
+        SafeString(' aria-current="page"') if current else "",
+        icon(symbol),
+        title,
+    )

@@ -1,0 +1,22 @@
+// Keeps the filter form equal to the URL after a chip, a sort link or the back button changed it.
+export function mount(form) {
+  function follow() {
+    const query = new URLSearchParams(location.search);
+    for (const control of form.elements) {
+      if (!control.name || control === document.activeElement) continue;
+      const value = query.get(control.name) ?? control.dataset.default ?? "";
+      if (control.value !== value) control.value = value;
+    }
+    const clear = document.getElementById("filters-clear");
+    if (clear) clear.hidden = ![...form.elements].some((each) => each.value && each.dataset.default === undefined);
+  }
+  function quit(event) {
+    if (event.key === "Escape" && event.target.type === "search" && event.target.value) event.stopPropagation();
+  }
+  form.addEventListener("keydown", quit);
+  document.addEventListener("htmx:after:history:update", follow);
+  return () => {
+    form.removeEventListener("keydown", quit);
+    document.removeEventListener("htmx:after:history:update", follow);
+  };
+}

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+
+from cluster.store import Store
+from volcano_ui import env
+
+TABLES = ["log", "change", "object", "ownership", "cursor", "timer"]
+
+
+def open_database(alias, values):
+    connections.databases[alias] = values
+    connections.configure_settings(connections.databases)
+    call_command("migrate", "cluster", database=alias, verbosity=0)
+
+
+def empty(alias):
+    with connections[alias].cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"DELETE FROM cluster_{table}")
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def database(request, tmp_path_factory, django_db_blocker):
+    """The alias of a database with the cluster's tables: each back end in turn."""
+    alias = f"contract_{request.param}"
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "postgresql":
+            patch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
+        else:
+            patch.delenv("DATABASE_URL", raising=False)
+        values = env.database(tmp_path_factory.mktemp("store") / "db.sqlite3")
+    with django_db_blocker.unblock():
+        open_database(alias, values)
+        yield alias
+        connections[alias].close()
+    del connections.databases[alias]
+
+
+@pytest.fixture
+def store(database, django_db_blocker):
+    """An empty store on each back end."""
+    with django_db_blocker.unblock():
+        empty(database)
+        yield Store(database)

@@ -1,0 +1,375 @@
+"""What every back end of the store must do."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connections, transaction
+
+from cluster.store import Create, Delete, Group, Patch, Update
+from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
+from kube.resources import CONFIGMAPS, JOBS, NODES, POD_GROUPS, PODS
+
+NOW = 1_800_000_000_000
+
+
+def pod(name="p", namespace="default", **spec):
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": [], **spec}}
+
+
+def make(store, *objects, resource=PODS):
+    return store.write(*(Create(resource, o) for o in objects), now=NOW)
+
+
+def test_create_fills_in_what_the_server_owns(store):
+    (stored,) = make(store, pod())
+    metadata = stored.object["metadata"]
+    assert metadata["resourceVersion"] == str(stored.revision) == "1"
+    assert metadata["creationTimestamp"] == "2027-01-15T08:00:00Z"
+    assert metadata["generation"] == 1
+    assert len(metadata["uid"]) == 36
+    assert (stored.object["apiVersion"], stored.object["kind"]) == ("v1", "Pod")
+    assert store.get(PODS, "default", "p") == stored
+
+
+def test_create_ignores_forged_server_fields(store):
+    forged = pod()
+    forged["metadata"] |= {"uid": "mine", "generation": 7, "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    (stored,) = make(store, forged)
+    assert stored.uid != "mine"
+    assert stored.object["metadata"]["generation"] == 1
+    assert "deletionTimestamp" not in stored.object["metadata"]
+    assert forged["metadata"]["uid"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("obj", "resource", "error"),
+    [
+        pytest.param(pod("taken"), PODS, AlreadyExists, id="name taken"),
+        pytest.param({"metadata": {"namespace": "default"}}, PODS, BadRequest, id="no name"),
+        pytest.param({"metadata": {"name": "x"}}, PODS, BadRequest, id="no namespace"),
+        pytest.param(
+            {"metadata": {"name": "x", "namespace": "a"}}, NODES, Forbidden, id="namespace of a node"
+        ),
+        pytest.param(
+            {"metadata": {"name": "x", "namespace": "a", "resourceVersion": "1"}},
+            PODS,
+            BadRequest,
+            id="version given",
+        ),
+    ],
+)
+def test_create_refuses(store, obj, resource, error):
+    make(store, pod("taken"))
+    with pytest.raises(error):
+        store.write(Create(resource, obj))
+    assert store.revision() == 1
+
+
+def test_generate_name_makes_different_names(store):
+    made = make(store, *({"metadata": {"generateName": "job-", "namespace": "d"}} for _ in range(50)))
+    assert len({stored.name for stored in made}) == 50
+    assert all(stored.name.startswith("job-") and len(stored.name) == 9 for stored in made)
+
+
+def test_update_keeps_status_and_counts_generations(store):
+    make(store, pod())
+    store.write(Patch(PODS, "default", "p", {"status": {"phase": "Running"}}, "status"))
+    changed = pod(nodeName="n")
+    changed["status"] = {"phase": "Forged"}
+    (stored,) = store.write(Update(PODS, changed))
+    assert stored.object["status"] == {"phase": "Running"}
+    assert stored.object["metadata"]["generation"] == 2
+    (labelled,) = store.write(Patch(PODS, "default", "p", {"metadata": {"labels": {"a": "b"}}}))
+    assert labelled.object["metadata"]["generation"] == 2
+
+
+def test_status_update_touches_nothing_else(store):
+    make(store, pod())
+    sent = pod("p", nodeName="forged") | {"status": {"phase": "Pending"}}
+    sent["metadata"]["labels"] = {"forged": "yes"}
+    (stored,) = store.write(Update(PODS, sent, "status"))
+    assert stored.object["status"] == {"phase": "Pending"}
+    assert "nodeName" not in stored.object["spec"]
+    assert "labels" not in stored.object["metadata"]
+    assert stored.object["metadata"]["generation"] == 1
+
+
+def test_kind_without_status_subresource_takes_status_with_the_object(store):
+    (group,) = make(store, {"metadata": {"name": "g", "namespace": "d"}, "spec": {}}, resource=POD_GROUPS)
+    (stored,) = store.write(Update(POD_GROUPS, group.object | {"status": {"phase": "Inqueue"}}))
+    assert stored.object["status"] == {"phase": "Inqueue"}
+    assert store.find(POD_GROUPS, phase="Inqueue") == [stored]
+
+
+def test_write_that_changes_nothing_is_not_a_revision(store):
+    (stored,) = make(store, pod())
+    assert store.write(Update(PODS, stored.object)) == [stored]
+    assert store.write(Patch(PODS, "default", "p", {"spec": {"containers": []}})) == [stored]
+    assert store.revision() == 1
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(
+            lambda s: Update(PODS, pod() | {"metadata": s.object["metadata"] | {"resourceVersion": "99"}}),
+            id="update",
+        ),
+        pytest.param(lambda s: Patch(PODS, "default", "p", {}, revision=99), id="patch revision"),
+        pytest.param(lambda s: Patch(PODS, "default", "p", {}, uid="other"), id="patch uid"),
+        pytest.param(lambda s: Delete(PODS, "default", "p", uid="other"), id="delete uid"),
+        pytest.param(lambda s: Delete(PODS, "default", "p", revision=99), id="delete revision"),
+    ],
+)
+def test_stale_precondition_is_a_conflict(store, write):
+    (stored,) = make(store, pod())
+    with pytest.raises(Conflict):
+        store.write(write(stored))
+    assert store.get(PODS, "default", "p") == stored
+
+
+@pytest.mark.parametrize(
+    "write", [Update(PODS, pod()), Patch(PODS, "default", "p", {}), Delete(PODS, "default", "p")]
+)
+def test_absent_object_is_not_found(store, write):
+    with pytest.raises(NotFound):
+        store.write(write)
+
+
+def test_binding_places_a_pod_once(store):
+    make(store, pod())
+    bind = Patch(PODS, "default", "p", {"spec": {"nodeName": "n1"}}, "binding")
+    (stored,) = store.write(bind)
+    assert stored.object["spec"] == {"containers": [], "nodeName": "n1"}
+    with pytest.raises(Conflict, match="already assigned"):
+        store.write(bind)
+    assert [s.name for s in store.find(PODS, node="n1")] == ["p"]
+
+
+def test_binding_a_pod_that_is_being_deleted_is_a_conflict(store):
+    held = pod()
+    held["metadata"]["finalizers"] = ["x/y"]
+    make(store, held)
+    store.write(Delete(PODS, "default", "p"))
+    with pytest.raises(Conflict, match="being deleted"):
+        store.write(Patch(PODS, "default", "p", {"spec": {"nodeName": "n"}}, "binding"))
+
+
+def test_group_is_all_or_nothing_and_others_stay(store):
+    make(store, pod("a"), pod("b"))
+    outcomes = store.commit(
+        [
+            Group([Patch(PODS, "default", "a", {"spec": {"nodeName": "n"}}, "binding")], "good"),
+            Group(
+                [
+                    Patch(PODS, "default", "b", {"spec": {"nodeName": "n"}}, "binding"),
+                    Delete(PODS, "default", "zz"),
+                ],
+                "bad",
+            ),
+            Group(
+                [
+                    Create(PODS, pod("c")),
+                    Patch(PODS, "default", "c", {"status": {"phase": "Pending"}}, "status"),
+                ],
+                "both",
+            ),
+        ]
+    )
+    assert isinstance(outcomes[1], ApiError)
+    assert [len(o) for o in (outcomes[0], outcomes[2])] == [1, 2]
+    assert "nodeName" not in store.get(PODS, "default", "b").object["spec"]
+    assert store.get(PODS, "default", "c").object["status"] == {"phase": "Pending"}
+    assert [c.revision for c in store.changes(0)] == [1, 2, 3, 4, 5]
+
+
+def test_delete_of_an_unbound_pod_is_immediate(store):
+    make(store, pod())
+    store.write(Delete(PODS, "default", "p"))
+    with pytest.raises(NotFound):
+        store.get(PODS, "default", "p")
+    last = store.changes(1)[0]
+    assert (last.verb, last.name) == ("DELETED", "p")
+    assert last.object["metadata"]["resourceVersion"] == "2"
+
+
+def test_delete_of_a_bound_pod_waits_for_its_node(store):
+    make(store, pod(nodeName="n", terminationGracePeriodSeconds=5))
+    (marked,) = store.write(Delete(PODS, "default", "p"), now=NOW)
+    assert marked.object["metadata"]["deletionTimestamp"] == "2027-01-15T08:00:05Z"
+    assert marked.object["metadata"]["deletionGracePeriodSeconds"] == 5
+    (later,) = store.write(Delete(PODS, "default", "p", grace=60), now=NOW)
+    assert later == marked
+    (sooner,) = store.write(Delete(PODS, "default", "p", grace=1), now=NOW)
+    assert sooner.object["metadata"]["deletionTimestamp"] == "2027-01-15T08:00:01Z"
+    store.write(Delete(PODS, "default", "p", grace=0))
+    assert store.find(PODS) == []
+
+
+def test_delete_of_a_finished_pod_is_immediate(store):
+    make(store, pod(nodeName="n"))
+    store.write(Patch(PODS, "default", "p", {"status": {"phase": "Succeeded"}}, "status"))
+    store.write(Delete(PODS, "default", "p"))
+    assert store.find(PODS) == []
+
+
+def test_finalizers_hold_a_deleted_object(store):
+    held = pod()
+    held["metadata"]["finalizers"] = ["x/y"]
+    make(store, held)
+    (marked,) = store.write(Delete(PODS, "default", "p"))
+    assert marked.object["metadata"]["generation"] == 2
+    with pytest.raises(Invalid, match="no new finalizers"):
+        store.write(Patch(PODS, "default", "p", {"metadata": {"finalizers": ["x/y", "z/z"]}}))
+    store.write(Patch(PODS, "default", "p", {"metadata": {"finalizers": None}}))
+    assert store.find(PODS) == []
+    assert store.changes(0)[-1].verb == "DELETED"
+
+
+@pytest.mark.parametrize(
+    ("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
+)
+def test_propagation_leaves_its_finalizer(store, propagation, finalizer):
+    make(store, {"metadata": {"name": "j", "namespace": "d"}, "spec": {}}, resource=JOBS)
+    (marked,) = store.write(Delete(JOBS, "d", "j", propagation=propagation))
+    assert marked.object["metadata"]["finalizers"] == [finalizer]
+
+
+def test_name_is_free_again_after_deletion(store):
+    (first,) = make(store, pod())
+    store.write(Delete(PODS, "default", "p"))
+    (second,) = make(store, pod())
+    assert first.uid != second.uid
+    assert [c.verb for c in store.history(PODS, "default", "p")] == ["ADDED", "DELETED", "ADDED"]
+
+
+def test_changes_carry_what_they_replaced(store):
+    make(store, pod())
+    store.write(Patch(PODS, "default", "p", {"status": {"phase": "Running"}}, "status"))
+    added, modified = store.changes(0, [PODS], previous=True)
+    assert added.previous is None
+    assert modified.previous == added.body
+
+
+def test_changes_are_filtered_and_limited(store):
+    make(store, pod("a"))
+    make(store, {"metadata": {"name": "n"}}, resource=NODES)
+    make(store, pod("b"))
+    assert [c.name for c in store.changes(0, [PODS])] == ["a", "b"]
+    assert [c.name for c in store.changes(0, limit=2)] == ["a", "n"]
+    assert [c.name for c in store.changes(1, until=2)] == ["n"]
+    assert store.changes(3) == []
+
+
+def test_dependents_are_found_by_any_owner(store):
+    owners = [
+        {"apiVersion": "v1", "kind": "X", "name": "x", "uid": u, "controller": u == "c"} for u in ("c", "o")
+    ]
+    owned = pod()
+    owned["metadata"]["ownerReferences"] = owners
+    make(store, owned, pod("free"))
+    assert [s.name for s in store.dependents("c")] == ["p"]
+    assert [s.name for s in store.dependents("o")] == ["p"]
+    store.write(Delete(PODS, "default", "p"))
+    assert store.dependents("o") == []
+
+
+def test_find_filters_sorts_and_pages(store):
+    for index, (name, queue) in enumerate([("a_1", "q1"), ("b%2", "q2"), ("c", "q1")]):
+        obj = {"metadata": {"name": name, "namespace": "d"}, "spec": {"queue": queue}}
+        store.write(Create(JOBS, obj), now=NOW + index)
+
+    def names(**filters):
+        return [s.name for s in store.find(JOBS, **filters)]
+
+    assert names(queue="q1") == ["a_1", "c"]
+    assert names(text="_") == ["a_1"]
+    assert names(text="%") == ["b%2"]
+    assert names(order="-created", limit=1, offset=1) == ["b%2"]
+    assert names(namespace=frozenset()) == []
+    assert names(namespace={"d", "e"}, name=["c"]) == ["c"]
+    assert store.count(JOBS, by="queue") == {"q1": 2, "q2": 1}
+    assert set(store.by_keys(JOBS, ["d/c", "d/none"])) == {"d/c"}
+
+
+def test_reading_sees_one_state(store, database):
+    make(store, pod("a"))
+    if connections[database].vendor == "sqlite" and ":memory:" in str(
+        connections[database].settings_dict["NAME"]
+    ):
+        pytest.skip("one connection only")
+    with store.reading() as revision:
+        thread = threading.Thread(target=lambda: (make(store, pod("b")), connections[database].close()))
+        thread.start()
+        thread.join(10)
+        assert revision == store.revision() == 1
+        assert len(store.find(PODS)) == 1
+    assert store.revision() == 2
+
+
+def test_writers_in_parallel_leave_no_gap_and_lose_nothing(store, database):
+    def work(number):
+        try:
+            for index in range(25):
+                make(store, pod(f"w{number}-{index}"))
+        finally:
+            connections[database].close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [c.revision for c in store.changes(0)] == list(range(1, 101))
+    assert store.count(PODS, by="namespace") == {"default": 100}
+
+
+def test_one_of_two_conflicting_writers_wins(store, database):
+    (stored,) = make(store, pod())
+    outcomes = []
+
+    def work(value):
+        try:
+            sent = stored.object | {"spec": {"containers": [], "nodeName": value}}
+            store.write(Update(PODS, sent))
+            outcomes.append("won")
+        except Conflict:
+            outcomes.append("lost")
+        finally:
+            connections[database].close()
+
+    threads = [threading.Thread(target=work, args=(f"n{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(outcomes) == ["lost", "lost", "lost", "won"]
+
+
+def test_surrounding_transaction_takes_the_write_with_it(store, database):
+    with transaction.atomic(using=database):
+        make(store, pod())
+        transaction.set_rollback(True, using=database)
+    assert store.revision() == 0
+    assert store.find(PODS) == []
+
+
+def test_history_before_compaction_is_expired(store, database):
+    make(store, pod())
+    with connections[database].cursor() as cursor:
+        cursor.execute("UPDATE cluster_log SET compacted = 1")
+    with pytest.raises(Expired):
+        store.changes(0)
+    assert store.changes(1) == []
+
+
+def test_listeners_hear_of_a_commit_after_it_only(store, database):
+    heard = []
+    store.listeners.append(lambda touched, revision: heard.append((touched, revision)))
+    with transaction.atomic(using=database):
+        make(store, pod("a"))
+        make(store, {"metadata": {"name": "c", "namespace": "d"}}, resource=CONFIGMAPS)
+        assert heard == []
+    assert heard == [(frozenset({"pods"}), 1), (frozenset({"configmaps"}), 2)]

@@ -1,0 +1,175 @@
+"""Consumers read every change once, whoever fails when."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from cluster.consumer import Consumer, Plan, Runner, Timer
+from cluster.registry import Registration
+from cluster.store import Create, Delete, Group, Patch, clock, store
+from kube.resources import CONFIGMAPS, PODS
+
+pytestmark = pytest.mark.django_db(transaction=True)
+REGISTRATION = Registration("copier", "tests.cluster.test_consumer.Copier", (PODS,))
+
+
+class Copier(Consumer[dict]):
+    """Keeps a config map for each pod: data.seen counts the pod's changes."""
+
+    name = "copier"
+    crash = None
+    conflict = False
+
+    def __init__(self):
+        self.loads = 0
+        self.heard: list[tuple[str, str, bool]] = []
+        self.timers: list[Timer] = []
+
+    def load(self, shard, revision):
+        self.loads += 1
+        return {s.name: 0 for s in store.find(PODS)}
+
+    def apply(self, state, change):
+        if change.verb == "DELETED":
+            state.pop(change.name, None)
+        else:
+            state[change.name] = state.get(change.name, 0) + 1
+
+    def plan(self, state, changes, timers, now):
+        if self.crash:
+            raise self.crash
+        self.heard += [(c.verb, c.name, c.previous is not None) for c in changes]
+        self.timers += timers
+        missing = sorted(set(state) - {s.name for s in store.find(CONFIGMAPS)})
+        groups = [
+            Group([Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}})], key=name)
+            for name in missing
+        ]
+        if self.conflict:
+            groups = [Group([*g.writes, Delete(PODS, "d", "never")], key=g.key) for g in groups]
+        return Plan(groups)
+
+
+def add(name):
+    store.write(Create(PODS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))
+
+
+def drain(runner):
+    while runner.step():
+        pass
+
+
+def copies():
+    return [s.name for s in store.find(CONFIGMAPS)]
+
+
+def test_first_run_looks_at_what_is_there():
+    add("a")
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    assert copies() == ["a"]
+    assert runner.consumer.heard == []
+
+
+def test_changes_are_heard_once_and_in_order():
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    add("a")
+    store.write(Patch(PODS, "d", "a", {"status": {"phase": "Running"}}, "status"))
+    store.write(Delete(PODS, "d", "a"))
+    drain(runner)
+    drain(runner)
+    assert runner.consumer.heard == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
+    assert runner.consumer.loads == 1
+
+
+def test_new_process_hears_what_the_last_one_did_not_handle():
+    drain(Runner(REGISTRATION, 0, Copier()))
+    add("a")
+    crashing = Runner(REGISTRATION, 0, Copier())
+    crashing.consumer.crash = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        drain(crashing)
+    successor = Runner(REGISTRATION, 0, Copier())
+    drain(successor)
+    assert successor.consumer.heard == [("ADDED", "a", False)]
+    assert copies() == ["a"]
+
+
+def test_failed_plan_is_tried_again_from_a_fresh_state():
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    add("a")
+    runner.consumer.crash = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        runner.step()
+    runner.consumer.crash = None
+    drain(runner)
+    assert runner.consumer.loads == 2
+    assert runner.consumer.heard == [("ADDED", "a", False)]
+
+
+def test_only_one_of_two_processes_handles_a_change():
+    first, second = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
+    first.holder = second.holder = "same"
+    drain(first)
+    drain(second)
+    add("a")
+    drain(first)
+    drain(second)
+    assert first.consumer.heard + second.consumer.heard == [("ADDED", "a", False)]
+    assert copies() == ["a"]
+
+
+def test_another_process_waits_while_the_leader_is_alive():
+    leader, other = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
+    leader.holder, other.holder = "one", "two"
+    drain(leader)
+    add("a")
+    assert other.step() is False
+    assert copies() == []
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE cluster_cursor SET held_until = %s", [clock() - 1])
+    drain(other)
+    assert copies() == ["a"]
+
+
+def test_conflicting_group_comes_back_as_a_timer():
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    runner.consumer.conflict = True
+    add("a")
+    assert runner.step()
+    runner.consumer.conflict = False
+    drain(runner)
+    assert [t.key for t in runner.consumer.timers] == ["a"]
+    assert copies() == ["a"]
+
+
+def test_timer_fires_once_when_due():
+    class Planner(Copier):
+        def plan(self, state, changes, timers, now):
+            self.timers += timers
+            if changes:
+                return Plan(
+                    timers=[Timer("soon", now, {"n": 1}), Timer("late", now + 3_600_000), Timer("gone", now)],
+                    cancel=["gone"],
+                )
+            return Plan()
+
+    runner = Runner(REGISTRATION, 0, Planner())
+    drain(runner)
+    add("a")
+    drain(runner)
+    assert sorted((t.key, t.payload) for t in runner.consumer.timers) == [("gone", {}), ("soon", {"n": 1})]
+
+
+def test_irrelevant_changes_cost_no_write():
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    generation = runner.generation
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "x", "namespace": "d"}}))
+    drain(runner)
+    assert runner.generation == generation
+    assert runner.consumer.heard == []
