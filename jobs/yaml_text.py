@@ -20,6 +20,8 @@ MAX_BYTES = 1 << 20
 MAX_MENDS = 200
 MAX_MENDING_BYTES = 1 << 21  # each slip costs one more pass over the text
 API_VERSION, KIND = "batch.volcano.sh/v1alpha1", "Job"
+# Kubernetes writes requests[cpu] where the YAML has the key cpu of requests.
+_KEY_IN_BRACKETS = re.compile(r"\[([A-Za-z_][\w-]*)\]")
 _BARE_STAR = re.compile(r"\*(?=[\s,\]}]|\Z)")
 
 
@@ -42,6 +44,7 @@ class Document:
 
     def line_of(self, path: str) -> int:
         """Return the line of a field, or of the nearest field around it that is written; 0 if none is."""
+        path = _KEY_IN_BRACKETS.sub(r".\1", path)
         while path:
             for spelling in (path, path.replace("spec.tasks", "spec.taskSpecs", 1)):
                 if spelling in self.places:
