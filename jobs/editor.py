@@ -1,0 +1,177 @@
+"""The job editor's side of the server: what a text would do if it were submitted, and submitting it once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cluster import api
+from cluster.access import Actor
+from cluster.store import Stored, store
+from jobs import yaml_text, yaml_write
+from jobs.yaml_problem import YamlError
+from jobs.yaml_text import Document
+from kube import amounts
+from kube.errors import AlreadyExists, ApiError
+from kube.resources import JOBS
+
+SUBMISSION = "ui.volcano.sh/submission"
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem or note, at a field and a line where it has them; line 0 is the text as a whole."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+    field: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What would happen to a text: accepted says whether it would become a job, verdict says it in words."""
+
+    accepted: bool
+    verdict: str
+    summary: str = ""
+    causes: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    warnings: tuple[str, ...] = ()
+    text: str = ""
+    name: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """Return the report as the editor in the browser reads it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A text that somebody submits, and the token of the form that it came from."""
+
+    actor: Actor
+    text: str
+    token: str = ""
+    document: Document = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "document", yaml_text.read(self.text))
+
+    def create(self) -> Stored:
+        """Create the job. The same form submitted twice is one job: the second answer is the first's."""
+        job = self._marked()
+        try:
+            return api.create(self.actor, JOBS, job)
+        except AlreadyExists:
+            existing = _existing(job)
+            if existing is None or not self.token or _token_of(existing) != self.token:
+                raise
+            return existing
+
+    def _marked(self) -> dict[str, Any]:
+        job = self.document.object
+        metadata = job.get("metadata")
+        if not self.token or not isinstance(metadata, dict):
+            return job
+        annotations = metadata.get("annotations")
+        metadata["annotations"] = {**(annotations if isinstance(annotations, dict) else {}), SUBMISSION: self.token}
+        prefix = metadata.get("generateName")
+        if isinstance(prefix, str) and prefix and not metadata.get("name"):
+            # The name comes from the token, so that a second click meets the first one's job.
+            metadata["name"] = prefix[:58] + suffix(self.token)
+        return job
+
+
+def suffix(token: str) -> str:
+    """Return five characters made of a token, in the alphabet of Kubernetes' own suffixes."""
+    digest = hashlib.sha256(token.encode()).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:5])
+
+
+def check(actor: Actor, text: str) -> Report:
+    """Say what submitting text would do, without doing it."""
+    try:
+        document = yaml_text.read(text)
+    except YamlError as error:
+        causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
+        return Report(False, _count(len(causes)), causes=causes)
+    notes = tuple(Finding(note.message, note.line) for note in document.notes)
+    mended = document.text if document.text != text.replace("\r\n", "\n") else ""
+    try:
+        stored = api.create(actor, JOBS, document.object, dry_run=True)
+    except ApiError as error:
+        causes = findings(error, document)
+        return Report(False, _count(len(causes)), causes=causes, notes=notes, text=mended)
+    job = stored.object
+    return Report(
+        True,
+        "This job would be accepted.",
+        summary=summary(job),
+        notes=notes,
+        text=mended,
+        name=job["metadata"].get("name", ""),
+    )
+
+
+def findings(error: ApiError, document: Document) -> tuple[Finding, ...]:
+    """Return an API error as problems at fields and lines."""
+    if not error.causes:
+        path = "metadata.name" if isinstance(error, AlreadyExists) else ""
+        return (Finding(_sentence(error.message), document.line_of(path), 0, path),)
+    return tuple(
+        Finding(_sentence(cause.message), document.line_of(cause.field), 0, cause.field) for cause in error.causes
+    )
+
+
+def summary(job: dict[str, Any]) -> str:
+    """Say what a job asks for: `5 pods of 2 tasks; 4 must start together. 1.2 CPU and 320 MiB memory in all.`"""
+    tasks = job["spec"].get("tasks") or []
+    pods = sum(task.get("replicas", 0) for task in tasks)
+    asked: amounts.Amounts = {}
+    for task in tasks:
+        request = amounts.pod_request(task["template"]["spec"])
+        asked = amounts.add(asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()})
+    asked.pop("pods", None)
+    wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(asked.items()) if amount)
+    minimum = job["spec"].get("minAvailable", 0)
+    together = f"{minimum} must start together" if minimum > 1 else "they start one by one"
+    if minimum == pods > 1:
+        together = "all start together"
+    many = f"{pods} {'pod' if pods == 1 else 'pods'} of {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
+    return f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
+
+
+def copy_text(namespace: str, name: str) -> str | None:
+    """Return the YAML of a copy of a job under a name that is free, also of a deleted one; None if it is unknown."""
+    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
+    source = found[0].object if found else None
+    if source is None:
+        history = store.history(JOBS, namespace, name, limit=1)
+        if not history:
+            return None
+        source = history[0].object
+    stem = name.rpartition("-")[0] or name
+    taken = frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
+    return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, taken)))
+
+
+def _existing(job: dict[str, Any]) -> Stored | None:
+    metadata = job["metadata"]
+    found = store.find(JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1)
+    return found[0] if found else None
+
+
+def _token_of(stored: Stored) -> str:
+    return str((stored.object["metadata"].get("annotations") or {}).get(SUBMISSION, ""))
+
+
+def _count(number: int) -> str:
+    return "One problem keeps this from being a job." if number == 1 else f"{number} problems keep this from being a job."
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
+    return text if text.endswith((".", "!", "?")) else f"{text}."
