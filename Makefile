@@ -6,9 +6,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
 
-export VOLCANO_UI_PORT ?= $(PORT)
-export VOLCANO_UI_DATA ?= $(DATA)
-export VOLCANO_UI_NODES ?= $(NODES)
+# What is said on the command line goes before the environment; DATA alone in the environment is somebody else's.
+define setting
+ifeq ($$(origin $(1)),command line)
+export VOLCANO_UI_$(1) := $$($(1))
+endif
+endef
+$(foreach name,PORT DATA NODES,$(eval $(call setting,$(name))))
 
 .PHONY: help
 help: ## Show this list

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.registry import Registration
-    from cluster.store import Change, Store
+    from cluster.store import Change, Store, Stored
 
 State = TypeVar("State")
 log = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ ROUNDS = 200  # steps of one run before it lets others have the worker process
 LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
 LAG = 5000  # irrelevant revisions after which a cursor is moved all the same, for retention's sake
 NEAR_MS = 1500  # timers due sooner are not left to beat's tick
+RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
+RETRY_MOST_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ class Consumer(ABC, Generic[State]):
         """Return what is to be done after these changes and due timers.
 
         A group that could not be committed comes back as a due Timer with
-        the group's key. The changes have been applied to the state already.
+        the group's key and the payload `{"error": message, "tries": n}`: at
+        once the first time, later and later when it goes on failing. The
+        changes have been applied to the state already.
         """
 
 
@@ -117,6 +121,7 @@ class Runner(Generic[State]):
         self.state: State | None = None
         self.generation = -1
         self.position = -1
+        self.tries: dict[str, int] = {}
 
     def run(self) -> None:
         """Read, plan and commit until nothing is new."""
@@ -182,18 +187,27 @@ class Runner(Generic[State]):
         with transaction.atomic(using=self.store.using):
             self._move_cursor(cursor, now)
             outcomes = self.store.commit(plan.groups, now=now)
-            again = [
-                Timer(group.key, now)
-                for group, outcome in zip(plan.groups, outcomes, strict=True)
-                if isinstance(outcome, ApiError) and group.key
-            ]
+            again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*(t.key for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
-        for group, outcome in zip(plan.groups, outcomes, strict=True):
-            if isinstance(outcome, ApiError):
-                log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
-        self._wake_for([t.due for t in plan.timers], now)
+        self._wake_for([t.due for t in (*plan.timers, *again)], now)
+
+    def _again(
+        self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
+    ) -> list[Timer]:
+        """Return the timers that bring failed groups back."""
+        timers = []
+        for group, outcome in zip(groups, outcomes, strict=True):
+            if not isinstance(outcome, ApiError):
+                self.tries.pop(group.key, None)
+                continue
+            tries = self.tries[group.key] = self.tries.get(group.key, 0) + 1
+            log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
+            if group.key:
+                wait = 0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20))
+                timers.append(Timer(group.key, now + wait, {"error": str(outcome), "tries": tries}))
+        return timers
 
     def _wake_for(self, dues: Sequence[int], now: int) -> None:
         soon = min(dues, default=now + NEAR_MS) - now

@@ -14,15 +14,20 @@ that there is something to read. Every choice here follows from that:
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import structlog
 from celery import Celery, signals
 from celery.app.amqp import AMQP
+from celery.platforms import SecurityWarning
 from kombu.connection import Connection as KombuConnection
 from kombu.entity import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
+
+# Celery warns root of pickle, which is not accepted here.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 QUEUES = ("controllers", "scheduler")
 
@@ -55,9 +60,16 @@ app.conf.update(
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
+    beat_scheduler="volcano_ui.beat:Clock",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_transport_options={"visibility_timeout": 60, "socket_connect_timeout": 1, "socket_timeout": 5},
+    broker_transport_options={
+        "visibility_timeout": 60,
+        "socket_connect_timeout": 1,
+        "socket_timeout": 5,
+        # Publishing only; worker and beat wait for their broker by broker_connection_max_retries.
+        "max_retries": 0,
+    },
     # The connection to the database outlives a run; `refresh_connections` replaces a broken one.
     db_reuse_max=1_000_000_000,
 )

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import shutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -51,3 +58,30 @@ def _renderers() -> list[structlog.typing.Processor]:
     if sys.stderr.isatty():
         return [structlog.dev.ConsoleRenderer()]
     return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+
+
+def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:
+    """Move a log's content to file.1 once it is large, file.1 to file.2 and so on.
+
+    The writer keeps its descriptor, which appends, so the content is copied and the file emptied:
+    a line written between the two is lost, the size is bounded.
+    """
+    if not file.exists() or file.stat().st_size < most_bytes:
+        return
+    for number in range(keep - 1, 0, -1):
+        older = file.with_name(f"{file.name}.{number}")
+        if older.exists():
+            older.replace(file.with_name(f"{file.name}.{number + 1}"))
+    shutil.copyfile(file, file.with_name(f"{file.name}.1"))
+    os.truncate(file, 0)
+
+
+def last_message(file: Path, *, most_characters: int = 200) -> str:
+    """Return what a log says last, for people: the event of a JSON line, otherwise the line itself."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - 4096))
+        lines = stream.read().decode(errors="replace").split("\n")
+    line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        line = str(json.loads(line)["event"])
+    return line.partition("\n")[0][:most_characters]

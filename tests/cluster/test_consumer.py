@@ -147,6 +147,22 @@ def test_conflicting_group_comes_back_as_a_timer():
     assert copies() == ["a"]
 
 
+def test_group_that_goes_on_failing_is_tried_less_and_less_often():
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    runner.consumer.conflict = True
+    add("a")
+    drain(runner)
+    assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", 1)]
+    assert "never" in runner.consumer.timers[0].payload["error"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT due FROM cluster_timer")
+        assert cursor.fetchone()[0] > clock() - 1000
+        cursor.execute("UPDATE cluster_timer SET due = 0")
+    drain(runner)
+    assert [t.payload["tries"] for t in runner.consumer.timers] == [1, 2]
+
+
 def test_timer_fires_once_when_due():
     class Planner(Copier):
         def plan(self, state, changes, timers, now):

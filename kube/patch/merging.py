@@ -1,0 +1,227 @@
+"""Strategic merge patch: a merge patch that knows how the lists of each kind are to be merged."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from kube import schema
+from kube.kinds.core import (
+    Container,
+    NamespaceStatus,
+    NodeSpec,
+    NodeStatus,
+    PersistentVolumeClaimStatus,
+    PodSpec,
+    PodStatus,
+    ServiceSpec,
+)
+from kube.meta import ObjectMeta
+from kube.patch.values import PatchError, copy, in_order
+
+if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from kube.meta import Object
+
+    Identity = tuple[str, Any] | None
+
+# By which field the items of a list are told apart; other lists are replaced whole (reference: kubernetes-api §3.4).
+MERGE_KEYS: dict[tuple[type[Struct], str], str] = {
+    (ObjectMeta, "ownerReferences"): "uid",
+    (PodSpec, "containers"): "name",
+    (PodSpec, "initContainers"): "name",
+    (PodSpec, "ephemeralContainers"): "name",
+    (PodSpec, "volumes"): "name",
+    (PodSpec, "resourceClaims"): "name",
+    (PodSpec, "imagePullSecrets"): "name",
+    (PodSpec, "schedulingGates"): "name",
+    (PodSpec, "hostAliases"): "ip",
+    (PodSpec, "topologySpreadConstraints"): "topologyKey",
+    (Container, "env"): "name",
+    (Container, "ports"): "containerPort",
+    (Container, "volumeMounts"): "mountPath",
+    (Container, "volumeDevices"): "devicePath",
+    (PodStatus, "conditions"): "type",
+    (PodStatus, "podIPs"): "ip",
+    (PodStatus, "hostIPs"): "ip",
+    (PodStatus, "resourceClaimStatuses"): "name",
+    (NodeStatus, "conditions"): "type",
+    (NodeStatus, "addresses"): "type",
+    (NamespaceStatus, "conditions"): "type",
+    (PersistentVolumeClaimStatus, "conditions"): "type",
+    (ServiceSpec, "ports"): "port",
+}
+# Lists of plain values that are merged as sets.
+SETS = {(ObjectMeta, "finalizers"), (NodeSpec, "podCIDRs")}
+
+_DELETE_VALUES = "$deleteFromPrimitiveList/"
+_SET_ORDER = "$setElementOrder/"
+
+
+def apply(target: Any, patch: Any, struct: type[Struct] | None) -> Any:
+    """Return target, a struct's JSON, after a strategic merge patch; PatchError if that cannot be read."""
+    if type(patch) is not dict:
+        raise PatchError("A strategic merge patch is an object.")
+    target = target if type(target) is dict else {}
+    directive = patch.get("$patch", "merge")
+    if directive == "replace":
+        return {key: copy(item) for key, item in patch.items() if key != "$patch"}
+    if directive == "delete":
+        return {}
+    if directive != "merge":
+        raise PatchError(f"{str(directive)[:40]!r} is not a value of $patch; use merge, replace or delete.")
+    result = _merged_fields(target, patch, struct)
+    if (kept := patch.get("$retainKeys")) is not None:
+        result = _retained(result, patch, kept)
+    return in_order(result, target)
+
+
+def _merged_fields(target: Object, patch: Object, struct: type[Struct] | None) -> Object:
+    inner = schema.parts(struct) if struct else {}
+    # A field may be named by a value and by directives; it is merged once.
+    names = dict.fromkeys(name for name in map(_field_of, patch) if name is not None)
+    result = {key: copy(item) for key, item in target.items() if key not in names}
+    for name in names:
+        old, new = target.get(name), patch.get(name)
+        if name in patch and new is None:
+            continue
+        if type(new) is dict:
+            result[name] = apply(old, new, inner.get(name))
+        elif type(new) is list or name not in patch:
+            result |= _list_field(name, old, patch, struct, inner.get(name))
+        else:
+            result[name] = new
+    return result
+
+
+def _field_of(key: str) -> str | None:
+    """Return the field that a key of a patch is about, or None for a directive about the object itself."""
+    for prefix in (_DELETE_VALUES, _SET_ORDER):
+        if key.startswith(prefix):
+            return key.removeprefix(prefix)
+    if key in ("$patch", "$retainKeys"):
+        return None
+    if key.startswith("$"):
+        raise PatchError(f"{key[:100]!r} is not a directive of a strategic merge patch.")
+    return key
+
+
+def _retained(result: Object, patch: Object, kept: Any) -> Object:
+    if not isinstance(kept, list):
+        raise PatchError("$retainKeys is a list of field names.")
+    strangers = [
+        key for key, item in patch.items() if not key.startswith("$") and item is not None and key not in kept
+    ]
+    if strangers:
+        raise PatchError(
+            f"$retainKeys must name the fields that the patch sets; it lacks {strangers[0][:100]!r}."
+        )
+    return {key: item for key, item in result.items() if key in kept}
+
+
+def _list_field(
+    name: str, old: Any, patch: Object, struct: type[Struct] | None, item_type: type[Struct] | None
+) -> Object:
+    """Return {name: list} after the patch, or nothing where there is neither an old nor a new list."""
+    if name not in patch and type(old) is not list:
+        return {} if old is None else {name: copy(old)}
+    new, order, gone = (patch.get(key) for key in (name, _SET_ORDER + name, _DELETE_VALUES + name))
+    for given in (order, gone):
+        if given is not None and type(given) is not list:
+            raise PatchError(f"The directives of {name[:100]!r} are lists.")
+    old = old if type(old) is list else []
+    if struct and (key := MERGE_KEYS.get((struct, name))):
+        return {name: _keyed(name, key, old, new, order, item_type)}
+    if struct and (struct, name) in SETS:
+        return {name: _as_set(old, new or [], order, gone or [])}
+    return {name: copy(old if new is None else new)}
+
+
+def _keyed(
+    name: str,
+    key: str,
+    old: list[Any],
+    new: list[Any] | None,
+    order: list[Any] | None,
+    item_type: type[Struct] | None,
+) -> list[Any]:
+    """Merge lists whose items are told apart by the value of key."""
+    patches = _items_by_key(name, key, new or [])
+    if any(item.get("$patch") == "replace" for _, item in patches):
+        return [copy(item) for _, item in patches if "$patch" not in item]
+    before = _identities(old, key)
+    result = {identity: copy(item) for identity, item in zip(before, old, strict=True)}
+    for identity, item in patches:
+        if item.get("$patch") == "delete":
+            result.pop(identity, None)
+        else:
+            result[identity] = apply(result.get(identity), item, item_type)
+    names = _ordered(list(result), [identity for identity, _ in patches], before)
+    if order is not None:
+        names = _ordered(names, [_identity(item, key) for item in order], before)
+    return [result[identity] for identity in names]
+
+
+def _identities(items: list[Any], key: str) -> list[Identity]:
+    """Name each item by its key; an item without one, or with one that was there, is known by its place."""
+    found: dict[Identity, int] = {}
+    for place, item in enumerate(items):
+        identity = _identity(item, key)
+        found[("", place) if identity is None or identity in found else identity] = place
+    return list(found)
+
+
+def _items_by_key(name: str, key: str, items: list[Any]) -> list[tuple[Identity, Object]]:
+    found = []
+    for item in items:
+        if type(item) is not dict:
+            raise PatchError(f"The items of {name[:100]!r} in a strategic merge patch are objects.")
+        identity = _identity(item, key)
+        if identity is None and item.get("$patch") != "replace":
+            raise PatchError(f"map: {name} does not contain declared merge key: {key}")
+        found.append((identity, item))
+    return found
+
+
+def _identity(item: Any, key: str) -> Identity:
+    """Return by what an item of a keyed list is known, or None if it lacks the key."""
+    value = item.get(key) if type(item) is dict else None
+    return None if value is None or isinstance(value, dict | list) else _value_identity(value)
+
+
+def _value_identity(value: Any) -> Identity:
+    return ("bool" if isinstance(value, bool) else "value", value)
+
+
+def _as_set(old: list[Any], new: list[Any], order: list[Any] | None, gone: list[Any]) -> list[Any]:
+    for values in (old, new, order or [], gone):
+        if any(isinstance(value, dict | list) for value in values):
+            raise PatchError("A list that is merged as a set holds plain values only.")
+    before = list(map(_value_identity, old))
+    first = list(map(_value_identity, new))
+    without = set(map(_value_identity, gone))
+    result = {_value_identity(value): value for value in old if _value_identity(value) not in without}
+    result |= dict(zip(first, new, strict=True))
+    names = _ordered(list(result), first, before)
+    if order is not None:
+        names = _ordered(names, list(map(_value_identity, order)), before)
+    return [result[identity] for identity in names]
+
+
+def _ordered(items: list[Identity], first: list[Identity], before: list[Identity]) -> list[Identity]:
+    """Order items as Kubernetes does: those named in `first` in that order, the others woven in.
+
+    Another item goes before a named one only where it stood before it in the
+    old list (`before`); so new items come ahead of the old ones that follow.
+    """
+    ranks = {item: rank for rank, item in enumerate(first)}
+    old = {item: rank for rank, item in enumerate(before)}
+    named = deque(sorted((item for item in items if item in ranks), key=lambda item: ranks[item]))
+    others = deque(item for item in items if item not in ranks)
+    result: list[Identity] = []
+    while named and others:
+        left, right = old.get(others[0]), old.get(named[0])
+        earlier = left is not None and right is not None and left < right
+        result.append((others if earlier else named).popleft())
+    return [*result, *named, *others]

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import quantity
+
+SUFFIXES = ["", *[s for s in quantity.DECIMAL if s], *quantity.BINARY]
+values = st.fractions(min_value=-(2**40), max_value=2**40, max_denominator=1).map(lambda f: f / 1000)
+texts = st.builds(
+    lambda sign, whole, decimals, suffix: f"{sign}{whole}{decimals}{suffix}",
+    st.sampled_from(["", "+", "-"]),
+    st.integers(0, 7),
+    st.sampled_from(["", ".", ".5", ".125", ".000001"]),
+    st.sampled_from(SUFFIXES),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("1", 1, id="whole"),
+        pytest.param("500m", Fraction(1, 2), id="milli"),
+        pytest.param("1n", Fraction(1, 10**9), id="nano"),
+        pytest.param("2u", Fraction(2, 10**6), id="micro"),
+        pytest.param("3k", 3000, id="kilo"),
+        pytest.param("1.5Gi", 1536 * 2**20, id="binary with decimals"),
+        pytest.param("7Ei", 7 * 2**60, id="largest binary suffix"),
+        pytest.param("9E", 9 * 10**18, id="E alone is exa"),
+        pytest.param("2E3", 2000, id="E with digits is an exponent"),
+        pytest.param("2e-3", Fraction(1, 500), id="negative exponent"),
+        pytest.param("1e+2", 100, id="signed exponent"),
+        pytest.param(".5", Fraction(1, 2), id="no digit before the point"),
+        pytest.param("5.", 5, id="no digit after the point"),
+        pytest.param("-1Ki", -1024, id="negative"),
+        pytest.param("+1M", 10**6, id="plus sign"),
+        pytest.param(2, 2, id="plain number"),
+        pytest.param(0.1, Fraction(1, 10), id="number with decimals means its decimals"),
+    ],
+)
+def test_every_spelling_is_read_exactly(text, expected):
+    assert quantity.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "1 ", " 1", "1\n", ".", "-", "1.2.3", "1ki", "1KI", "1mi", "1Kib", "1e", "1e1.5", "0x10", "1_000",
+        "\u0661", "1e999999", "1e-999999", "1e37", "9" * 10_000_000, "1e" + "9" * 1000, "8Ei", "1e19", 2**63,
+        float("nan"), float("inf"), 1e300, True, None, [], {}, b"1",
+    ],
+    ids=lambda text: repr(text)[:20],
+)  # fmt: skip
+def test_what_is_no_quantity_is_refused_with_a_sentence(text):
+    with pytest.raises(quantity.QuantityError) as refused:
+        quantity.parse(text)
+    assert str(refused.value).endswith(".")
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("0Gi", "0", id="zero has no suffix"),
+        pytest.param("1024Ki", "1Mi", id="binary moves up"),
+        pytest.param("1.5Gi", "1536Mi", id="binary without decimals"),
+        pytest.param("512Ki", "512Ki", id="binary stays"),
+        pytest.param("0.5Ki", "512", id="small binary becomes decimal"),
+        pytest.param("1.0001Ki", "1024102400u", id="binary that is not whole becomes decimal"),
+        pytest.param("1000", "1k", id="decimal moves up"),
+        pytest.param("1.5", "1500m", id="decimals move down"),
+        pytest.param("1000000m", "1k", id="milli moves up"),
+        pytest.param("100", "100", id="less than a thousand stays"),
+        pytest.param("1000e3", "1e6", id="exponent stays an exponent"),
+        pytest.param("1e0", "1", id="exponent of zero is left out"),
+        pytest.param("0.1n", "1n", id="finer than nano is rounded up"),
+        pytest.param("-1.5", "-1500m", id="negative"),
+        pytest.param(Fraction(1, 3), "333333334n", id="fraction"),
+        pytest.param(2048, "2048", id="number is decimal"),
+    ],
+)
+def test_canonical_form_is_that_of_kubernetes(text, expected):
+    assert quantity.canonical(text) == expected
+
+
+def test_a_fraction_can_be_written_in_binary():
+    assert quantity.canonical(Fraction(3 * 2**30), binary=True) == "3Gi"
+
+
+@given(values, st.booleans())
+def test_canonical_form_keeps_the_value(value, binary):
+    assert quantity.parse(quantity.canonical(value, binary=binary)) == value
+
+
+@given(texts)
+def test_canonical_form_is_its_own_canonical_form(text):
+    once = quantity.canonical(text)
+    assert quantity.canonical(once) == once
+
+
+@given(texts, texts)
+def test_canonical_form_keeps_the_order_of_what_is_not_rounded(a, b):
+    low, high = sorted((quantity.parse(a), quantity.parse(b)))
+    assert quantity.parse(quantity.canonical(low)) <= quantity.parse(quantity.canonical(high))
+
+
+@given(st.decimals(min_value=-(10**9), max_value=10**9, places=3))
+def test_reading_agrees_with_decimal_arithmetic(number):
+    assert quantity.parse(f"{number}") == Fraction(Decimal(number))
+
+
+@given(values)
+def test_rounding_is_upwards_and_by_less_than_one(value):
+    assert 0 <= quantity.units(value) - value < 1
+    assert 0 <= quantity.milli(value) - value * 1000 < 1
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused(text):
+    try:
+        quantity.parse(text)
+    except quantity.QuantityError:
+        pass

@@ -1,0 +1,76 @@
+"""Reading what processes use, and saying numbers shortly."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pss_mb(pid):
+    """Proportional memory of a process in MB: shared pages are shared out."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def cpu_s(pid):
+    """Processor seconds that a process has used."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+    return 0.0
+
+
+def percentile(values, share):
+    """The value below which `share` of the sorted values lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+class PeakMemory(threading.Thread):
+    """Watches a system's processes and keeps the most memory that each had, in MB."""
+
+    def __init__(self, system):
+        super().__init__(daemon=True)
+        self.system = system
+        self.peak = {}
+        self.total = 0.0
+        self.done = threading.Event()
+
+    def run(self):
+        while not self.done.wait(0.5):
+            now = {name: pss_mb(pid) for name, pid in self.system.children().items()}
+            now["up"] = pss_mb(self.system.process.pid)
+            self.total = max(self.total, sum(now.values()))
+            for name, value in now.items():
+                self.peak[name] = max(self.peak.get(name, 0.0), value)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.join()
+
+
+def idle(system, seconds=20.0):
+    """Memory in MB and share of one core of the whole system while nobody asks for anything."""
+    pids = system.tree()
+    before, begun = sum(map(cpu_s, pids)), time.monotonic()
+    time.sleep(seconds)  # the length of the measurement, not a wait for something
+    used = sum(map(cpu_s, pids)) - before
+    names = {**{pid: name for name, pid in system.children().items()}, system.process.pid: "up"}
+    memory = {names.get(pid, str(pid)): round(pss_mb(pid), 1) for pid in pids}
+    return {
+        "memory_mb": round(sum(memory.values()), 1),
+        "cpu_percent_of_a_core": round(100 * used / (time.monotonic() - begun), 2),
+        "processes": memory,
+    }

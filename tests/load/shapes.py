@@ -1,0 +1,108 @@
+"""Ten thousand simulated pods in different shapes of jobs, from the first submit to the last completion.
+
+All pods hold their node until every one of them runs, then run for a second.
+Times are read from the log of the system itself: each row says when it was
+committed.
+"""
+
+from __future__ import annotations
+
+import time
+
+from cluster import access, api
+from cluster.store import Create, clock, store
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, JOBS, PODS
+from tests.load.measure import PeakMemory
+from tests.system.harness import until
+
+SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
+STAGES = ("created", "bound", "running", "completed")
+CHUNK = 500
+LIMIT_S = 600
+
+
+def job(name, replicas, hold):
+    annotations = {"ui.volcano.sh/duration-seconds": "1", "ui.volcano.sh/hold": hold}
+    container = {"name": "main", "command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"containers": [container], "restartPolicy": "Never"},
+    }
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "minAvailable": replicas,
+            "tasks": [{"name": "main", "replicas": replicas, "template": template}],
+        },
+    }
+
+
+def run(system, shape):
+    """Run one shape; return seconds from the first submit and pods per second for each stage."""
+    count, replicas = SHAPES[shape]
+    hold = f"release-{shape}"
+    start, first = store.revision(), clock()
+    with PeakMemory(system) as memory:
+        for at in range(0, count, CHUNK):
+            jobs = [job(f"b{shape}-{i}", replicas, hold) for i in range(at, min(at + CHUNK, count))]
+            refused = [o for o in api.create_many(access.SYSTEM, JOBS, jobs) if isinstance(o, ApiError)]
+            assert not refused, refused[0]
+        submitted = clock()
+        log = Stages(start)
+        until(
+            lambda: log.read() and len(log.at["running"]) == count * replicas,
+            within_s=LIMIT_S,
+            what=f"{shape} Running",
+        )
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": hold, "namespace": "default"}}))
+        until(
+            lambda: log.read() and len(log.at["completed"]) == count * replicas,
+            within_s=LIMIT_S,
+            what=f"{shape} Completed",
+        )
+        until(
+            lambda: store.count(JOBS, text=f"b{shape}-").get("Completed") == count,
+            within_s=LIMIT_S,
+            what="jobs Completed",
+        )
+    result = {"submit_s": round((submitted - first) / 1000, 2)}
+    for stage in STAGES:
+        seconds = (max(log.at[stage].values()) - first) / 1000
+        result[f"{stage}_s"] = round(seconds, 2)
+        result[f"{stage}_pods_per_s"] = round(count * replicas / seconds)
+    result["jobs_completed_s"] = round((clock() - first) / 1000, 2)
+    result["peak_memory_mb"] = {name: round(value) for name, value in memory.peak.items()}
+    result["peak_memory_total_mb"] = round(memory.total)
+    return result
+
+
+class Stages:
+    """When each pod reached each stage, read from the log bit by bit."""
+
+    def __init__(self, revision):
+        self.position = revision
+        self.at = {stage: {} for stage in STAGES}
+
+    def read(self):
+        while changes := store.changes(self.position, [PODS], limit=4000):
+            for change in changes:
+                self._note(change)
+            self.position = changes[-1].revision
+        time.sleep(0.1)  # do not compete with what is measured
+        return True
+
+    def _note(self, change):
+        obj = change.object
+        phase = (obj.get("status") or {}).get("phase")
+        reached = {
+            "created": change.verb == "ADDED",
+            "bound": bool(obj["spec"].get("nodeName")),
+            "running": phase == "Running",
+            "completed": phase == "Succeeded",
+        }
+        for stage, yes in reached.items():
+            if yes:
+                self.at[stage].setdefault(change.uid, change.at)

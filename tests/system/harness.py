@@ -1,0 +1,202 @@
+"""A whole system of its own: `manage.py up` on a state directory and port nobody else uses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+from django.db import connections
+
+from cluster.store import Store
+from volcano_ui import env
+
+PROJECT = Path(__file__).resolve().parents[2]
+READY_WITHIN_S = 120
+STOP_WITHIN_S = 10
+NAMES = ("web", "controllers", "scheduler", "beat", "agent", "simulator", "redis")
+
+
+def until(condition, *, within_s, every_s=0.05, what="the condition"):
+    """Return condition()'s first true value; fail when the deadline passes first."""
+    deadline = time.monotonic() + within_s
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {within_s} s")
+        time.sleep(every_s)
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class System:
+    """One run of `manage.py up`; use it as a context manager."""
+
+    def __init__(self, data, *, nodes=0, port=None, **variables):
+        self.data = Path(data)
+        self.port = port or free_port()
+        self.base = f"http://127.0.0.1:{self.port}"
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))},
+            "VOLCANO_UI_DATA": str(self.data),
+            "VOLCANO_UI_PORT": str(self.port),
+            "VOLCANO_UI_NODES": str(nodes),
+            **variables,
+        }
+        self.output = []
+        self.process = None
+        self.link = ""
+        self.started_s = 0.0
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """Start and wait for the link; `started_s` is how long that took."""
+        begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=PROJECT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        ready = threading.Event()
+        threading.Thread(target=self._read, args=(self.process.stdout, ready), daemon=True).start()
+        if not ready.wait(READY_WITHIN_S) or not self.link:
+            self.stop()
+            raise AssertionError("the system did not start:\n" + "".join(self.output) + self.logs())
+        self.started_s = time.monotonic() - begun
+        return self
+
+    def _read(self, stream, ready):
+        for line in stream:
+            self.output.append(line)
+            if found := re.match(r"Open (\S+)", line):
+                self.link = found[1]
+                ready.set()
+        ready.set()
+        stream.close()
+
+    def stop(self):
+        """Stop as Ctrl-C does; return the seconds that it took."""
+        if self.process is None or self.process.poll() is not None:
+            return 0.0
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        try:
+            self.process.wait(STOP_WITHIN_S + 5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError("the system did not stop") from None
+        return time.monotonic() - begun
+
+    def logs(self):
+        """The last lines of every program's log."""
+        files = sorted((self.data / "logs").glob("*.log"))
+        return "".join(
+            f"\n--- {file.name}\n" + "\n".join(file.read_text().splitlines()[-15:]) for file in files
+        )
+
+    def children(self):
+        """The supervised processes' ids by program."""
+        found = {}
+        for pid in _children_of(self.process.pid):
+            if name := _program(pid):
+                found[name] = pid
+        return found
+
+    def tree(self):
+        """The ids of the supervisor and everything below it."""
+        pids, todo = [], [self.process.pid]
+        while todo:
+            pid = todo.pop()
+            pids.append(pid)
+            todo.extend(_children_of(pid))
+        return pids
+
+    def client(self):
+        """A browser's session, logged in by a one-time link."""
+        client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True)
+        navigation = {
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "document",
+            "Sec-Fetch-Site": "none",
+            "Sec-Fetch-User": "?1",
+        }
+        answer = client.get(self.link, headers=navigation)
+        assert answer.status_code == 200, answer.text
+        self.link = ""
+        return client
+
+    @contextlib.contextmanager
+    def store(self):
+        """The system's store, read from this process."""
+        alias = f"system_{self.port}"
+        with _environment(self.environment):
+            values = env.database(self.data / "db.sqlite3")
+        connections.databases[alias] = values
+        connections.configure_settings(connections.databases)
+        try:
+            yield Store(alias)
+        finally:
+            connections[alias].close()
+            del connections.databases[alias]
+
+
+@contextlib.contextmanager
+def _environment(values):
+    before = os.environ.get("DATABASE_URL")
+    os.environ["DATABASE_URL"] = values.get("DATABASE_URL", "")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["DATABASE_URL"]
+        else:
+            os.environ["DATABASE_URL"] = before
+
+
+def _children_of(pid):
+    found = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(child) for child in file.read_text().split()]
+    return found
+
+
+def _program(pid):
+    """Say which program of the supervisor a process is, by its command line."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return None
+    line = " ".join(words)
+    marks = {
+        "volcano_ui.web": "web",
+        "-Q controllers": "controllers",
+        "-Q scheduler": "scheduler",
+        " beat": "beat",
+        "manage.py agent": "agent",
+        "manage.py simulator": "simulator",
+        "redis.sock": "redis",
+    }
+    return next((name for mark, name in marks.items() if mark in line), None)

@@ -1,0 +1,283 @@
+"""`manage.py up`: everything on one machine, in one terminal.
+
+What can go wrong is looked at before anything is started. Migration, first objects and login link
+are done in this process, because each process that loads Django costs half a second; the others
+start side by side. Ready means answered: a page, a ping, a node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TextIO
+
+import redis
+from django.conf import settings
+from django.core.checks import CheckMessage, run_checks
+from django.core.management import call_command, get_commands
+from django.db import connection
+
+from volcano_ui import assets, celery_app, health, valkey, web
+from volcano_ui.celery import QUEUES
+from volcano_ui.supervisor import Program, Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+READY_WITHIN_S = 60
+PROBE_EVERY_S = 0.1
+
+
+class StartError(Exception):
+    """The system cannot start; the message says why, and what to do."""
+
+
+def say(line: str) -> None:
+    """Print one line of progress at once."""
+    print(line, flush=True)  # noqa: T201
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Tick off what the block does, with its time when that can be felt."""
+    begun = time.monotonic()
+    yield
+    took = time.monotonic() - begun
+    say(f"✓ {name}" + (f" ({took:.1f} s)" if took >= 0.5 else ""))
+
+
+def run() -> int:
+    """Start everything, wait for a signal, stop everything; return the exit status."""
+    return asyncio.run(Up().run())
+
+
+class Up:
+    """One run of the system."""
+
+    def __init__(self) -> None:
+        self._stop = asyncio.Event()
+        self._held: list[TextIO | socket.socket] = []
+        self._supervisor = Supervisor(
+            logs=settings.DATA / "logs",
+            cwd=settings.BASE_DIR,
+            environment=_environment(),
+            say=say,
+        )
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._interrupt)
+        starting = asyncio.create_task(self._start())
+        stopped = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await stopped
+        except StartError as error:
+            say(f"✗ {error}")
+            return 1
+        finally:
+            starting.cancel()
+            await self._end()
+        return 0
+
+    def _interrupt(self) -> None:
+        if self._stop.is_set():
+            return
+        say("Stopping.")
+        self._stop.set()
+
+    async def _end(self) -> None:
+        begun = time.monotonic()
+        await self._supervisor.stop()
+        for held in self._held:
+            held.close()
+        if self._stop.is_set():
+            say(f"✓ everything is stopped ({time.monotonic() - begun:.1f} s)")
+
+    async def _start(self) -> None:
+        with step(f"state directory {settings.DATA}"):
+            self._take_state_directory()
+        with step(f"port {settings.PORT}"):
+            listener = self._take_port()
+        with step("front end"):
+            await asyncio.to_thread(_build_assets)
+        with step("Redis"):
+            await self._start_redis()
+        with step("database"):
+            await asyncio.to_thread(_prepare_database)
+        programs = _programs(listener)
+        await asyncio.gather(*(self._supervisor.start(program) for program in programs))
+        probes = {"web server": _ask_web, "Celery workers": _ask_workers}
+        await asyncio.gather(*(self._ready(name, ask) for name, ask in probes.items()))
+        say(f"Open {await asyncio.to_thread(_address)}")
+
+    def _take_state_directory(self) -> None:
+        _refuse([m for m in run_checks(tags=["state"]) if m.is_serious()])
+        for name in ("", "logs", "run"):
+            (settings.DATA / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (settings.DATA / "run" / "up.lock").open("a+")
+        self._held.append(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            pid = lock.read().strip()
+            raise StartError(
+                f"The state directory {settings.DATA} is in use by another `up`, pid {pid}. "
+                f"Stop that one (kill {pid}), or choose another directory: make up DATA=/some/dir PORT=9000."
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+
+    def _take_port(self) -> socket.socket:
+        try:
+            listener = web.listen(settings.LISTEN, settings.PORT)
+        except OSError as error:
+            reason = {
+                errno.EADDRINUSE: f"Port {settings.PORT} is taken by another program.",
+                errno.EACCES: f"Port {settings.PORT} needs root rights.",
+            }.get(error.errno or 0, f"Cannot listen on {settings.LISTEN}:{settings.PORT}: {error.strerror}.")
+            raise StartError(f"{reason} Choose another: make up PORT={_free_port()}.") from None
+        self._held.append(listener)
+        return listener
+
+    async def _start_redis(self) -> None:
+        if valkey.url(settings.DATA) == settings.REDIS_URL:
+            await self._supervisor.start(_redis())
+        try:
+            await _until(health.ask_redis, redis.RedisError, within_s=10)
+        except redis.RedisError:
+            _refuse(run_checks(tags=["redis"], include_deployment_checks=True))
+
+    async def _ready(self, name: str, ask: Callable[[], None]) -> None:
+        with step(name):
+            try:
+                await _until(ask, OSError, within_s=READY_WITHIN_S)
+            except OSError as error:
+                raise StartError(
+                    f"The {name} did not answer within {READY_WITHIN_S} s ({error}). See {settings.DATA}/logs."
+                ) from None
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the children: ours, without the buffers they have no use for."""
+    return {
+        **os.environ,
+        "VOLCANO_UI_DATA": str(settings.DATA),
+        "VOLCANO_UI_PORT": str(settings.PORT),
+        # One process a core is what the machine shares out; threads of BLAS would only take memory.
+        "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _redis() -> Program:
+    binary = valkey.find_server()
+    if binary is None:
+        raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
+    path = valkey.socket_path(settings.DATA)
+    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: valkey.prepare(path))
+
+
+def _programs(listener: socket.socket) -> list[Program]:
+    """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
+    manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+    celery = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui"]
+    worker = [*celery, "worker", "--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"]
+    descriptor = listener.fileno()
+    programs = [
+        Program(
+            "web",
+            [sys.executable, "-m", "volcano_ui.web", f"--fd={descriptor}"],
+            1,
+            3,
+            descriptors=(descriptor,),
+        ),
+        *(Program(queue, [*worker, "-Q", queue, "-n", f"{queue}@volcano-ui"], stage=2) for queue in QUEUES),
+        Program("beat", [*celery, "beat", "--pidfile="], stage=1),
+    ]
+    commands = get_commands()
+    if "agent" in commands:
+        programs.append(Program("agent", [*manage, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
+    if settings.NODES and "simulator" in commands:
+        programs.append(Program("simulator", [*manage, "simulator", f"--nodes={settings.NODES}"], stage=0))
+    return programs
+
+
+def _build_assets() -> None:
+    try:
+        assets.build(lambda line: say(f"• {line}"))
+    except assets.AssetsError as error:
+        raise StartError(str(error)) from None
+
+
+def _prepare_database() -> None:
+    try:
+        call_command("migrate", interactive=False, verbosity=0)
+        if "bootstrap" in get_commands():
+            call_command("bootstrap", verbosity=0)
+    finally:
+        connection.close()
+
+
+def _ask_web() -> None:
+    host = "127.0.0.1" if settings.LISTEN in ("0.0.0.0", "::") else settings.LISTEN  # noqa: S104
+    with urllib.request.urlopen(f"http://{host}:{settings.PORT}/healthz", timeout=5):
+        pass
+
+
+def _ask_workers() -> None:
+    expected = [f"{queue}@volcano-ui" for queue in QUEUES]
+    answers = celery_app.control.ping(destination=expected, timeout=1.0, limit=len(expected))
+    if len(answers) < len(expected):
+        silent = set(expected).difference(*answers)
+        raise TimeoutError(f"no answer from {', '.join(sorted(silent))}")
+
+
+def _address() -> str:
+    base = f"http://{settings.LISTEN}:{settings.PORT}"
+    try:
+        if find_spec("cluster.accounts") is None:
+            return base + "/"
+        return str(import_module("cluster.accounts").login_link(base))
+    finally:
+        connection.close()
+
+
+async def _until(ask: Callable[[], None], failure: type[Exception], *, within_s: float) -> None:
+    """Call ask in a thread until it raises nothing; a failure that lasts comes out."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return await asyncio.to_thread(ask)
+        except failure:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(PROBE_EVERY_S)
+
+
+def _refuse(messages: list[CheckMessage]) -> None:
+    if messages:
+        raise StartError("\n✗ ".join(f"{message.msg} {message.hint or ''}".rstrip() for message in messages))
+
+
+def _free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

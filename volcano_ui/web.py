@@ -1,0 +1,59 @@
+"""The web server: `python -m volcano_ui.web`, on a socket that its parent opened or on one of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; OSError when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        # Only listening reserves the port: two sockets with SO_REUSEADDR may be bound to it.
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(listener: socket.socket) -> None:
+    """Serve until SIGTERM."""
+    # Imported late: `up` needs `listen` alone.
+    import uvicorn
+
+    config = uvicorn.Config(
+        "volcano_ui.asgi:application",
+        loop="uvloop",
+        http="httptools",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        # Compression costs each socket some 100 KB, and broadcasts to hundreds most of their time.
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m volcano_ui.web", description=__doc__)
+    parser.add_argument("--fd", type=int, help="a listening socket that was inherited")
+    options = parser.parse_args()
+    if options.fd is not None:
+        serve(socket.socket(fileno=options.fd))
+        return
+    from django.conf import settings
+
+    serve(listen(settings.LISTEN, settings.PORT))
+
+
+if __name__ == "__main__":
+    main()
