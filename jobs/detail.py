@@ -15,10 +15,8 @@ from dashboard.live.topics import address
 from dashboard.phases import POD_PHASES
 from dashboard.table import Column, Filter, Spec, Table, View
 from django.template.loader import render_to_string
-from django.urls import reverse
 from jobs import progress, steps, timeline
-from jobs.reading import Job, Pod, PodGroup
-from kube.errors import NotFound
+from jobs.reading import SIMULATED, Job, Pod, PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
@@ -96,30 +94,34 @@ class Detail:
         """Return the canonical spelling of one of the page's topics."""
         return address(name, {"namespace": self.stored.namespace, "name": self.stored.name})
 
-    def parts(self) -> dict[str, str]:
-        """Return the head of the page, the steps, the tasks and the timeline."""
-        job, bars = self.job, self.bars
-        began, ended = progress.duration(job)
+    def head_parts(self) -> dict[str, str]:
+        """Return the phase with its gang, why the job waits, and the steps."""
+        began, ended = progress.duration(self.job)
+        pods = [pod for _, pod in self.pods]
         context = {
-            "job": job,
+            "job": self.job,
             "stored": self.stored,
-            "progress": progress.of_job(job),
-            "tasks": progress.of_tasks(job),
+            "progress": progress.of_job(self.job),
             "why": self.why,
-            "steps": steps.steps(job, self.stored.created, self.group, [pod for _, pod in self.pods]),
-            "summaries": timeline.summaries(bars),
-            "timeline": timeline.data(job, bars, self.stored.created),
-            "met": timeline.gang_met(job, bars),
-            "most_bars": timeline.MOST_BARS,
-            "pods": len(bars),
+            "steps": steps.steps(self.job, self.stored.created, self.group, pods),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
-            "simulated": any(bar.pod.metadata.annotations.get("ui.volcano.sh/simulated") for bar in bars),
+            "simulated": any(pod.metadata.annotations.get(SIMULATED) for pod in pods),
         }
-        return {
-            f"job-{part}": render_to_string(f"jobs/_{part}.html", context)
-            for part in ("head", "why", "steps", "tasks", "timeline")
+        return _render(context, "head", "why", "steps")
+
+    def timeline_parts(self) -> dict[str, str]:
+        """Return the tasks with their gangs, and the timeline."""
+        bars = self.bars
+        context = {
+            "job": self.job,
+            "tasks": progress.of_tasks(self.job),
+            "summaries": timeline.summaries(bars),
+            "timeline": timeline.data(self.job, bars, self.stored.created),
+            "most_bars": timeline.MOST_BARS,
+            "pods": len(bars),
         }
+        return _render(context, "tasks", "timeline")
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""
@@ -204,20 +206,11 @@ def _empty(detail: Detail) -> dict[str, str]:
     return {"symbol": "boxes", "title": "There are no pods", "text": text}
 
 
+def _render(context: dict[str, Any], *parts: str) -> dict[str, str]:
+    return {f"job-{part}": render_to_string(f"jobs/_{part}.html", context) for part in parts}
+
+
 def gone(namespace: str, name: str) -> Change | None:
     """Return the last that the log knows of a job that is deleted."""
     history = store.history(JOBS, namespace, name, limit=1)
     return history[0] if history else None
-
-
-def job_url(namespace: str, name: str) -> str:
-    """Return the address of a job's page."""
-    return reverse("jobs:detail", args=[namespace, name])
-
-
-def require_job(namespace: str, name: str) -> Stored:
-    """Return the job or raise NotFound with a remedy."""
-    try:
-        return store.get(JOBS, namespace, name)
-    except NotFound:
-        raise NotFound(f"There is no job {name} in the namespace {namespace}.") from None

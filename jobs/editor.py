@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from cluster import api
@@ -48,41 +48,33 @@ class Report:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Submission:
-    """A text that somebody submits, and the token of the form that it came from."""
+def submit(actor: Actor, text: str, token: str) -> Stored:
+    """Create the job that a text describes; YamlError or ApiError says why there is none."""
+    return create_once(actor, yaml_text.read(text).object, token)
 
-    actor: Actor
-    text: str
-    token: str = ""
-    document: Document = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "document", yaml_text.read(self.text))
+def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
+    """Create a job. The same token twice is one job: the second answer is the first's."""
+    try:
+        return api.create(actor, JOBS, _marked(job, token))
+    except AlreadyExists:
+        existing = _existing(job)
+        if existing is None or not token or _token_of(existing) != token:
+            raise
+        return existing
 
-    def create(self) -> Stored:
-        """Create the job. The same form submitted twice is one job: the second answer is the first's."""
-        job = self._marked()
-        try:
-            return api.create(self.actor, JOBS, job)
-        except AlreadyExists:
-            existing = _existing(job)
-            if existing is None or not self.token or _token_of(existing) != self.token:
-                raise
-            return existing
 
-    def _marked(self) -> dict[str, Any]:
-        job = self.document.object
-        metadata = job.get("metadata")
-        if not self.token or not isinstance(metadata, dict):
-            return job
-        annotations = metadata.get("annotations")
-        metadata["annotations"] = {**(annotations if isinstance(annotations, dict) else {}), SUBMISSION: self.token}
-        prefix = metadata.get("generateName")
-        if isinstance(prefix, str) and prefix and not metadata.get("name"):
-            # The name comes from the token, so that a second click meets the first one's job.
-            metadata["name"] = prefix[:58] + suffix(self.token)
+def _marked(job: dict[str, Any], token: str) -> dict[str, Any]:
+    metadata = job.get("metadata")
+    if not token or not isinstance(metadata, dict):
         return job
+    annotations = metadata.get("annotations")
+    metadata["annotations"] = {**(annotations if isinstance(annotations, dict) else {}), SUBMISSION: token}
+    prefix = metadata.get("generateName")
+    if isinstance(prefix, str) and prefix and not metadata.get("name"):
+        # The name comes from the token, so that a second click meets the first one's job.
+        metadata["name"] = prefix[:58] + suffix(token)
+    return job
 
 
 def suffix(token: str) -> str:
