@@ -9,7 +9,7 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import nudge
+        from cluster import access, nudge  # noqa: F401  access listens to changes of accounts
         from cluster.store import store
 
         store.listeners.append(nudge.send)

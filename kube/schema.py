@@ -140,6 +140,8 @@ class _Scalar(_Any):
             return
         if type(value) is str:
             _check_encodable(value, where, causes)
+        elif type(value) is int and not _check_int64(value, where, causes):
+            return
         for rule in self.rules:
             if (cause := rule(value, where)) is not None:
                 causes.add(cause)
@@ -200,7 +202,7 @@ class _Map(_Any):
     def unknown(self, value: Any, where: Where) -> Iterator[Where]:
         if type(value) is dict:
             for key, item in value.items():
-                yield from self.item.unknown(item, (where, _Key(key)))
+                yield from self.item.unknown(item, (where, _key_text(key)))
 
     def without_nulls(self, value: Any) -> Any:
         if type(value) is not dict:
@@ -241,7 +243,7 @@ class _Fields(_Any):
         for name, item in value.items():
             node = self.fields.get(name)
             if node is None:
-                yield (where, str(name))
+                yield (where, name if type(name) is str else _key_text(name))
             else:
                 yield from node.unknown(item, (where, name))
 
@@ -285,9 +287,13 @@ _SCALARS: dict[type, type] = {
 def _key(key: Any, where: Where, causes: _Causes, *, field: bool = False) -> str:
     if type(key) is str:
         _check_encodable(key, where, causes)
-    else:
-        causes.add(errors.wrong_type(_text(where), str(key), "keys must be of type string"))
-    return str(key) if field else _Key(key)
+        return key if field else _Key(key)
+    causes.add(errors.wrong_type(_text(where), key, "keys must be of type string"))
+    return _key_text(key)
+
+
+def _key_text(key: Any) -> _Key:
+    return _Key(key if type(key) is str else errors.shown(key))
 
 
 def _refuse_type(value: Any, where: Where, causes: _Causes, wanted: str) -> None:
@@ -304,11 +310,12 @@ def _check_encodable(value: str, where: Where, causes: _Causes) -> None:
         causes.add(errors.invalid(_text(where), value, "must be valid Unicode text"))
 
 
-def _check_int64(value: int, where: Where, causes: _Causes) -> None:
-    if abs(value) > INT64_MAX:
-        causes.add(
-            errors.invalid(_text(where), str(value)[:40], f"should be less than or equal to {INT64_MAX}")
-        )
+def _check_int64(value: int, where: Where, causes: _Causes) -> bool:
+    """Refuse a number that no store and no client could hold; say whether it is fine."""
+    if abs(value) <= INT64_MAX:
+        return True
+    causes.add(errors.invalid(_text(where), value, f"should be less than or equal to {INT64_MAX}"))
+    return False
 
 
 @lru_cache(maxsize=512)

@@ -133,6 +133,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
 
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
+# How long the audit keeps who did what.
+AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 
 # Files for the browser: `manage.py assets` builds them and gives them names with a hash.
 

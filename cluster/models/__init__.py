@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from cluster.models.accounts import AuditEntry, LoginFailure, LoginLink, RoleBinding
 from cluster.models.store import Change, Cursor, Log, Object, Ownership, Timer
 
-__all__ = ["Change", "Cursor", "Log", "Object", "Ownership", "Timer"]
+__all__ = [
+    "AuditEntry",
+    "Change",
+    "Cursor",
+    "Log",
+    "LoginFailure",
+    "LoginLink",
+    "Object",
+    "Ownership",
+    "RoleBinding",
+    "Timer",
+]

@@ -1,0 +1,36 @@
+"""`manage.py loginlink`: print a new one-time link."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from cluster import accounts, logins
+from kube.errors import NotFound
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    """Print a link that logs a user in once, within fifteen minutes."""
+
+    help = "Print a link that logs a user in, once and within fifteen minutes; by default the administrator."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("user", nargs="?", default="", help="whom the link logs in")
+        parser.add_argument("--url", default="", help="the address of the site")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        url = options["url"] or f"http://127.0.0.1:{settings.PORT}"
+        try:
+            user = accounts.find_user(options["user"]) if options["user"] else None
+        except NotFound as error:
+            raise CommandError(error.message) from None
+        if user is not None and not user.is_active:
+            raise CommandError(
+                f'The user "{user.username}" is deactivated; an administrator can change that.'
+            )
+        self.stdout.write(logins.login_link(url, user))

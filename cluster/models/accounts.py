@@ -1,0 +1,101 @@
+"""Tables beside Django's users and groups: roles, login links, failed logins and the audit."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.db.models import Q
+
+ROLES = [(role, role) for role in ("viewer", "submitter", "operator", "administrator")]
+
+
+class RoleBinding(models.Model):
+    """One role of one user or one group, in one namespace or ("*") everywhere."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="role_bindings"
+    )
+    group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="role_bindings")
+    namespace = models.CharField(max_length=63)
+    role = models.CharField(max_length=16, choices=ROLES)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user__isnull=True) ^ Q(group__isnull=True), name="rolebinding_one_subject"
+            ),
+            models.UniqueConstraint(
+                fields=["user", "namespace"], condition=Q(user__isnull=False), name="rolebinding_user"
+            ),
+            models.UniqueConstraint(
+                fields=["group", "namespace"], condition=Q(group__isnull=False), name="rolebinding_group"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        subject = self.user if self.user_id is not None else f"group {self.group}"
+        return f"{subject} is {self.role} in {self.namespace}"
+
+
+class LoginLink(models.Model):
+    """A one-time link. Only the SHA-256 of its token is kept; times are epoch milliseconds."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="login_links")
+    token_hash = models.CharField(max_length=64, unique=True)
+    expires = models.BigIntegerField()
+    used = models.BigIntegerField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"login link of {self.user}"
+
+
+class LoginFailure(models.Model):
+    """A failed login: the name that was tried and where from (an address or a known browser)."""
+
+    name = models.CharField(max_length=150)
+    source = models.CharField(max_length=64)
+    at = models.BigIntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["name", "at"], name="loginfailure_name"),
+            models.Index(fields=["source", "at"], name="loginfailure_source"),
+            models.Index(fields=["at"], name="loginfailure_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} from {self.source}"
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object, when, and what came of it.
+
+    `outcome` is "done", "denied" (no right) or "refused" (any other error).
+    `count` is more than 1 when one row stands for a whole batch; `changes`
+    is a list of {path, old, new} without secret values.
+    """
+
+    at = models.BigIntegerField()
+    actor = models.CharField(max_length=150)
+    verb = models.CharField(max_length=32)
+    resource = models.CharField(max_length=128)
+    namespace = models.CharField(max_length=63, blank=True)
+    name = models.CharField(max_length=253, blank=True)
+    uid = models.CharField(max_length=36, blank=True)
+    revision = models.BigIntegerField(null=True, blank=True)
+    outcome = models.CharField(max_length=8)
+    message = models.TextField(blank=True)
+    changes = models.JSONField(default=list, blank=True)
+    count = models.IntegerField(default=1)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["at"], name="audit_at"),
+            models.Index(fields=["actor", "at"], name="audit_actor"),
+            models.Index(fields=["namespace", "at"], name="audit_namespace"),
+            models.Index(fields=["name", "namespace", "resource"], name="audit_object"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.verb} {self.resource} {self.namespace}/{self.name}: {self.outcome}"

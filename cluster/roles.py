@@ -1,0 +1,165 @@
+"""Which role may do what: one table, and the pure functions that read it.
+
+Roles are ordered, viewer ⊂ submitter ⊂ operator ⊂ administrator, and are
+held in a namespace or ("*") everywhere. Whoever is not granted something is
+denied it. `cluster.access` connects this to users, groups and the database.
+
+A namespaced resource asks for the role in its namespace. A resource of the
+whole cluster is read by everybody who has a role anywhere, and written by
+those whose role is held in "*". A Namespace object counts as lying in itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EVERYWHERE = "*"
+
+
+class Role(StrEnum):
+    """What somebody is, in one namespace or everywhere; weakest first."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    OPERATOR = "operator"
+    ADMINISTRATOR = "administrator"
+
+
+class Everywhere(Enum):
+    """The answer "in every namespace" of `namespaces`."""
+
+    ALL = "*"
+
+
+ALL = Everywhere.ALL
+
+# Each column adds to the one on its left. r read (get, list, watch), c create, u update (and patch), d delete
+# (and deletecollection); with * only what the actor created. Resources are `kube.resources` ids; a part after a
+# slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own.
+NAMESPACED: dict[str, tuple[str, str, str, str]] = {
+    #                                  viewer  submitter     operator   administrator
+    "jobs.batch.volcano.sh":           ("r",   "c u* d*",    "u d",     ""),
+    "jobs.batch":                      ("r",   "c u* d*",    "u d",     ""),
+    "pods":                            ("r",   "c u* d*",    "u d",     ""),
+    "pods/log":                        ("r",   "",           "",        ""),
+    "podgroups.scheduling.volcano.sh": ("r",   "c u* d*",    "u d",     ""),
+    "commands.bus.volcano.sh":         ("r",   "c* d*",      "c d",     ""),
+    "configmaps":                      ("r",   "c u* d*",    "u d",     ""),
+    "services":                        ("r",   "c u* d*",    "u d",     ""),
+    "persistentvolumeclaims":          ("r",   "c u* d*",    "u d",     ""),
+    "secrets":                         ("",    "c r* u* d*", "r u d",   ""),
+    "events":                          ("r",   "",           "c u d",   ""),
+    "leases.coordination.k8s.io":      ("",    "",           "r",       "c u d"),
+    "*/status":                        ("r",   "",           "",        "u"),
+    "audit":                           ("",    "",           "r",       ""),
+    "roles":                           ("",    "",           "",        "r c u d"),
+}  # fmt: skip
+CLUSTER: dict[str, tuple[str, str, str, str]] = {
+    #                                         viewer  submitter  operator  administrator
+    "queues.scheduling.volcano.sh":           ("r",   "",        "",       "c u d"),
+    "queues.scheduling.volcano.sh/state":     ("",    "",        "u",      ""),
+    "nodes":                                  ("r",   "",        "u",      "c d"),
+    "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),
+    "users":                                  ("",    "",        "",       "r c u d"),
+}  # fmt: skip
+# Read with a role in that namespace, written with a role in "*".
+NAMESPACE = "namespaces"
+NAMESPACE_ROW = ("r", "", "", "c u d")
+
+LETTER = {
+    "get": "r",
+    "list": "r",
+    "watch": "r",
+    "create": "c",
+    "update": "u",
+    "patch": "u",
+    "delete": "d",
+    "deletecollection": "d",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The strongest role that somebody holds, by namespace ("*" for everywhere); `name` is who created things."""
+
+    name: str = ""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+
+    def role(self, namespace: str) -> Role | None:
+        """Return the strongest role that holds in a namespace."""
+        return strongest(self.roles.get(namespace), self.roles.get(EVERYWHERE))
+
+    def highest(self) -> Role | None:
+        """Return the strongest role held anywhere."""
+        return strongest(*self.roles.values())
+
+
+def strongest(*roles: Role | None) -> Role | None:
+    """Return the strongest of the roles, None for none."""
+    held = [role for role in roles if role is not None]
+    return max(held, key=RANK.__getitem__) if held else None
+
+
+RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str | None = None) -> bool:
+    """Say whether the grants allow the verb; an unknown verb or resource is denied.
+
+    owner is the name of whoever created the object, None when there is none or it is not known. For a
+    list, namespace "" of a namespaced resource means all namespaces and needs a role in "*".
+    """
+    letter = LETTER.get(verb)
+    if letter is None:
+        return False
+    if resource == NAMESPACE:
+        place = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
+        return letter in letters(grants.role(place), NAMESPACE)
+    if resource.partition("/")[0] in CLUSTER:
+        role = grants.highest() if letter == "r" and resource != "users" else grants.roles.get(EVERYWHERE)
+        return letter in letters(role, resource)
+    held = letters(grants.role(namespace), resource)
+    return letter in held or (f"{letter}*" in held and bool(grants.name) and owner == grants.name)
+
+
+def places(grants: Grants, resource: str, verb: str = "list") -> frozenset[str] | Everywhere:
+    """Return the namespaces in which the verb is allowed on anybody's objects."""
+    if resource != NAMESPACE and resource.partition("/")[0] in CLUSTER:
+        return ALL if decide(grants, verb, resource, "") else frozenset()
+    if decide(grants, verb, resource, EVERYWHERE):
+        return ALL
+    return frozenset(
+        namespace
+        for namespace in grants.roles
+        if namespace != EVERYWHERE and decide(grants, verb, resource, namespace)
+    )
+
+
+def needed(verb: str, resource: str) -> Role | None:
+    """Return the weakest role that may do the verb on anybody's objects, None when no role may."""
+    letter = LETTER.get(verb, "")
+    return next((role for role in Role if letter in letters(role, resource)), None)
+
+
+@cache
+def letters(role: Role | None, resource: str) -> frozenset[str]:
+    """Return what a role may do with a resource, in the table's letters."""
+    row = _row(resource)
+    if role is None or row is None:
+        return frozenset()
+    return frozenset(" ".join(row[: RANK[role] + 1]).split())
+
+
+def _row(resource: str) -> tuple[str, str, str, str] | None:
+    if resource == NAMESPACE:
+        return NAMESPACE_ROW
+    row = NAMESPACED.get(resource) or CLUSTER.get(resource)
+    if row is None and resource.endswith("/status") and _row(resource.removesuffix("/status")):
+        return NAMESPACED["*/status"]
+    return row

@@ -1,0 +1,15 @@
+"""Addresses of login, logout, one-time links and one's own password."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dashboard.accounts import views
+
+app_name = "accounts"
+urlpatterns = [
+    path("login/", views.Login.as_view(), name="login"),
+    path("login/<str:token>/", views.Link.as_view(), name="link"),
+    path("logout/", views.Logout.as_view(), name="logout"),
+    path("password/", views.Password.as_view(), name="password_change"),
+]

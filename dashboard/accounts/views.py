@@ -1,0 +1,183 @@
+"""Login, logout, one-time links and one's own password.
+
+Every answer here forbids caching and referrers, because an address may hold
+a token. Sessions get a new key at each login (Django's `login`).
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.mixins import LoginRequiredMixin
+from django.contrib.auth.views import LoginView, LogoutView
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.generic import FormView, View
+
+from cluster import access, accounts, logins
+from kube.errors import ApiError, NotFound, TooManyRequests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+    PasswordView = FormView[SetPasswordForm[User]]
+else:
+    PasswordView = FormView  # Django's forms cannot be subscripted at run time
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+YEAR_S = 31_536_000
+
+
+def _private(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Keep addresses and pages of a view out of caches and referrers."""
+
+    @wraps(view)
+    def private(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    return never_cache(private)
+
+
+private = method_decorator(_private, name="dispatch")
+
+
+@private
+class Login(LoginView):
+    """Name and password; `next` is followed only within this site (Django's LoginView)."""
+
+    template_name = "registration/login.html"
+    redirect_authenticated_user = True
+    attempt: logins.Attempt
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        name = request.POST.get("username", "")
+        try:
+            self.attempt = logins.attempt(name, address_of(request), request.COOKIES)
+        except TooManyRequests as error:
+            form = AuthenticationForm(request, initial={"username": name})
+            response = self.render_to_response(self.get_context_data(form=form, problem=error.message))
+            response.status_code = error.code
+            response.headers["Retry-After"] = str(error.retry_after_s)
+            return response
+        return super().post(request, *args, **kwargs)
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        self.attempt.failed()
+        problem = "Name and password do not match an active user. Both are case-sensitive."
+        return self.render_to_response(self.get_context_data(form=form, problem=problem), status=401)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        user: User = form.get_user()
+        self.attempt.succeeded(user)
+        response = super().form_valid(form)
+        remember_browser(self.request, response, user)
+        return response
+
+
+@private
+class Logout(LogoutView):
+    """Ends the session; by POST only, so that no other site's picture can do it."""
+
+    http_method_names = ["post", "options"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated:
+            logins.logged_out(request.user)
+        return super().post(request, *args, **kwargs)
+
+
+@private
+class Link(View):
+    """A one-time link: one click logs in, but a program that only looks at the address uses nothing up.
+
+    A browser that a person sent here (Sec-Fetch headers: a navigation that no
+    other site started, and not a prefetch) is logged in by the GET. To
+    anything else, such as link previews, prefetches, other sites' links and
+    old browsers, the GET shows a button, and its POST logs in.
+    """
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponse:
+        if is_persons_own_step(request):
+            return self.post(request, token)
+        try:
+            user = logins.check_link(token)
+        except NotFound as error:
+            return self._refuse(request, token, error)
+        return render(request, "registration/link.html", {"name": user.get_username()})
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponse:
+        try:
+            user = logins.claim(token, address_of(request))
+        except NotFound as error:
+            return self._refuse(request, token, error)
+        login(request, user, backend=BACKEND)
+        response = redirect("/")
+        remember_browser(request, response, user)
+        return response
+
+    def _refuse(self, request: HttpRequest, token: str, error: NotFound) -> HttpResponse:
+        """Explain, except to somebody whom this very link has let in already."""
+        if request.user.pk is not None and logins.owner(token) == request.user.pk:
+            return redirect("/")
+        return render(request, "registration/link_refused.html", {"problem": error.message}, status=404)
+
+
+@private
+class Password(LoginRequiredMixin, PasswordView):
+    """Changes one's own password, or sets the first one; other sessions of the user end."""
+
+    template_name = "registration/password_change.html"
+
+    def get_form_class(self) -> type[SetPasswordForm[User]]:
+        return PasswordChangeForm if self._user.has_usable_password() else SetPasswordForm
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "user": self._user}
+
+    def form_valid(self, form: SetPasswordForm[User]) -> HttpResponse:
+        try:
+            accounts.set_password(access.of(self.request), self._user, form.cleaned_data["new_password1"])
+        except ApiError as error:
+            form.add_error("new_password1", error.message)
+            return self.form_invalid(form)
+        update_session_auth_hash(self.request, self._user)
+        messages.success(self.request, "The password is changed. Other sessions of yours have ended.")
+        return redirect("/")
+
+    @property
+    def _user(self) -> User:
+        return self.request.user  # type: ignore[return-value]
+
+
+def is_persons_own_step(request: HttpRequest) -> bool:
+    """Say whether a person's browser came here by itself: typed, or opened from outside the browser."""
+    headers = request.headers
+    return (
+        headers.get("Sec-Fetch-Mode") == "navigate"
+        and headers.get("Sec-Fetch-Dest") == "document"
+        and headers.get("Sec-Fetch-Site") == "none"
+        and not any(name in headers for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"))
+    )
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the address that a request came from."""
+    return str(request.META.get("REMOTE_ADDR") or "unknown")
+
+
+def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
+    """Mark the browser as one in which this user has logged in."""
+    name, value = logins.browser_cookie(user.get_username())
+    response.set_cookie(
+        name, value, max_age=YEAR_S, httponly=True, samesite="Lax", secure=request.is_secure(), path="/login/"
+    )

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kube import errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "reason"),
+    [
+        (errors.BadRequest, 400, "BadRequest"),
+        (errors.Unauthorized, 401, "Unauthorized"),
+        (errors.Forbidden, 403, "Forbidden"),
+        (errors.NotFound, 404, "NotFound"),
+        (errors.AlreadyExists, 409, "AlreadyExists"),
+        (errors.Conflict, 409, "Conflict"),
+        (errors.Expired, 410, "Expired"),
+        (errors.RequestEntityTooLarge, 413, "RequestEntityTooLarge"),
+        (errors.Invalid, 422, "Invalid"),
+        (errors.TooManyRequests, 429, "TooManyRequests"),
+        (errors.InternalError, 500, "InternalError"),
+        (errors.ServiceUnavailable, 503, "ServiceUnavailable"),
+    ],
+)
+def test_every_error_answers_with_its_status(kind, code, reason):
+    error = kind("Something is wrong.")
+    assert isinstance(error, errors.ApiError)
+    assert str(error) == "Something is wrong."
+    assert error.status() == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "Something is wrong.",
+        "reason": reason,
+        "code": code,
+    }
+
+
+def test_details_say_what_the_error_is_about():
+    error = errors.Invalid.of(
+        "Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("spec.b", "no")]
+    )
+    assert (
+        str(error) == 'Job.batch.volcano.sh "x" is invalid: [spec.a: Required value, spec.b: Forbidden: no]'
+    )
+    assert error.status()["details"] == {
+        "name": "x",
+        "group": "batch.volcano.sh",
+        "kind": "Job",
+        "causes": [
+            {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.a"},
+            {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "spec.b"},
+        ],
+    }
+
+
+def test_retry_after_is_told():
+    assert errors.TooManyRequests("Later.", retry_after_s=3).status()["details"] == {"retryAfterSeconds": 3}
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (errors.NotFound.of("pods", "x"), 'pods "x" not found'),
+        (errors.AlreadyExists.of("jobs.batch.volcano.sh", "x"), 'jobs.batch.volcano.sh "x" already exists'),
+        (errors.Forbidden.of("pods", "", "quota"), "pods is forbidden: quota"),
+        (errors.Conflict.of("pods", "x", "late"), 'Operation cannot be fulfilled on pods "x": late'),
+        (errors.Invalid.of("Pod", "x", [errors.required("a")]), 'Pod "x" is invalid: a: Required value'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_messages_are_those_of_kubernetes(error, message):
+    assert error.message == message
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (errors.required("a"), "a: Required value"),
+        (errors.required("a", "give one"), "a: Required value: give one"),
+        (errors.invalid("a", -1, "must be more"), "a: Invalid value: -1: must be more"),
+        (errors.invalid("a", {"b": None}, "no"), 'a: Invalid value: {"b": null}: no'),
+        (errors.invalid("a", "Zoë", "no"), 'a: Invalid value: "Zoë": no'),
+        (errors.not_supported("a", "x", ["y", "z"]), 'a: Unsupported value: "x": supported values: "y", "z"'),
+        (errors.duplicate("a", "x"), 'a: Duplicate value: "x"'),
+        (errors.not_found("a", "x"), 'a: Not found: "x"'),
+        (errors.too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
+        (errors.too_many("a", 3, 2), "a: Too many: 3: must have at most 2 items"),
+        (errors.invalid("", 1, "no"), "Invalid value: 1: no"),
+    ],
+    ids=str,
+)
+def test_causes_print_as_those_of_kubernetes(cause, text):
+    assert str(cause) == text
+
+
+@pytest.mark.parametrize(
+    "value", ["x" * 10**6, "\ud800", b"x", {1: {2}}, float("nan")], ids=lambda value: repr(value)[:20]
+)
+def test_any_value_can_be_shown_in_a_short_message(value):
+    text = errors.shown(value)
+    assert len(text) <= errors.LONGEST_SHOWN + 1
+    msgspec.json.encode(text)

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import meta
+
+moments = st.integers(0, 253_402_300_799_999)
+
+
+@given(moments)
+def test_a_time_survives_writing_and_reading(now):
+    assert meta.parse_time(meta.now_text(now)) == now
+    assert meta.parse_time(meta.timestamp(now)) == now - now % 1000
+
+
+@given(moments, moments)
+def test_times_sort_as_their_texts(a, b):
+    assert (a < b) == (meta.now_text(a) < meta.now_text(b))
+
+
+def test_times_are_written_as_kubernetes_does():
+    now = 1_767_225_600_123
+    assert meta.now_text(now) == "2026-01-01T00:00:00.123000Z"
+    assert meta.timestamp(now) == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-01-01T01:00:00+01:00", 1_767_225_600_000),
+        ("2026-01-01t00:00:00.1z", 1_767_225_600_100),
+        ("2026-01-01T00:00:00.123456789Z", 1_767_225_600_123),
+        ("1969-12-31T23:59:59Z", -1000),
+    ],
+)
+def test_times_are_read(text, expected):
+    assert meta.parse_time(text) == expected
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_reading_agrees_with_the_standard_library(moment):
+    whole = moment.replace(microsecond=0)
+    assert (
+        meta.parse_time(whole.isoformat())
+        == (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "2026-01-01T00:00:60Z", "0000-01-01T00:00:00Z",
+     "2026-01-01T00:00:00Z\n", "2026-01-01 00:00:00Z", "2026-01-01T00:00:00+99:99", "20260101T000000Z", "2" * 10_000],
+    ids=lambda text: repr(text)[:30],
+)  # fmt: skip
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(ValueError, match="is not a time"):
+        meta.parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("0s", 0), ("30s", 30_000), ("1h30m", 5_400_000), ("1.5s", 1500), ("300ms", 300), ("1us", 0), ("-5m", -300_000), ("+1s", 1000), (".5h", 1_800_000), ("2m3s4ms", 123_004), ("1500µs", 2)],
+)  # fmt: skip
+def test_durations_are_read_as_go_writes_them(text, expected):
+    assert meta.parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "1d", "1h 30m", "1h30", "--1s", "1s\n", "1e3s", "٣s", "9" * 10_000 + "s"], ids=lambda text: repr(text)[:20])  # fmt: skip
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(ValueError, match="is not a duration"):
+        meta.parse_duration(text)
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_a_duration_survives_writing_and_reading(duration):
+    assert meta.parse_duration(meta.duration_text(duration)) == duration
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        (0, "0s"),
+        (300, "300ms"),
+        (1500, "1.5s"),
+        (60_000, "1m0s"),
+        (3_723_000, "1h2m3s"),
+        (3_600_000, "1h0m0s"),
+    ],
+)
+def test_durations_are_written_as_go_does(duration, expected):
+    assert meta.duration_text(duration) == expected
+
+
+@pytest.mark.parametrize(
+    "metadata", [None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "1"}]}]
+)
+def test_an_object_without_a_controller_has_none(metadata):
+    assert meta.controller_of({"metadata": metadata}) is None
+
+
+def test_the_controller_is_the_owner_that_controls():
+    owners = [
+        {"uid": "1", "kind": "A"},
+        {"uid": "2", "kind": "B", "name": "b", "apiVersion": "v1", "controller": True},
+    ]
+    controller = meta.controller_of({"metadata": {"ownerReferences": owners}})
+    assert (controller.uid, controller.kind, controller.name, controller.api_version) == ("2", "B", "b", "v1")
+
+
+def test_keys_are_namespace_and_name():
+    assert meta.key_of({"metadata": {"namespace": "a", "name": "b"}}) == "a/b"
+    assert meta.key_of({"metadata": {"name": "b"}}) == "/b"

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import copy
+import time
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import patch, schema
+from kube.kinds.core import Node, Pod, Service
+from kube.patch.merging import MERGE_KEYS, SETS
+
+names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
+scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(names, values, max_size=4)
+with_nulls = st.recursive(
+    scalars | st.none(), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8
+)
+merge_patches = st.dictionaries(names, with_nulls, max_size=4)
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "expected"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+        ({"a": "foo"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_merge_does_as_rfc_7386_shows(target, change, expected):
+    assert patch.merge(target, change) == expected
+
+
+@given(objects, merge_patches)
+def test_merging_twice_is_merging_once(target, change):
+    once = patch.merge(target, change)
+    assert patch.merge(once, change) == once
+
+
+@given(objects)
+def test_merging_nothing_changes_nothing_and_merging_into_nothing_gives_the_patch(target):
+    assert patch.merge(target, {}) == target
+    assert patch.merge({}, target) == target
+
+
+@given(objects, merge_patches)
+def test_no_null_of_a_merge_patch_is_left(target, change):
+    def has_null(value):
+        return value is None or (isinstance(value, dict) and any(map(has_null, value.values())))
+
+    assert not has_null(patch.merge(target, change))
+
+
+@given(objects, objects)
+def test_strategic_is_a_plain_merge_where_no_list_has_a_key(target, change):
+    assert patch.strategic(target, change, Pod) == patch.merge(target, change)
+
+
+@given(objects, merge_patches)
+def test_a_result_shares_nothing_with_the_arguments(target, change):
+    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, Pod)):
+        before = copy.deepcopy((target, change))
+        _scramble(apply(target, change))
+        assert (target, change) == before
+
+
+def _scramble(value):
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _scramble(item)
+    if isinstance(value, dict | list):
+        value.clear()
+
+
+@given(objects, objects)
+def test_a_computed_json_patch_leads_to_the_goal(source, goal):
+    ops = jsonpatch.make_patch(source, goal).patch
+    before = copy.deepcopy((source, ops))
+    result = patch.json_patch(source, ops)
+    # The generator takes true for 1; what it did not see as a difference is none here either.
+    assert result == goal
+    _scramble(result)
+    assert (source, ops) == before
+
+
+pointers = st.lists(names, max_size=3).map(
+    lambda parts: "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+)
+operations = st.one_of(
+    st.builds(lambda op, path, value: {"op": op, "path": path, "value": value}, st.sampled_from(["add", "replace", "test"]), pointers, values),
+    st.builds(lambda path: {"op": "remove", "path": path}, pointers.filter(bool)),
+    st.builds(lambda op, path, source: {"op": op, "path": path, "from": source}, st.sampled_from(["move", "copy"]), pointers, pointers.filter(bool)),
+)  # fmt: skip
+
+
+def _oracle(target, ops):
+    try:
+        result = jsonpatch.apply_patch(target, ops)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        return None
+    return result if isinstance(result, dict) else None
+
+
+@given(objects, st.lists(operations.filter(lambda op: op["op"] != "test"), max_size=3))
+def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, ops):
+    try:
+        result = patch.json_patch(target, ops)
+    except patch.PatchError:
+        return
+    expected = _oracle(target, ops)
+    if expected is not None:
+        assert result == expected
+
+
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        pytest.param([{"op": "add", "path": "/l/-", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}, id="append"),
+        pytest.param([{"op": "add", "path": "/l/0", "value": 0}], {"l": [0, 1, 2], "m": {"x": 1}}, id="insert"),
+        pytest.param([{"op": "add", "path": "/l/2", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}, id="insert at the end"),
+        pytest.param([{"op": "add", "path": "/a~1b~0", "value": 1}], {"l": [1, 2], "m": {"x": 1}, "a/b~": 1}, id="escapes"),
+        pytest.param([{"op": "remove", "path": "/m"}], {"l": [1, 2]}, id="remove"),
+        pytest.param([{"op": "replace", "path": "", "value": {"n": 1}}], {"n": 1}, id="replace all"),
+        pytest.param([{"op": "move", "from": "/m/x", "path": "/y"}], {"l": [1, 2], "m": {}, "y": 1}, id="move"),
+        pytest.param([{"op": "copy", "from": "/m", "path": "/m/y"}], {"l": [1, 2], "m": {"x": 1, "y": {"x": 1}}}, id="copy into itself"),
+        pytest.param([{"op": "test", "path": "/m", "value": {"x": 1.0}}], {"l": [1, 2], "m": {"x": 1}}, id="test"),
+    ],
+)  # fmt: skip
+def test_json_patch(ops, expected):
+    assert patch.json_patch({"l": [1, 2], "m": {"x": 1}}, ops) == expected
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        {}, "x", [1], [{}], [{"op": "add"}], [{"op": "add", "path": "/a"}], [{"op": "jump", "path": "/a"}],
+        [{"op": [], "path": "/a"}], [{"op": "remove", "path": "/no"}], [{"op": "remove", "path": "m"}],
+        [{"op": "replace", "path": "/no", "value": 1}], [{"op": "add", "path": "/no/x", "value": 1}],
+        [{"op": "add", "path": "/l/3", "value": 1}], [{"op": "add", "path": "/l/01", "value": 1}],
+        [{"op": "add", "path": "/l/x", "value": 1}], [{"op": "replace", "path": "/l/-", "value": 1}],
+        [{"op": "remove", "path": "/l/-1"}], [{"op": "remove", "path": "/l/" + "9" * 5000}],
+        [{"op": "test", "path": "/m/x", "value": True}], [{"op": "test", "path": "/m/x", "value": 2}],
+        [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "move", "path": "/m"}], [{"op": "copy", "from": 1, "path": "/m"}],
+        [{"op": "remove", "path": ""}], [{"op": "replace", "path": "", "value": []}], [{"op": "add", "path": "/m/x/y", "value": 1}],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_does_not_apply_is_refused_and_leaves_the_object_alone(ops):
+    target = {"l": [1, 2], "m": {"x": 1}}
+    with pytest.raises(patch.PatchError):
+        patch.json_patch(target, ops)
+    assert target == {"l": [1, 2], "m": {"x": 1}}
+
+
+def _deep(depth):
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001), id="too many operations"),
+        pytest.param(lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]), id="doubling copies"),
+        pytest.param(lambda: patch.merge({}, _deep(100_000)), id="deep merge patch"),
+        pytest.param(lambda: patch.strategic({}, _deep(100_000), Pod), id="deep strategic patch"),
+        pytest.param(lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]), id="deep value"),
+    ],
+)  # fmt: skip
+def test_hostile_patches_are_refused_quickly(hostile):
+    began = time.perf_counter()
+    with pytest.raises(patch.PatchError):
+        hostile()
+    assert time.perf_counter() - began < 2
+
+
+def test_long_keyed_lists_merge_in_linear_time():
+    items = [{"name": f"v{number}"} for number in range(50_000)]
+    began = time.perf_counter()
+    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, Pod)
+    assert time.perf_counter() - began < 5
+    assert result["spec"]["volumes"] == items[::-1]
+
+
+def pod(*containers, **spec):
+    return {"spec": {"containers": list(containers), **spec}}
+
+
+A, B, C = ({"name": name, "image": name} for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "expected"),
+    [
+        pytest.param(pod(A, B), pod({"name": "b", "image": "x"}), pod(A, {"name": "b", "image": "x"}), id="an item is changed by its key"),
+        pytest.param(pod(A, B), pod(C), pod(C, A, B), id="a new item comes first"),
+        pytest.param(pod(A, B), pod({"name": "a", "$patch": "delete"}), pod(B), id="an item is deleted"),
+        pytest.param(pod(A, B), pod({"name": "z", "$patch": "delete"}), pod(A, B), id="deleting what is not there"),
+        pytest.param(pod(A, B), pod({"$patch": "replace"}, C), pod(C), id="a list is replaced"),
+        pytest.param(pod(A, B), pod({"name": "a", "image": None}), pod({"name": "a"}, B), id="null deletes a field of an item"),
+        pytest.param(pod(A, B), pod({"name": "a", "$patch": "replace", "x": 1}, C), pod(C), id="an item that replaces is itself left out"),
+        pytest.param(pod(A), {"spec": {"containers": None}}, {"spec": {}}, id="null deletes a list"),
+        pytest.param(pod(A, B, C), {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}}, pod(B, C, A), id="order with one unnamed"),
+        pytest.param(pod(A, B), {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "containers": [C]}}, pod(A, B, C), id="order places a new item"),
+        pytest.param(pod({**A, "env": [{"name": "X", "value": "1"}]}), pod({"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}), pod({**A, "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}), id="lists inside items merge too"),
+        pytest.param(pod({**A, "args": ["1", "2"]}), pod({"name": "a", "args": ["3"]}), pod({**A, "args": ["3"]}), id="a list without key is replaced"),
+        pytest.param(pod(A, tolerations=[{"key": "x"}]), {"spec": {"tolerations": [{"key": "y"}]}}, pod(A, tolerations=[{"key": "y"}]), id="tolerations are replaced"),
+        pytest.param(pod(A, volumes=[{"name": "v", "emptyDir": {}}]), {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}}, pod(A, volumes=[{"name": "v", "hostPath": {"path": "/x"}}]), id="retain keys"),
+        pytest.param({"metadata": {"labels": {"a": "1", "b": "2"}}}, {"metadata": {"labels": {"$patch": "replace", "c": "3"}}}, {"metadata": {"labels": {"c": "3"}}}, id="a map is replaced"),
+        pytest.param({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}}, {"metadata": {"labels": {}}}, id="a map is emptied"),
+        pytest.param({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "a"]}}, {"metadata": {"finalizers": ["c", "a", "b"]}}, id="finalizers are a set"),
+        pytest.param({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}, {"metadata": {"finalizers": ["b"]}}, id="an element is taken out of a set"),
+        pytest.param({"metadata": {"ownerReferences": [{"uid": "1"}]}}, {"metadata": {"ownerReferences": [{"uid": "2"}]}}, {"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1"}]}}, id="owners by uid"),
+        pytest.param({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, id="conditions by type"),
+        pytest.param({}, pod({"name": "a", "image": None, "env": [{"name": "X", "$patch": "delete"}]}), pod({"name": "a", "env": []}), id="into nothing, directives and nulls vanish"),
+    ],
+)  # fmt: skip
+def test_strategic(target, change, expected):
+    before = copy.deepcopy((target, change))
+    assert patch.strategic(target, change, Pod) == expected
+    assert (target, change) == before
+
+
+def test_items_with_the_same_key_are_all_kept():
+    ports = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]
+    result = patch.strategic({"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, Service)
+    assert result["spec"]["ports"] == [{"port": 80}, *ports]
+
+
+def test_taints_of_a_node_are_replaced():
+    target = {"spec": {"taints": [{"key": "a"}], "podCIDRs": ["x"]}}
+    result = patch.strategic(target, {"spec": {"taints": [], "podCIDRs": ["y"]}}, Node)
+    assert result == {"spec": {"taints": [], "podCIDRs": ["y", "x"]}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(pod({"image": "x"}), id="item without its key"),
+        pytest.param(pod("x"), id="item that is no object"),
+        pytest.param(pod({"name": ["a"]}), id="key that is no plain value"),
+        pytest.param({"$patch": "explode"}, id="unknown value of the directive"),
+        pytest.param({"$jump": 1}, id="unknown directive"),
+        pytest.param({"$retainKeys": "a"}, id="retain keys that are no list"),
+        pytest.param({"$retainKeys": [], "spec": {}}, id="retain keys that leave out a field of the patch"),
+        pytest.param({"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, id="elements to delete that are no list"),
+        pytest.param({"metadata": {"finalizers": [{}]}}, id="set of objects"),
+        pytest.param([], id="no object"),
+    ],
+)  # fmt: skip
+def test_what_is_no_strategic_patch_is_refused(change):
+    with pytest.raises(patch.PatchError):
+        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, Pod)
+
+
+@pytest.mark.parametrize(
+    ("struct", "name"), [*MERGE_KEYS, *SETS], ids=lambda value: getattr(value, "__name__", value)
+)
+def test_the_table_of_merge_keys_names_fields_that_exist(struct, name):
+    assert not schema.unknown_fields({name: []}, struct)
+
+
+containers = st.lists(
+    st.builds(
+        lambda name, image: {"name": name, "image": image}, st.sampled_from("abcd"), st.sampled_from("xy")
+    ),
+    max_size=4,
+    unique_by=lambda item: item["name"],
+)
+
+
+@given(containers, containers)
+def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_is_lost(old, new):
+    result = patch.strategic(pod(*old), pod(*new), Pod)["spec"]["containers"]
+    by_name = {item["name"]: item for item in result}
+    assert len(by_name) == len(result)
+    assert by_name == {item["name"]: item for item in [*old, *new]}
+    assert [item for item in result if item in new] == new
+
+
+@given(containers, containers)
+def test_a_strategic_patch_applied_twice_is_applied_once(old, new):
+    once = patch.strategic(pod(*old), pod(*new), Pod)
+    assert patch.strategic(once, pod(*new), Pod) == once

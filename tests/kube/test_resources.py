@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import resources, schema
+from kube.kinds import batch, core
+
+OWNED = {
+    "ownerReferences": [{"uid": "other"}, {"uid": "u1", "controller": True}],
+    "annotations": {"ui.volcano.sh/created-by": "alice", "volcano.sh/queue-name": "q1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "api_version", "kind"),
+    [
+        (resources.PODS, "pods", "v1", "Pod"),
+        (resources.NODES, "nodes", "v1", "Node"),
+        (resources.NAMESPACES, "namespaces", "v1", "Namespace"),
+        (resources.EVENTS, "events", "v1", "Event"),
+        (resources.CONFIGMAPS, "configmaps", "v1", "ConfigMap"),
+        (resources.SECRETS, "secrets", "v1", "Secret"),
+        (resources.SERVICES, "services", "v1", "Service"),
+        (resources.CLAIMS, "persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
+        (
+            resources.PRIORITY_CLASSES,
+            "priorityclasses.scheduling.k8s.io",
+            "scheduling.k8s.io/v1",
+            "PriorityClass",
+        ),
+        (resources.LEASES, "leases.coordination.k8s.io", "coordination.k8s.io/v1", "Lease"),
+        (resources.JOBS, "jobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "Job"),
+        (resources.COMMANDS, "commands.bus.volcano.sh", "bus.volcano.sh/v1alpha1", "Command"),
+        (resources.QUEUES, "queues.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "Queue"),
+        (
+            resources.POD_GROUPS,
+            "podgroups.scheduling.volcano.sh",
+            "scheduling.volcano.sh/v1beta1",
+            "PodGroup",
+        ),
+    ],
+)
+def test_a_resource_is_found_by_id_and_by_kind(resource, name, api_version, kind):
+    assert resources.by_id(name) is resource
+    assert resources.by_kind(api_version, kind) is resource
+    assert (resource.id, resource.api_version, resource.kind) == (name, api_version, kind)
+
+
+def test_what_is_not_there_is_not_found():
+    assert resources.by_kind("v2", "Pod") is None
+    with pytest.raises(KeyError):
+        resources.by_id("deployments.apps")
+
+
+def test_no_name_is_taken_twice():
+    names = [
+        name
+        for resource in resources.ALL
+        for name in (resource.plural, resource.singular, *resource.short_names)
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
+    assert not resources.POD_GROUPS.status_subresource
+    assert not resources.QUEUES.namespaced
+    assert resources.JOBS.status_subresource
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
+def test_columns_and_fields_name_what_the_kind_has(resource):
+    for path in [*(column.path for column in resource.columns if column.path), *resource.fields]:
+        obj = value = {}
+        *above, last = path.split(".")
+        for name in above:
+            value = value.setdefault(name, {})
+        value[last] = None
+        assert schema.unknown_fields(obj, resource.type) == []
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
+def test_each_column_has_a_path_or_a_cell(resource):
+    assert all(bool(column.path) != bool(column.cell) for column in resource.columns)
+    assert len({column.name for column in resource.columns}) == len(resource.columns)
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "expected"),
+    [
+        pytest.param(resources.PODS, {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, ("Running", "q1", "n1", "u1", "alice"), id="pod"),
+        pytest.param(resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}}, ("Failed", "q2", "", "u1", "alice"), id="job"),
+        pytest.param(resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", ""), id="queue"),
+        pytest.param(resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}}, ("Inqueue", "q", "", "", ""), id="pod group"),
+        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "X"}, {"type": "Ready", "status": "True"}]}}, ("Ready", "", "", "", ""), id="ready node"),
+        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, ("NotReady", "", "", "", ""), id="node that is not ready"),
+        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, ("Unknown", "", "", "", ""), id="node that is silent"),
+        pytest.param(resources.NODES, {}, ("Unknown", "", "", "", ""), id="node that never spoke"),
+        pytest.param(resources.EVENTS, {"type": "Warning"}, ("Warning", "", "", "", ""), id="event"),
+        pytest.param(resources.CONFIGMAPS, {"metadata": OWNED}, ("", "", "", "u1", "alice"), id="config map"),
+        pytest.param(resources.PODS, {"metadata": None, "spec": None, "status": None}, ("", "", "", "", ""), id="nulls"),
+        pytest.param(resources.PODS, {"metadata": {"annotations": None, "ownerReferences": None}, "status": {"phase": None}}, ("", "", "", "", ""), id="nulls inside"),
+    ],
+)  # fmt: skip
+def test_index(resource, obj, expected):
+    assert resource.index(obj) == expected
+
+
+@given(st.sampled_from(resources.ALL), st.none() | st.integers() | st.text() | st.lists(st.none()))
+def test_an_index_is_made_of_texts_whatever_the_parts_are(resource, part):
+    index = resource.index({"metadata": part if isinstance(part, dict) else {}, "spec": part, "status": part})
+    assert all(isinstance(value, str) for value in index)
+
+
+def test_a_view_becomes_an_object_that_names_its_kind_and_holds_what_was_given():
+    job = batch.Job(spec=batch.JobSpec(queue="a", tasks=[batch.TaskSpec(name="t", replicas=2)]))
+    assert resources.JOBS.build(job) == {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "spec": {"queue": "a", "tasks": [{"name": "t", "replicas": 2}]},
+    }
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
+def test_every_kind_can_be_read_from_nothing(resource):
+    assert msgspec.to_builtins(msgspec.json.decode(b"{}", type=resource.type)) == {}
+
+
+def test_acronyms_are_written_as_kubernetes_does():
+    written = resources.PODS.build(
+        core.Pod(status=core.PodStatus(pod_ip="a", host_ip="b"), spec=core.PodSpec(host_pid=True))
+    )
+    assert written["status"] == {"podIP": "a", "hostIP": "b"}
+    assert written["spec"] == {"hostPID": True}

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import resources, schema
+from kube.kinds.batch import Job
+from kube.kinds.core import Pod
+from kube.kinds.scheduling import PodGroup, Queue
+from kube.meta import key_of
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.sampled_from(
+        ["spec", "metadata", "status", "tasks", "template", "containers", "labels", "policies", "queue", "name"]
+    ), inner, max_size=4),
+    max_leaves=15,
+)  # fmt: skip
+
+
+def job(**spec):
+    return {"spec": {"tasks": [task()], **spec}}
+
+
+def task(**fields):
+    return {"template": {"spec": {"containers": [{"name": "main"}]}}, **fields}
+
+
+def causes(obj, kind=Job):
+    return [str(cause) for cause in schema.check(obj, kind)]
+
+
+GREATER = "should be greater than or equal to 0"
+
+
+@pytest.mark.parametrize(
+    ("obj", "kind", "expected"),
+    [
+        (job(minAvailable=-1), Job, f"spec.minAvailable: Invalid value: -1: {GREATER}"),
+        (job(maxRetry=-1), Job, f"spec.maxRetry: Invalid value: -1: {GREATER}"),
+        (job(ttlSecondsAfterFinished=-1), Job, f"spec.ttlSecondsAfterFinished: Invalid value: -1: {GREATER}"),
+        (job(tasks=[task(replicas=-1)]), Job, f"spec.tasks[0].replicas: Invalid value: -1: {GREATER}"),
+        (job(tasks=[task(minAvailable=-1)]), Job, f"spec.tasks[0].minAvailable: Invalid value: -1: {GREATER}"),
+        (job(tasks=[task(name="A")]), Job, 'spec.tasks[0].name: Invalid value: "A": should match \'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\''),
+        (job(tasks=[task(name="a" * 64)]), Job, "spec.tasks[0].name: Too long: may not be more than 63 bytes"),
+        (job(volumes=[{"mountPath": ""}]), Job, 'spec.volumes[0].mountPath: Invalid value: "": should be at least 1 chars long'),
+        (job(volumes=[{}]), Job, "spec.volumes[0].mountPath: Required value"),
+        (job(volumes=[{"mountPath": "/a:b"}]), Job, "spec.volumes[0].mountPath: Invalid value: \"/a:b\": should match '^[^:]*$'"),
+        (job(tasks=[]), Job, "spec.tasks: Invalid value: 0: should have at least 1 items"),
+        (job(minSuccess=0), Job, "spec.minSuccess: Invalid value: 0: should be greater than or equal to 1"),
+        (job(minAvailable=2**31), Job, "spec.minAvailable: Invalid value: 2147483648: should be less than or equal to 2147483647"),
+        (job(queue="a\n"), Job, "spec.queue: Invalid value: \"a\\n\": should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'"),
+        (job(networkTopology={"mode": "firm"}), Job, 'spec.networkTopology.mode: Unsupported value: "firm": supported values: "hard", "soft"'),
+        (job(runningEstimate="soon"), Job, 'spec.runningEstimate: Invalid value: "soon": \'soon\' is not a duration; write it like 30s, 5m or 1h30m.'),
+        (job(minAvailable="3"), Job, 'spec.minAvailable: Invalid value: "3": must be of type integer, not string'),
+        (job(minAvailable=True), Job, "spec.minAvailable: Invalid value: true: must be of type integer, not boolean"),
+        (job(minAvailable=1.0), Job, "spec.minAvailable: Invalid value: 1.0: must be of type integer, not number"),
+        (job(tasks={}), Job, "spec.tasks: Invalid value: {}: must be of type array, not object"),
+        (job(tasks=[None]), Job, "spec.tasks[0]: Invalid value: null: must be of type object, not null"),
+        (job(plugins={"svc": [1]}), Job, "spec.plugins[svc][0]: Invalid value: 1: must be of type string, not integer"),
+        ({"metadata": {"labels": {"a/b": 1}}}, Job, "metadata.labels[a/b]: Invalid value: 1: must be of type string, not integer"),
+        ({"metadata": {"creationTimestamp": "today"}}, Job, "metadata.creationTimestamp: Invalid value: \"today\": 'today' is not a time; write it like 2026-01-01T00:00:00Z."),
+        ({"spec": {"weight": 0}}, Queue, "spec.weight: Invalid value: 0: should be greater than or equal to 1"),
+        ({"spec": {"weight": 65536}}, Queue, "spec.weight: Invalid value: 65536: should be less than or equal to 65535"),
+        ({"spec": {"state": "Closing"}}, Queue, 'spec.state: Unsupported value: "Closing": supported values: "Open", "Closed"'),
+        ({"spec": {"dequeueStrategy": "lifo"}}, Queue, 'spec.dequeueStrategy: Unsupported value: "lifo": supported values: "fifo", "traverse"'),
+        ({"spec": {"capability": {"cpu": "much"}}}, Queue, "spec.capability[cpu]: Invalid value: \"much\": 'much' is not a quantity; write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei."),
+        ({"spec": {"minTaskMember": {"a": -1}}}, PodGroup, f"spec.minTaskMember[a]: Invalid value: -1: {GREATER}"),
+        ({"spec": {"containers": []}}, Pod, "spec.containers: Invalid value: 0: should have at least 1 items"),
+        ({"spec": {"containers": [{}]}}, Pod, "spec.containers[0].name: Required value"),
+        ({"spec": {"containers": [{"name": ""}]}}, Pod, "spec.containers[0].name: Required value"),
+        ({"spec": {}}, Pod, "spec.containers: Required value"),
+        ({}, Pod, "spec: Required value"),
+        ([], Pod, "Invalid value: []: must be of type object, not array"),
+    ],
+    ids=lambda value: value[:60] if isinstance(value, str) else "",
+)  # fmt: skip
+def test_one_fault_gives_one_cause_in_kubernetes_words(obj, kind, expected):
+    assert causes(obj, kind) == [expected]
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(job(), id="smallest"),
+        pytest.param(
+            job(queue="", priorityClassName="", networkTopology={"mode": ""}), id="empty texts are absent"
+        ),
+        pytest.param(job(queue=None, minAvailable=None, tasks=[task(replicas=None)]), id="null is absent"),
+        pytest.param(job(plugins={"svc": None, "env": []}), id="a plugin without arguments"),
+        pytest.param({"metadata": {"creationTimestamp": None}, "status": {}}, id="as kubectl writes it"),
+        pytest.param(job(tuks=[{"a": None}]), id="unknown fields are not this check's"),
+    ],
+)
+def test_sound_objects_have_no_cause(obj):
+    assert causes(obj) == []
+
+
+def test_all_faults_are_found_at_once():
+    found = causes(
+        job(minAvailable=-1, queue="A", tasks=[task(replicas=-1, name="B"), {"template": {"spec": {}}}])
+    )
+    assert [text.split(":")[0] for text in found] == [
+        "spec.tasks[0].replicas", "spec.tasks[0].name", "spec.tasks[1].template.spec.containers", "spec.minAvailable", "spec.queue",
+    ]  # fmt: skip
+
+
+def test_paths_start_where_the_object_stands():
+    (cause,) = schema.check({"spec": {"containers": [{}]}}, Pod, "spec.tasks[0].template")
+    assert cause.field == "spec.tasks[0].template.spec.containers[0].name"
+
+
+@given(json)
+def test_a_check_never_raises_and_its_messages_can_be_sent(obj):
+    for kind in (Job, Pod, Queue):
+        msgspec.json.encode([list(cause) for cause in schema.check(obj, kind)])
+        schema.unknown_fields(obj, kind)
+        schema.without_nulls(obj, kind)
+
+
+@given(json)
+def test_what_passes_can_be_read_and_stored(obj):
+    for resource in resources.ALL:
+        if not schema.check(obj, resource.type):
+            clean = schema.without_nulls(obj, resource.type)
+            msgspec.json.decode(msgspec.json.encode(clean), type=resource.type)
+            resource.index(clean)
+            key_of(clean)
+
+
+def nested(depth, value=0):
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "lifecycle": {"x": nested(5000)}}]}}, id="deep JSON"
+        ),
+        pytest.param({"spec": {"containers": nested(5000)}}, id="deep JSON in a typed place"),
+        pytest.param({"spec": {"containers": [0] * 1_000_000}}, id="a million faults"),
+        pytest.param({"metadata": {"labels": {"a": "\ud800"}}}, id="lone surrogate"),
+        pytest.param({"metadata": {"labels": {"\udfff": "a"}}}, id="lone surrogate as key"),
+        pytest.param({"spec": {"affinity": {"x": float("nan")}}}, id="not a number"),
+        pytest.param({"spec": {"affinity": {"x": 2**70}}}, id="number too large to store"),
+        pytest.param({"spec": {"priority": 10**5000}}, id="number too large to print"),
+        pytest.param({"spec": {"affinity": {"x": b"bytes"}}}, id="not JSON"),
+        pytest.param({"spec": {"affinity": {1: 2}}}, id="keys that are no texts"),
+        pytest.param({"metadata": {"labels": {10**5000: "a"}}}, id="keys too large to print"),
+        pytest.param({1: 2}, id="field names that are no texts"),
+    ],
+)
+def test_hostile_objects_are_refused_quickly(obj):
+    began = time.perf_counter()
+    found = schema.check(obj, Pod)
+    assert time.perf_counter() - began < 1
+    assert 0 < len(found) <= schema.MOST_CAUSES
+    msgspec.json.encode([list(cause) for cause in found])
+    msgspec.json.encode(schema.unknown_fields(obj, Pod))
+
+
+def test_unknown_fields_are_named_by_path():
+    obj = {"spac": 1, **job(tasks=[task(replica=1, minAvailable=1)], plugins={"x": []})}
+    obj["metadata"] = {"labels": {"any": "thing"}, "lables": {}}
+    obj["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["comand"] = []
+    assert schema.unknown_fields(obj, Job) == [
+        "spac",
+        "spec.tasks[0].template.spec.containers[0].comand",
+        "spec.tasks[0].replica",
+        "metadata.lables",
+    ]
+
+
+def test_nulls_of_fields_go_and_other_nulls_stay():
+    obj = {
+        "metadata": None,
+        "spec": {"queue": None, "plugins": {"svc": None}, "own": None, "tasks": [{"name": None}]},
+    }
+    before = msgspec.json.encode(obj)
+    assert schema.without_nulls(obj, Job) == {"spec": {"plugins": {"svc": None}, "own": None, "tasks": [{}]}}
+    assert msgspec.json.encode(obj) == before
+
+
+def test_bounds_of_msgspec_are_checked_too():
+    class Bounded(msgspec.Struct):
+        count: Annotated[int, msgspec.Meta(ge=2, le=3)]
+        name: Annotated[str, msgspec.Meta(min_length=1, pattern="^a")] | None = None
+        items: Annotated[list[int], msgspec.Meta(max_length=1)] = []
+
+    assert causes({"count": 1, "name": "b", "items": [1, 2]}, Bounded) == [
+        "count: Invalid value: 1: should be greater than or equal to 2",
+        "name: Invalid value: \"b\": should match '^a'",
+        "items: Too many: 2: must have at most 1 items",
+    ]
