@@ -17,8 +17,10 @@ export function parse(text) {
 // Returns text with value at path; parents that are missing are made.
 // order lists keys in the order in which a new one among them is placed.
 export function set(text, path, value, order = []) {
-  return change(text, (doc) => doc.setIn(path, doc.createNode(value)), (doc) =>
-    spliceSet(doc, text, path, value, order),
+  return change(
+    text,
+    (doc) => doc.setIn(path, doc.createNode(value)),
+    (doc) => spliceSet(doc, text, path, value, order),
   );
 }
 
@@ -30,7 +32,11 @@ export function remove(text, path, keep = path.length) {
     target = target.slice(0, -1);
   }
   if (!doc.hasIn(target)) return text;
-  return change(text, (it) => it.deleteIn(target), (it) => spliceRemove(it, text, target));
+  return change(
+    text,
+    (it) => it.deleteIn(target),
+    (it) => spliceRemove(it, text, target),
+  );
 }
 
 // Returns text with value added at the end of the list at path, which is made when missing.
@@ -38,8 +44,10 @@ export function append(text, path, value, order = []) {
   const doc = parse(text);
   const list = doc.getIn(path);
   if (!isSeq(list) || list.items.length === 0) return set(text, path, [value], order);
-  return change(text, (it) => it.addIn(path, it.createNode(value)), (it) =>
-    spliceAppend(it.getIn(path), text, value),
+  return change(
+    text,
+    (it) => it.addIn(path, it.createNode(value)),
+    (it) => spliceAppend(it.getIn(path), text, value),
   );
 }
 
@@ -134,12 +142,16 @@ function replaceCollection(doc, text, path, node, value) {
 
 function needsBlock(value) {
   const items = Array.isArray(value) ? value : Object.values(value ?? {});
-  return items.some((item) => (typeof item === "string" ? item.includes("\n") : item && typeof item === "object"));
+  return items.some((item) =>
+    typeof item === "string" ? item.includes("\n") : item && typeof item === "object",
+  );
 }
 
 function colonEnd(text, start, node) {
   // An empty value sits after the spaces that follow its colon.
-  return node.range[0] === node.range[1] ? text.slice(0, start).trimEnd().length : start - (text[start - 1] === " " ? 1 : 0);
+  return node.range[0] === node.range[1]
+    ? text.slice(0, start).trimEnd().length
+    : start - (text[start - 1] === " " ? 1 : 0);
 }
 
 function insert(map, text, name, value, order) {
@@ -153,7 +165,8 @@ function insert(map, text, name, value, order) {
   if (later === 0) {
     const at = first.range[0];
     const above = indent > 0 ? aboveComments(text, lineStart(text, at)) : at;
-    if (above < lineStart(text, at)) return `${text.slice(0, above)}${" ".repeat(indent)}${line}\n${text.slice(above)}`;
+    if (above < lineStart(text, at))
+      return `${text.slice(0, above)}${" ".repeat(indent)}${line}\n${text.slice(above)}`;
     return `${text.slice(0, at)}${line}\n${" ".repeat(indent)}${text.slice(at)}`;
   }
   const before = map.items.at(later < 0 ? -1 : later - 1);
@@ -190,7 +203,9 @@ function spliceAppend(list, text, value) {
 function spliceRemove(doc, text, path) {
   const holder = path.length === 1 ? doc.contents : doc.getIn(path.slice(0, -1), true);
   const step = path.at(-1);
-  const index = isMap(holder) ? holder.items.findIndex((pair) => String(pair.key) === String(step)) : Number(step);
+  const index = isMap(holder)
+    ? holder.items.findIndex((pair) => String(pair.key) === String(step))
+    : Number(step);
   const item = holder.items[index];
   if (holder.items.length === 1) return emptied(doc, text, path.slice(0, -1), holder);
   if (holder.flow) return cutFlow(holder, text, index);
@@ -205,7 +220,8 @@ function spliceRemove(doc, text, path) {
 
 function emptied(doc, text, path, holder) {
   const empty = isMap(holder) ? "{}" : "[]";
-  if (holder.flow || path.length === 0) return text.slice(0, holder.range[0]) + empty + text.slice(endOf(holder));
+  if (holder.flow || path.length === 0)
+    return text.slice(0, holder.range[0]) + empty + text.slice(endOf(holder));
   const pair = pairAt(doc, path);
   if (!pair) return null;
   const end = endOf(holder);
@@ -234,12 +250,16 @@ function pairAt(doc, path) {
 }
 
 function insideFlow(doc, path) {
-  return path.some((_, depth) => depth > 0 && doc.getIn(path.slice(0, depth), true)?.flow) || Boolean(doc.contents?.flow);
+  return (
+    path.some((_, depth) => depth > 0 && doc.getIn(path.slice(0, depth), true)?.flow) ||
+    Boolean(doc.contents?.flow)
+  );
 }
 
 // Returns where the text of a node ends; trailing comments and blank lines are not part of it.
 function endOf(node) {
-  if (isPair(node)) return node.value?.range ? Math.max(endOf(node.value), node.key.range[1] + 1) : node.key.range[1] + 1;
+  if (isPair(node))
+    return node.value?.range ? Math.max(endOf(node.value), node.key.range[1] + 1) : node.key.range[1] + 1;
   if (isAlias(node) || isScalar(node) || node.flow || node.items.length === 0) return node.range[1];
   return endOf(node.items.at(-1));
 }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse as load } from "yaml";
-import * as model from "../../frontend/modules/editor-model.js";
+import { read } from "../../frontend/modules/editor-model.js";
+import * as yaml from "../../frontend/modules/editor-write.js";
 import { parse } from "../../frontend/modules/editor-text.js";
 import { job, random, write } from "./specs.mjs";
 
-const ROUNDS = 1000;
+const ROUNDS = Number(process.env.ROUNDS ?? 1000);
 const C = ["template", "spec", "containers", 0];
 
 function each(check, rounds = ROUNDS) {
@@ -54,10 +55,10 @@ const scalars = (tasks, index) => [
 test("a form field changes exactly its own path in 1,000 generated jobs", () => {
   let lines = 0;
   each(({ r, object, text, seed }) => {
-    const view = model.read(text);
+    const view = read(text);
     const path = r.pick(scalars(view.tasksPath, r.below(view.tasks.length)));
     const typed = r.pick(["7", "new-value", "yes", "a: b # c", "it's", "*", "012"]);
-    const after = model.write(text, path, typed);
+    const after = yaml.write(text, path, typed);
     const number = /replicas|minAvailable/.test(path.at(-1)) && typed === "7";
     assert.deepEqual(load(after), put(object, path, number ? 7 : typed), `seed ${seed} ${path}\n${text}\n---\n${after}`);
     assert.deepEqual(comments(after), comments(text), `seed ${seed}: comments`);
@@ -69,7 +70,7 @@ test("a form field changes exactly its own path in 1,000 generated jobs", () => 
 
 test("the form's view equals what the YAML says in 1,000 generated jobs", () => {
   each(({ object, text, seed }) => {
-    const view = model.read(text);
+    const view = read(text);
     assert.equal(view.ok, true);
     const tasks = object.spec.tasks ?? object.spec.taskSpecs;
     assert.equal(view.tasks.length, tasks.length);
@@ -86,10 +87,10 @@ test("the form's view equals what the YAML says in 1,000 generated jobs", () => 
 
 test("typing a value and taking it away again leaves 1,000 generated jobs as they were", () => {
   each(({ r, object, text, seed }) => {
-    const view = model.read(text);
+    const view = read(text);
     const path = r.pick(scalars(view.tasksPath, r.below(view.tasks.length)));
     if (at(object, path) !== undefined) return;
-    const back = model.write(model.write(text, path, "x-1"), path, "");
+    const back = yaml.write(yaml.write(text, path, "x-1"), path, "");
     const left = load(back);
     const holder = at(object, path.slice(0, -1));
     assert.deepEqual(holder ? left : prune(left), holder ? object : prune(object), `seed ${seed} ${path}\n${text}\n---\n${back}`);
@@ -105,26 +106,26 @@ function prune(value) {
 
 test("commands, environment and tasks are added and removed without touching the rest", () => {
   each(({ r, object, text, seed }) => {
-    const view = model.read(text);
+    const view = read(text);
     const index = r.below(view.tasks.length);
     const base = [...view.tasksPath, index, ...C];
     const note = `seed ${seed}\n${text}`;
     const line = "for i in 1 2; do\n  echo $i\ndone";
     const shell = put(put(object, [...base, "args"], undefined), [...base, "command"], undefined);
-    const run = load(model.writeLine(text, base, line));
+    const run = load(yaml.writeLine(text, base, line));
     assert.equal(at(run, [...base, "command"]).at(-1), line, note);
     assert.deepEqual(put(put(run, [...base, "args"], undefined), [...base, "command"], undefined), shell, note);
     const listed = ["python3", "-c", "print(1)\nprint(2)"];
-    assert.deepEqual(load(model.writeWords(text, [...base, "args"], listed)), put(object, [...base, "args"], listed), note);
+    assert.deepEqual(load(yaml.writeWords(text, [...base, "args"], listed)), put(object, [...base, "args"], listed), note);
     const env = [...(at(object, [...base, "env"]) ?? []), { name: "NEW", value: "no" }];
-    const added = model.addEnv(text, base, "NEW", "no");
+    const added = yaml.addEnv(text, base, "NEW", "no");
     assert.deepEqual(load(added), put(object, [...base, "env"], env), note);
-    const without = model.removeItem(added, [...base, "env", env.length - 1]);
+    const without = yaml.removeItem(added, [...base, "env", env.length - 1]);
     assert.deepEqual(load(without), object, `${note}\n---\n${without}`);
     const tasks = at(object, view.tasksPath);
-    const more = model.addTask(text);
+    const more = yaml.addTask(text);
     assert.equal(at(load(more), view.tasksPath).length, tasks.length + 1, note);
-    assert.deepEqual(load(model.removeItem(more, [...view.tasksPath, tasks.length])), object, note);
+    assert.deepEqual(load(yaml.removeItem(more, [...view.tasksPath, tasks.length])), object, note);
     assert.deepEqual(comments(more), comments(text), note);
   }, 200);
 });
@@ -150,14 +151,14 @@ spec:
 `;
 
 test("the documentation's tf-job is read as printed and mended only once the form writes", () => {
-  assert.equal(model.read(TF_JOB).tasks[0].image.text, "ps-img");
-  const after = model.write(TF_JOB, ["spec", "queue"], "team-a");
+  assert.equal(read(TF_JOB).tasks[0].image.text, "ps-img");
+  const after = yaml.write(TF_JOB, ["spec", "queue"], "team-a");
   assert.equal(after, TF_JOB.replace("event: *", 'event: "*"').replace("  ...", "  # ...").replace("  # If", "  queue: team-a\n  # If"));
 });
 
 test("a star or dots inside strings and comments are not mended", () => {
   const text = 'a: "event: *" # event: *\nb: |\n  event: *\n  ...\nc: \'*\'\nd: e ...\n';
-  assert.equal(model.write(text, ["x"], "1").startsWith(text), true);
+  assert.equal(yaml.write(text, ["x"], "1").startsWith(text), true);
 });
 
 for (const [name, text, path, why] of [
@@ -168,32 +169,32 @@ for (const [name, text, path, why] of [
   ["a list for a value", "spec:\n  queue: [a]\n", ["spec", "queue"], /single value/],
 ]) {
   test(`${name} is said to be foreign to the form and is never written`, () => {
-    const view = model.read(text);
+    const view = read(text);
     assert.equal(view.job[path.at(-1)].state, "foreign");
     assert.match(view.job[path.at(-1)].why, why);
-    assert.equal(model.write(text, path, "x"), text);
+    assert.equal(yaml.write(text, path, "x"), text);
   });
 }
 
 test("broken YAML keeps the form closed and says the line", () => {
-  const view = model.read("a: 1\nb: [\n");
+  const view = read("a: 1\nb: [\n");
   assert.equal(view.ok, false);
   assert.match(view.why, /line [23]/);
 });
 
 test("a new task on an empty text begins a whole job", () => {
-  assert.deepEqual(parse(model.addTask("")).errors, []);
-  assert.equal(load(model.addTask("")).spec.tasks[0].name, "task-1");
+  assert.deepEqual(parse(yaml.addTask("")).errors, []);
+  assert.equal(load(yaml.addTask("")).spec.tasks[0].name, "task-1");
 });
 
 test("a list of words becomes a shell line that splits into the same words", () => {
-  assert.equal(model.shellLine(["python3", "-c", "print('a b')"]), "python3 -c 'print('\\''a b'\\'')'");
+  assert.equal(yaml.shellLine(["python3", "-c", "print('a b')"]), "python3 -c 'print('\\''a b'\\'')'");
 });
 
 test("resources are renamed in requests and limits", () => {
   const base = ["c"];
   const text = "c:\n  resources:\n    requests:\n      cpu: 1\n      x: 2\n    limits: {x: 3}\n";
-  assert.deepEqual(load(model.renameResource(text, base, "x", "nvidia.com/gpu")).c.resources, {
+  assert.deepEqual(load(yaml.renameResource(text, base, "x", "nvidia.com/gpu")).c.resources, {
     requests: { cpu: 1, "nvidia.com/gpu": "2" },
     limits: { "nvidia.com/gpu": "3" },
   });
