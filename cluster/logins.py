@@ -25,7 +25,8 @@ from django.db import transaction
 from django.urls import reverse
 
 from cluster import audit
-from cluster.models import AuditEntry, LoginFailure, LoginLink
+from cluster.audit import Deed
+from cluster.models import LoginFailure, LoginLink
 from cluster.store import clock
 from kube.errors import NotFound, TooManyRequests
 
@@ -61,13 +62,11 @@ def ensure_administrator() -> User:
         user.set_unusable_password()
         user.save()
         audit.record(
-            AuditEntry(
-                at=clock(),
+            Deed(
                 actor="system:controller",
                 verb="create",
                 resource="users",
                 name=user.username,
-                outcome="done",
                 message="The first administrator.",
             )
         )
@@ -209,20 +208,18 @@ def logged_in(user: User, address: str, how: str, *, now: int | None = None) -> 
 def logged_out(user: User) -> None:
     """Leave an audit row for a logout."""
     audit.record(
-        AuditEntry(
-            at=clock(),
+        Deed(
             actor=user.username,
             verb="logout",
             resource="users",
             name=user.username,
-            outcome="done",
         )
     )
 
 
 def _record(name: str, outcome: str, message: str, *, now: int | None = None) -> None:
     audit.record(
-        AuditEntry(
+        Deed(
             at=clock() if now is None else now,
             actor=name if outcome == "done" else "system:anonymous",
             verb="login",

@@ -1,10 +1,9 @@
-"""Addresses of web sockets."""
+"""The address of the live socket."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from django.urls import URLPattern, URLResolver, path
 
-if TYPE_CHECKING:
-    from django.urls import URLPattern
+from dashboard.live.consumer import LiveConsumer
 
-websocket_urlpatterns: list[URLPattern] = []
+websocket_urlpatterns: list[URLPattern | URLResolver] = [path("live/", LiveConsumer.as_asgi())]

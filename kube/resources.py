@@ -150,8 +150,10 @@ def _index_node(obj: Object) -> Index:
 
 
 def _index_event(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(obj.get("type") or "", "", "", owner, creator)
+    """An event is found by what it is about: that is its owner here, though not for the garbage collector."""
+    _, creator, _ = _common(obj)
+    about = _part(obj, "involvedObject").get("uid") or ""
+    return Index(obj.get("type") or "", "", "", about, creator)
 
 
 def _index_job(obj: Object) -> Index:

@@ -69,7 +69,7 @@ def secret(name: str, file: Path) -> str:
 
 
 def _create_secret(file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as stream:

@@ -11,6 +11,7 @@ DATA = env.directory("DATA", BASE_DIR / "data")
 PORT = env.number("PORT", 8000, least=1, most=65535)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 NODES = env.number("NODES", 0, most=100_000)
+NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
 
 SECRET_KEY = env.secret("SECRET_KEY", DATA / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)

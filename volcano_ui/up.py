@@ -28,6 +28,8 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import call_command, get_commands
 from django.db import connection
 
+from cluster.store import store
+from kube.resources import LEASES, NODES
 from volcano_ui import assets, celery_app, health, valkey, web
 from volcano_ui.celery import QUEUES
 from volcano_ui.supervisor import Program, Supervisor
@@ -118,10 +120,12 @@ class Up:
         with step("Redis"):
             await self._start_redis()
         with step("database"):
-            await asyncio.to_thread(_prepare_database)
+            revision = await asyncio.to_thread(_prepare_database)
         programs = _programs(listener)
         await asyncio.gather(*(self._supervisor.start(program) for program in programs))
-        probes = {"web server": _ask_web, "Celery workers": _ask_workers}
+        probes: dict[str, Callable[[], None]] = {"web server": _ask_web, "Celery workers": _ask_workers}
+        if any(program.name == "agent" for program in programs):
+            probes["nodes"] = lambda: _ask_nodes(revision)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in probes.items()))
         say(f"Open {await asyncio.to_thread(_address)}")
 
@@ -227,11 +231,13 @@ def _build_assets() -> None:
         raise StartError(str(error)) from None
 
 
-def _prepare_database() -> None:
+def _prepare_database() -> int:
+    """Migrate, make the first objects, and return the revision before any node reports."""
     try:
         call_command("migrate", interactive=False, verbosity=0)
         if "bootstrap" in get_commands():
             call_command("bootstrap", verbosity=0)
+        return store.revision()
     finally:
         connection.close()
 
@@ -248,6 +254,17 @@ def _ask_workers() -> None:
     if len(answers) < len(expected):
         silent = set(expected).difference(*answers)
         raise TimeoutError(f"no answer from {', '.join(sorted(silent))}")
+
+
+def _ask_nodes(revision: int) -> None:
+    """Raise TimeoutError unless this machine's agent and the simulator have reported after a revision."""
+    try:
+        reported = store.changes(revision, (NODES, LEASES), limit=1)
+        nodes = store.count(NODES).get("Ready", 0)
+    finally:
+        connection.close()
+    if not reported or nodes <= settings.NODES:
+        raise TimeoutError(f"{nodes} of {settings.NODES + 1} have reported")
 
 
 def _address() -> str:

@@ -66,6 +66,8 @@ def command(binary: Path, socket: Path) -> list[str]:
         "appendonly": "no",
         "dir": str(socket.parent),
         "daemonize": "no",
+        # A title of its own would hide the state directory from who looks for its processes.
+        "set-proc-title": "no",
         "maxmemory": "256mb",
         "maxmemory-policy": "noeviction",
         # The idle server wakes this often in a second; ten is its default.

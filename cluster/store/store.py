@@ -155,10 +155,13 @@ class Store:
         return found
 
     def dependents(self, uid: str, *, limit: int | None = None) -> list[Stored]:
-        """Return the objects of any kind that name uid among their owners."""
-        where = "(o.owner = %s OR o.key IN (SELECT key FROM cluster_ownership WHERE owner = %s))"
+        """Return the objects of any kind that name uid among their owners; events about it are none of them."""
+        where = (
+            "((o.owner = %s AND o.resource <> %s)"
+            " OR o.key IN (SELECT key FROM cluster_ownership WHERE owner = %s))"
+        )
         tail = " ORDER BY o.revision" + ("" if limit is None else f" LIMIT {int(limit)}")
-        return self._select(where, [uid, uid], tail)
+        return self._select(where, [uid, resources.EVENTS.id, uid], tail)
 
     def living(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored object."""

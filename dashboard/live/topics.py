@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 from django.utils.safestring import SafeString, mark_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cluster.access import Actor
 
 
 class Watch(NamedTuple):
@@ -28,7 +32,7 @@ class Watch(NamedTuple):
 class TopicRequest:
     """Who asks for a topic, and with which parameters."""
 
-    actor: Any
+    actor: Actor
     params: QueryDict
 
 
@@ -55,17 +59,22 @@ class Parts:
         return mark_safe("".join(self.parts[each] for each in chosen))  # noqa: S308  the parts are rendered templates
 
 
-Render = Callable[[TopicRequest], Parts]
+if TYPE_CHECKING:
+    Render = Callable[[TopicRequest], Parts]
 _topics: dict[str, Render] = {}
 
 
 def topic(name: str) -> Callable[[Render], Render]:
-    """Register a function that renders the topic; it raises kube.errors.Forbidden when the actor may not see it."""
+    """Register a function that renders the topic.
+
+    It runs in a thread, inside `store.reading()`, and raises
+    kube.errors.Forbidden when the actor may not see it.
+    """
 
     def remember(render: Render) -> Render:
         known = _topics.get(name)
-        if known is not None and known.__qualname__ != render.__qualname__:
-            raise ValueError(f"Two functions render the topic {name}.")
+        if known is not None and known.__module__ != render.__module__:
+            raise ValueError(f"{known.__module__} and {render.__module__} both render the topic {name}.")
         _topics[name] = render
         return render
 

@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from cluster.store import Create, Delete, Group, Patch, Update
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
-from kube.resources import CONFIGMAPS, JOBS, NODES, POD_GROUPS, PODS
+from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
 
 NOW = 1_800_000_000_000
 
@@ -274,6 +274,17 @@ def test_dependents_are_found_by_any_owner(store):
     assert [s.name for s in store.dependents("o")] == ["p"]
     store.write(Delete(PODS, "default", "p"))
     assert store.dependents("o") == []
+
+
+def test_events_are_found_by_what_they_are_about_but_are_no_dependents(store):
+    (about,) = make(store, pod())
+    event = {
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "uid": about.uid},
+    }
+    make(store, event, resource=EVENTS)
+    assert [s.name for s in store.find(EVENTS, owner=about.uid)] == ["e"]
+    assert store.dependents(about.uid) == []
 
 
 def test_find_filters_sorts_and_pages(store):

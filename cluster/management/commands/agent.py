@@ -1,0 +1,17 @@
+"""`manage.py agent`: run the pods that are bound to this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from cluster.node.agent import Agent
+
+
+class Command(BaseCommand):
+    help = "Run the pods that are bound to this machine."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        Agent(settings.DATA, name=settings.NODE_NAME).run()

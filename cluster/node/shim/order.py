@@ -1,0 +1,49 @@
+"""What the agent tells the spawner to run: one attempt of one container."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from cluster.node.shim import crilog
+
+PROCESSES = 4096
+FILES = 65536
+
+
+class Bind(NamedTuple):
+    """A directory or file of the host that appears at another path for the container."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+class Order(NamedTuple):
+    """One attempt: everything the shim needs, so that it asks nobody later."""
+
+    directory: str
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
+    mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
+    binds: tuple[Bind, ...] = ()
+    memory_bytes: int = 0  # 0: no limit
+    cpus: int = 0  # how many processors the command may use; 0: all
+    processes: int = PROCESSES
+    files: int = FILES
+    grace_s: float = 30.0
+    segment_bytes: int = crilog.SEGMENT_BYTES
+    segments: int = crilog.SEGMENTS
+
+    def encode(self) -> bytes:
+        """Return the order as it travels."""
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Order:
+        """Return the order that encode() made."""
+        fields = json.loads(data)
+        fields["binds"] = tuple(Bind(*bind) for bind in fields["binds"])
+        return cls(**fields)

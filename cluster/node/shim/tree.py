@@ -1,0 +1,129 @@
+"""The processes below one process: who they are, what memory they use, how to end all of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def parents() -> dict[int, int]:
+    """Return the parent of every process of this machine that can be read."""
+    found: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                text = Path(f"/proc/{name}/stat").read_bytes()
+            except OSError:  # it ended meanwhile
+                continue
+            found[int(name)] = int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
+    return found
+
+
+def below(root: int) -> list[int]:
+    """Return every descendant of root, nearest first.
+
+    The kernel's lists of children make this cost only what the tree holds;
+    where they are not built in, the whole of /proc is read.
+    """
+    children = _children if _KERNEL_LISTS_CHILDREN else _children_by_scan()
+    found: list[int] = []
+    todo = [root]
+    while todo:
+        some = children(todo.pop())
+        found += some
+        todo += some
+    return found
+
+
+_KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        # Every thread has a list of its own: a child belongs to the thread that forked it.
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            found += [int(word) for word in Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()]
+    except OSError:  # it ended meanwhile
+        pass
+    return found
+
+
+def _children_by_scan() -> Callable[[int], list[int]]:
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        children.setdefault(parent, []).append(pid)
+    return lambda pid: children.get(pid, [])
+
+
+def resident_bytes(pids: list[int]) -> int:
+    """Return the sum of the processes' resident memory; pages they share are counted for each."""
+    total = 0
+    for pid in pids:
+        try:
+            total += int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
+        except (OSError, IndexError):
+            continue
+    return total
+
+
+def proportional_bytes(pids: list[int]) -> int:
+    """Return the processes' memory with shared pages divided among those who share them."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
+    return total
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def end_all(root: int, main: int = 0, seconds: float = 10.0) -> int | None:
+    """Kill every descendant of root, which is this process and their subreaper, and collect them.
+
+    Whoever forks faster than it is killed is stopped first: a stopped process
+    makes no children, so the rounds come to an end. Returns the wait status of
+    main when it is among the collected.
+    """
+    deadline = time.monotonic() + seconds
+    status = None
+    while (pids := below(root)) and time.monotonic() < deadline:
+        for pid in pids:
+            send(pid, signal.SIGSTOP)
+        for pid in pids:
+            send(pid, signal.SIGKILL)
+        found = reap(main)
+        status = found if found is not None else status
+        time.sleep(0.0005)
+    return status
+
+
+def reap(main: int = 0) -> int | None:
+    """Collect every child that ended; return main's wait status if it is among them."""
+    status = None
+    while True:
+        try:
+            pid, code = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if pid == 0:
+            return status
+        if pid == main:
+            status = code

@@ -1,0 +1,194 @@
+"""The live socket: reads what a page asks for, and hands it what the hub offers.
+
+A page's socket has no more power than its session: who logs out, is
+deactivated or loses a right is noticed within `CHECK_EVERY_S` plus
+`access.FRESH_S` seconds. What a client may cost is bounded by size, number and rate; a
+client that does not read fast enough is cut off, and comes back to the whole state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
+
+from cluster import access
+from dashboard.live import hub, messages, streams
+from dashboard.live.sessions import still_valid
+from dashboard.live.topics import parse
+from kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Hashable
+
+    from dashboard.live.streams import Stream, StreamRequest
+
+CHECK_EVERY_S = 15.0
+MOST_BYTES = 16 * 1024
+MOST_SUBSCRIPTIONS = 32
+BURST = 100  # messages of a client at once …
+RATE = 20.0  # … and in a second, in the long run
+MOST_WAITING = 100  # messages for a client that does not read
+MOST_WAITING_CHARS = 8_000_000
+
+LOGGED_OUT = 4401
+TOO_SLOW = 4408
+TOO_MUCH = 4413
+UNREADABLE = 4400
+log = logging.getLogger(__name__)
+
+
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
+    """One tab's socket."""
+
+    async def connect(self) -> None:
+        await self.accept()
+        user = self.scope["user"]
+        self.actor = access.for_user(user)
+        self.hub = hub.current()
+        self.topics: dict[str, Hashable] = {}
+        self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
+        self.waiting: deque[str] = deque()
+        self.waiting_chars = 0
+        self.allowance, self.asked = float(BURST), time.monotonic()
+        self.cut = False
+        self.something = asyncio.Event()
+        self.tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._check())]
+        if not user.is_authenticated:
+            # Accepted first: only then does a browser learn the reason and stop asking.
+            await self.close(LOGGED_OUT)
+            return
+        await self.hub.enter(self)
+
+    async def disconnect(self, code: int) -> None:
+        for task in [*self.tasks, *(task for task, _, _ in self.streams.values())]:
+            task.cancel()
+        await self.hub.leave(self)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        text = text_data if text_data is not None else bytes_data or b""
+        if len(text) > MOST_BYTES or not self._may_ask():
+            await self.close(TOO_MUCH)
+            return
+        try:
+            message = messages.read(text)
+        except msgspec.MsgspecError:
+            await self.close(UNREADABLE)
+            return
+        if not self.actor.user_id:
+            return
+        if isinstance(message, messages.Subscribe):
+            await self._subscribe(message)
+        elif isinstance(message, messages.Unsubscribe):
+            self._unsubscribe(message.id)
+        else:
+            self.offer(self.hub.head())
+
+    def _may_ask(self) -> bool:
+        now = time.monotonic()
+        self.allowance = min(BURST, self.allowance + (now - self.asked) * RATE) - 1
+        self.asked = now
+        return self.allowance >= 0
+
+    async def _subscribe(self, message: messages.Subscribe) -> None:
+        self._unsubscribe(message.id)
+        if len(self.topics) + len(self.streams) >= MOST_SUBSCRIPTIONS:
+            self.offer(messages.denied(message.id, f"A page may follow {MOST_SUBSCRIPTIONS} things at most."))
+        elif message.stream:
+            self._open(message.id, message.stream)
+        elif message.topic != message.id:
+            self.offer(messages.denied(message.id, "The id of a topic is the topic itself."))
+        else:
+            await self._join(message.topic, message.revision)
+
+    async def _join(self, topic: str, revision: int) -> None:
+        try:
+            self.topics[topic] = await self.hub.join(self, topic, revision, self.actor)
+        except LookupError as error:
+            self.offer(messages.denied(topic, str(error.args[0])))
+
+    def _unsubscribe(self, name: str) -> None:
+        if name in self.topics:
+            self.hub.part(self, name, self.topics.pop(name))
+        elif name in self.streams:
+            self.streams.pop(name)[0].cancel()
+
+    # Streams.
+
+    def _open(self, name: str, address: str) -> None:
+        kind, params = parse(address)
+        stream = streams.find(kind)
+        if stream is None:
+            self.offer(messages.denied(name, f"There is no stream {kind[:80]}."))
+            return
+        request = streams.StreamRequest(self.actor, params)
+        self.streams[name] = asyncio.create_task(self._flow(name, stream, request)), stream, request
+
+    async def _flow(self, name: str, stream: Stream, request: StreamRequest) -> None:
+        try:
+            await self.hub.in_thread(stream.may, request)
+            items: AsyncGenerator[Any, None] = stream.items(request)  # type: ignore[assignment]
+            try:
+                async for item in items:
+                    await self.send(text_data=messages.log(name, item))
+            finally:
+                await items.aclose()
+            self.offer(messages.log(name, {"end": True}))
+        except ApiError as error:
+            self.offer(messages.denied(name, error.message))
+        except Exception:
+            log.exception("stream failed", extra={"stream": name})
+            self.offer(messages.denied(name, hub.FAILED))
+
+    # What the hub calls, and what goes on beside it.
+
+    def offer(self, text: str) -> None:
+        """Queue a message without waiting; a client that leaves too many unread is cut off."""
+        if self.cut:
+            return
+        self.waiting.append(text)
+        self.waiting_chars += len(text)
+        self.something.set()
+        if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
+            self.cut = True
+            self.waiting.clear()
+            self.tasks.append(asyncio.create_task(self.close(TOO_SLOW)))
+
+    async def _write(self) -> None:
+        while True:
+            await self.something.wait()
+            self.something.clear()
+            while self.waiting:
+                text = self.waiting.popleft()
+                self.waiting_chars -= len(text)
+                await self.send(text_data=text)
+
+    async def _check(self) -> None:
+        """Look again and again whether the session and its rights still stand."""
+        while True:
+            await asyncio.sleep(CHECK_EVERY_S)
+            with suppress(DatabaseError):
+                if not await self.hub.in_thread(still_valid, self.scope):
+                    await self.close(LOGGED_OUT)
+                    return
+                await self._check_rights()
+
+    async def _check_rights(self) -> None:
+        now = await self.hub.in_thread(hub.scope_of, self.actor)
+        for topic, scope in [*self.topics.items()]:
+            if scope != now:
+                self.hub.part(self, topic, scope)
+                await self._join(topic, 0)
+        for name, (task, stream, request) in [*self.streams.items()]:
+            try:
+                await self.hub.in_thread(stream.may, request)
+            except ApiError as error:
+                task.cancel()
+                self.offer(messages.denied(name, error.message))

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+from pathlib import Path
+
+from cluster.node.shim import linux, tree
+from cluster.node.shim.order import Order
+from cluster.node.spawn import Spawner
+
+PATH = os.environ["PATH"]
+
+
+def until(condition, seconds=10.0):
+    """Poll a condition with a deadline and return what it gave."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.005)
+    return value
+
+
+class Attempts:
+    """Runs attempts through a real spawner and reads what their shims leave on disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.spawner = Spawner()
+        self.count = 0
+        (root / "work").mkdir()
+
+    def directory(self) -> Path:
+        self.count += 1
+        path = self.root / "attempts" / str(self.count)
+        path.mkdir(parents=True)
+        return path
+
+    def start(self, *argv, directory=None, env=None, **fields) -> Path:
+        directory = directory or self.directory()
+        order = Order(
+            str(directory), list(argv), {"PATH": PATH} | (env or {}), str(self.root / "work"), **fields
+        )
+        self.said = ""
+        notice = self.spawner.start(order)
+        select.select([notice], [], [], 10)
+        self.said = os.read(notice, 4096).decode()
+        os.close(notice)
+        return directory
+
+    def shell(self, script, **fields) -> Path:
+        return self.start("sh", "-c", script, **fields)
+
+    def shim(self, directory) -> int:
+        return int((directory / "claim").read_text().split()[0])
+
+    def started(self, directory) -> dict:
+        return json.loads((directory / "started.json").read_bytes())
+
+    def kill_shim(self, directory) -> None:
+        os.kill(self.shim(directory), signal.SIGKILL)
+
+    def until_gone(self, pid) -> None:
+        until(lambda: not linux.start_ticks(pid))
+
+    def stop(self, directory, grace=30.0, reason="Deleted") -> None:
+        (directory / "stop.json").write_text(json.dumps({"grace": grace, "reason": reason}))
+        os.kill(self.shim(directory), signal.SIGTERM)
+
+    def end(self, directory, seconds=10.0) -> dict:
+        until((directory / "status.json").exists, seconds)
+        until(lambda: not linux.start_ticks(self.shim(directory)))
+        return json.loads((directory / "status.json").read_bytes())
+
+    def log(self, directory) -> bytes:
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("log.*")))
+
+    def output(self, directory, stream="stdout") -> bytes:
+        """Return what the program wrote, joined from the log's entries."""
+        out = b""
+        for line in self.log(directory).split(b"\n")[:-1]:
+            _, name, tag, data = line.split(b" ", 3)
+            if name.decode() == stream:
+                out += data + (b"\n" if tag == b"F" else b"")
+        return out
+
+    def close(self) -> None:
+        self.spawner.close()
+        for claim in self.root.glob("**/claim"):
+            pid = int(claim.read_text().split()[0])
+            for each in [*reversed(tree.below(pid)), pid]:
+                tree.send(each, signal.SIGKILL)

@@ -1,0 +1,106 @@
+"""Driving an agent in the test's own thread, against the real store and real processes."""
+
+from __future__ import annotations
+
+import time
+
+from cluster.node import attempts
+from cluster.node.agent import Agent
+from cluster.node.shim import tree
+from cluster.store import Create, Delete, Patch, store
+from kube.errors import NotFound
+from kube.resources import PODS
+
+NODE = "here"
+
+
+class Node:
+    """One machine's agent, which can be killed and followed by another."""
+
+    def __init__(self, data) -> None:
+        self.data = data
+        self.agent = None
+        self.began = False
+
+    def begin(self, mounts="none"):
+        self.mounts = mounts
+        self.agent = Agent(self.data, name=NODE, mounts=mounts)
+        self.agent.machine.announce()
+        self.agent.load()
+        return self
+
+    def crash(self):
+        """What kill -9 leaves of an agent: nothing but the disk and its shims."""
+        self.agent.close()
+        self.agent = None
+
+    def again(self):
+        return self.begin(self.mounts)
+
+    def until(self, condition, seconds=10.0):
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "the condition did not come true in time"
+            self.agent.listener.hurry()
+            self.agent._wait(min(0.02, self.agent._timeout()))
+            self.agent._read_changes()
+            self.agent._step()
+            self.agent._write()
+        return value
+
+    def submit(
+        self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec
+    ):
+        containers = containers or [{"name": "main", "image": "any", "command": command or ["true"]}]
+        metadata = {"name": name, "namespace": "d", "annotations": annotations or {}, "labels": labels or {}}
+        if owner:
+            reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
+            metadata["ownerReferences"] = [reference]
+        body = {
+            "metadata": metadata,
+            "spec": {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec},
+            "status": {"phase": "Pending"},
+        }
+        return store.write(Create(PODS, body))[0].uid
+
+    def shell(self, script, name="p", **spec):
+        return self.submit(name, command=["sh", "-c", script], **spec)
+
+    def pod(self, name="p"):
+        try:
+            return store.get(PODS, "d", name).object
+        except NotFound:
+            return None
+
+    def status(self, name="p"):
+        return (self.pod(name) or {}).get("status", {})
+
+    def state(self, name="p", container=0):
+        return self.status(name)["containerStatuses"][container]["state"]
+
+    def until_phase(self, phase, name="p", seconds=10.0):
+        self.until(lambda: self.status(name).get("phase") == phase, seconds)
+        return self.status(name)
+
+    def delete(self, name="p", **fields):
+        store.write(Delete(PODS, "d", name, **fields))
+
+    def annotate(self, name="p"):
+        store.write(Patch(PODS, "d", name, {"metadata": {"annotations": {"at": str(time.time())}}}))
+
+    def directory(self, uid, container="main", number=0):
+        return self.data / "node" / "pods" / uid / container / str(number)
+
+    def shims(self):
+        return [
+            int(claim.read_text().split()[0])
+            for claim in self.data.glob("node/pods/*/*/*/claim")
+            if attempts.read(claim.parent, 0).shim
+        ]
+
+    def close(self):
+        if self.agent:
+            self.agent.close()
+        for pid in self.shims():
+            for each in [*reversed(tree.below(pid)), pid]:
+                tree.send(each, 9)

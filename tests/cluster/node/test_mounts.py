@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cluster.node.shim.order import Bind
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(params=["root", "user"])
+def mode(request, attempts):
+    """How the container gets its mounts; what this machine does not allow is skipped."""
+    found = attempts.spawner.probe(attempts.root / "probe")
+    if found == "none" or (request.param == "root" and found != "root"):
+        pytest.skip(f"this machine does not let this user make mounts the {request.param} way")
+    return request.param
+
+
+@pytest.fixture
+def volume(attempts):
+    path = attempts.root / "volume"
+    path.mkdir()
+    (path / "greeting").write_text("hello\n")
+    return path
+
+
+@pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/brand/new/deep", "/usr/share/none/such"])
+def test_volume_appears_at_its_path_for_the_container_only(attempts, mode, volume, target):
+    binds = (Bind(str(volume), target),)
+    script = f"cat {target}/greeting && echo back > {target}/answer && ls /usr/bin/env /etc/passwd"
+    directory = attempts.shell(script, mounts=mode, binds=binds)
+    assert attempts.end(directory)["exitCode"] == 0, attempts.log(directory)
+    assert attempts.output(directory) == b"hello\n/etc/passwd\n/usr/bin/env\n"
+    assert (volume / "answer").read_text() == "back\n"
+    assert not Path(target, "greeting").exists()
+
+
+def test_read_only_volume_cannot_be_written(attempts, mode, volume):
+    binds = (Bind(str(volume), "/etc/volcano", read_only=True),)
+    directory = attempts.shell("cat /etc/volcano/greeting; echo x > /etc/volcano/x", mounts=mode, binds=binds)
+    assert attempts.end(directory)["exitCode"] != 0
+    assert attempts.output(directory) == b"hello\n"
+    assert not (volume / "x").exists()
+
+
+def test_file_can_be_mounted_over_a_file(attempts, mode):
+    hosts = attempts.root / "hosts"
+    hosts.write_text("127.9.9.9 worker-1\n")
+    directory = attempts.shell(
+        "getent hosts worker-1; cat /etc/hosts", mounts=mode, binds=(Bind(str(hosts), "/etc/hosts"),)
+    )
+    attempts.end(directory)
+    assert attempts.output(directory) == b"127.9.9.9       worker-1\n127.9.9.9 worker-1\n"
+
+
+def test_volume_can_lie_inside_another(attempts, mode, volume):
+    inner = attempts.root / "inner"
+    inner.mkdir()
+    (inner / "leaf").write_text("leaf\n")
+    binds = (Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
+    directory = attempts.shell("cat /data/greeting /data/sub/leaf", mounts=mode, binds=binds)
+    attempts.end(directory)
+    assert attempts.output(directory) == b"hello\nleaf\n"
+
+
+def test_impossible_mount_is_a_start_error(attempts, mode):
+    binds = (Bind(str(attempts.root / "missing"), "/mnt"),)
+    status = attempts.end(attempts.shell("true", mounts=mode, binds=binds))
+    assert status["reason"] == "StartError"
+    assert "missing on /mnt" in status["message"]
+
+
+def test_command_with_mounts_does_not_outlive_its_shim(attempts, mode):
+    directory = attempts.start("sleep", "60", mounts=mode)
+    pid = attempts.started(directory)["pid"]
+    attempts.kill_shim(directory)
+    attempts.until_gone(pid)
+
+
+AS_NOBODY = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from tests.cluster.node.attempts import Attempts
+from cluster.node.shim.order import Bind
+attempts = Attempts(Path(sys.argv[2]))
+try:
+    mode = attempts.spawner.probe(attempts.root / "probe")
+    (attempts.root / "v").mkdir()
+    binds = (Bind(str(attempts.root / "v"), "/data"),) if mode == "user" else ()
+    directory = attempts.shell("id -u; cd /data && pwd", mounts=mode, binds=binds)
+    attempts.end(directory)
+    bomb = attempts.shell("i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done", mounts=mode, processes=100)
+    status = attempts.end(bomb, seconds=30)
+    print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"]]))
+finally:
+    attempts.close()
+"""
+
+
+def system_python():
+    """A Python that other users may run; this one may live in somebody's home."""
+    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    probe = "import sys; sys.exit(sys.version_info < (3, 11))"
+    if found is None or subprocess.run([found, "-c", probe]).returncode:
+        pytest.skip("no Python 3.11 that another user could run")
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
+def test_unprivileged_user_gets_the_same():
+    python = system_python()
+    nobody = pwd.getpwnam("nobody")
+    home = Path(subprocess.check_output(["mktemp", "-d", "-p", "/tmp"], text=True).strip())
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    try:
+        done = subprocess.run(
+            [python, "-c", AS_NOBODY, str(PROJECT), str(home)],
+            user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2]'), (
+            done.stdout + done.stderr
+        )
+    finally:
+        subprocess.run(["rm", "-rf", str(home)], check=True)

@@ -1,0 +1,284 @@
+"""The hub and the socket over the real store and a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.contrib.auth.models import User
+
+from cluster.models import RoleBinding
+from cluster.store import store
+from dashboard import live
+from dashboard.live import consumer, hub, sessions
+from kube.errors import Forbidden
+from tests.dashboard.live import world
+from tests.dashboard.live.world import Tab, in_db
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
+TOPIC = "test:pods?namespace=team-a"
+
+
+async def test_a_page_hears_of_what_changes_and_of_nothing_else(alice):
+    await in_db(world.make)("a")
+    revision = (await in_db(world.make)("b")).revision
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC, revision)
+        assert (await tab.hear(op="parts"))["set"] == {}
+        await in_db(world.make)("elsewhere", "team-b")
+        changed = await in_db(world.phase)("b", "Running")
+        message = await tab.hear(op="parts")
+        assert message == {
+            "op": "parts",
+            "id": TOPIC,
+            "revision": changed.revision,
+            "set": {"pod-b": '<li id="pod-b">Running</li>'},
+        }
+
+
+async def test_a_page_that_missed_something_gets_the_whole_state(alice):
+    old = await in_db(world.make)("a")
+    await in_db(world.make)("b")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC, old.revision)
+        message = await tab.hear(op="parts")
+        assert message["order"] == ["pod-a", "pod-b"]
+        assert set(message["set"]) == {"pod-a", "pod-b", "count"}
+
+
+async def test_members_that_come_and_go_are_an_order(alice):
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        await in_db(world.make)("b")
+        assert (await tab.hear(op="parts"))["order"] == ["pod-a", "pod-b"]
+        await in_db(world.remove)("a")
+        message = await tab.hear(op="parts")
+        assert (message["order"], message["set"]) == (["pod-b"], {"count": '<b id="count">1</b>'})
+
+
+async def test_a_topic_is_rendered_once_for_all_who_may_see_the_same(alice):
+    bob = await in_db(world.person)("bob")
+    await in_db(world.make)("a")
+    async with Tab(alice) as one, Tab(alice) as two, Tab(bob) as three:
+        tabs = (one, two, three)
+        for tab in tabs:
+            await tab.subscribe(TOPIC)
+        for tab in tabs:
+            await tab.hear(op="parts")
+        before = hub.current().renders
+        await in_db(world.phase)("a", "Running")
+        for tab in tabs:
+            assert (await tab.hear(op="parts"))["set"]
+        assert hub.current().renders == before + 1
+
+
+async def test_a_burst_becomes_few_messages_and_the_last_state_arrives(alice):
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        for number in range(100):
+            await in_db(world.phase)("a", f"P{number}")
+        await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P99</li>'})
+        assert len([m for m in tab.got if m["op"] == "parts"]) < 60
+
+
+async def test_changes_arrive_without_redis_too(alice, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        assert hub.current().polling
+        await in_db(world.phase)("a", "Running")
+        assert (await tab.hear(op="parts"))["set"]
+
+
+async def test_history_that_expired_leads_to_the_whole_state(alice, monkeypatch):
+    monkeypatch.setattr(hub, "MOST_CHANGES", 5)
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        await in_db(_many_at_once)()
+        message = await tab.hear(op="parts")
+        assert len(message["order"]) == 21
+
+
+def _many_at_once():
+    from django.db import transaction
+
+    with transaction.atomic():
+        for number in range(20):
+            world.make(f"n{number}")
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        pytest.param("test:pods?namespace=team-b", "cannot list", id="another namespace"),
+        pytest.param("test:nothing", "There is no topic test:nothing.", id="no such topic"),
+        pytest.param("test:pods?namespace=%00", "cannot list", id="strange namespace"),
+    ],
+)
+async def test_a_topic_that_one_may_not_see_is_denied(alice, topic, words):
+    async with Tab(alice) as tab:
+        await tab.subscribe(topic)
+        assert words in (await tab.hear(op="denied", id=topic))["message"]
+
+
+async def test_without_login_the_socket_is_closed_and_says_nothing(nobody):
+    async with Tab(nobody) as tab:
+        assert await tab.closing() == consumer.LOGGED_OUT
+
+
+async def test_a_right_that_is_taken_away_closes_the_subscription(alice, monkeypatch):
+    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
+    session = await in_db(world.session_of)(alice)
+    async with Tab(alice, session) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        await RoleBinding.objects.filter(user=alice).afirst()
+        await in_db(lambda: [binding.delete() for binding in RoleBinding.objects.filter(user=alice)])()
+        assert "cannot list" in (await tab.hear(op="denied", id=TOPIC))["message"]
+
+
+@pytest.mark.parametrize("how", ["logout", "deactivation", "password"])
+async def test_an_ended_session_closes_the_socket(alice, monkeypatch, how):
+    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(sessions, "FRESH_S", 0)
+    session = await in_db(world.session_of)(alice)
+    async with Tab(alice, session) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        await in_db(_end)(alice, session, how)
+        assert await tab.closing() == consumer.LOGGED_OUT
+
+
+def _end(user, session, how):
+    if how == "logout":
+        session.delete()
+    elif how == "deactivation":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    else:
+        user.set_password("other")
+        user.save()
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        pytest.param("no json", consumer.UNREADABLE, id="not JSON"),
+        pytest.param('{"op": "dance", "id": "x"}', consumer.UNREADABLE, id="unknown op"),
+        pytest.param('{"op": "subscribe"}', consumer.UNREADABLE, id="no id"),
+        pytest.param('{"op": "subscribe", "id": "t", "topic": "t", "revision": -1}', consumer.UNREADABLE, id="negative"),
+        pytest.param('{"op": "ping", "x": "' + "x" * 20_000 + '"}', consumer.TOO_MUCH, id="too long"),
+    ],
+)  # fmt: skip
+async def test_strange_messages_close_the_socket(alice, message, code):
+    async with Tab(alice) as tab:
+        await tab.say(message)
+        assert await tab.closing() == code
+
+
+async def test_a_flood_closes_the_socket(alice):
+    async with Tab(alice) as tab:
+        for _ in range(consumer.BURST + 10):
+            await tab.ask(op="ping")
+        assert await tab.closing() == consumer.TOO_MUCH
+
+
+async def test_a_page_may_follow_only_so_many_things(alice):
+    async with Tab(alice) as tab:
+        for number in range(consumer.MOST_SUBSCRIPTIONS + 1):
+            await tab.subscribe(f"{TOPIC}&phase={number}")
+        assert "at most" in (await tab.hear(op="denied"))["message"]
+
+
+async def test_a_socket_that_does_not_read_is_cut_off(alice):
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        (socket,) = hub.current()._sockets
+        for _ in range(consumer.MOST_WAITING + 2):
+            socket.offer("{}")
+        assert await tab.closing() == consumer.TOO_SLOW
+
+
+async def test_unsubscribing_ends_the_messages_and_the_rendering(alice):
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        await tab.ask(op="unsubscribe", id=TOPIC)
+        await world.until(lambda: not hub.current()._renderings, "the rendering is forgotten")
+
+
+async def test_the_hub_rests_when_the_last_tab_is_closed(alice):
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+    assert not hub.current()._tasks
+
+
+@live.topic("test:broken")
+def broken(request):
+    raise RuntimeError("a defect")
+
+
+async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, caplog):
+    monkeypatch.setattr(hub, "MOST_FAILURES", 1)
+    async with Tab(alice) as tab:
+        await tab.subscribe("test:broken")
+        await tab.subscribe(TOPIC)
+        assert (await tab.hear(op="denied", id="test:broken"))["message"] == hub.FAILED
+        await tab.hear(op="parts", id=TOPIC)
+
+
+def _may(request):
+    if request.params.get("pod") == "secret":
+        raise Forbidden("pods are not for you")
+
+
+@live.stream("test-log", may=_may)
+async def lines(request):
+    for number in range(int(request.params.get("after", 0)), 3):
+        yield {"text": f"line {number}"}
+    if "follow" in request.params:
+        await asyncio.Event().wait()
+
+
+async def test_a_stream_goes_on_where_the_page_asks(alice):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream="test-log?pod=a&after=1")
+        await tab.hear(op="log", id="s1", end=True)
+        assert [m["text"] for m in tab.got if "text" in m] == ["line 1", "line 2"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"), [("test-log?pod=secret", "not for you"), ("nothing", "There is no stream")]
+)
+async def test_a_stream_that_one_may_not_read_is_denied(alice, stream, words):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream=stream)
+        assert words in (await tab.hear(op="denied", id="s1"))["message"]
+
+
+async def test_a_stream_ends_with_its_subscription(alice):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream="test-log?pod=a&follow=1")
+        await tab.hear(op="log", text="line 2")
+        await tab.ask(op="unsubscribe", id="s1")
+        await tab.ask(op="ping")
+        await tab.hear(op="head")
+        await world.until(
+            lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
+        )
+
+
+async def test_a_ping_is_answered_with_the_newest_revision(alice):
+    async with Tab(alice) as tab:
+        await tab.hear(op="head")
+        await tab.ask(op="ping")
+        assert (await tab.hear(op="head"))["revision"] == await in_db(store.revision)()

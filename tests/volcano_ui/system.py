@@ -1,0 +1,119 @@
+"""A whole system for tests: `manage.py up` as a process of its own, on its own state directory and port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from django.conf import settings
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition, within_s=30, what="the condition"):
+    """Return condition's first true value; fail after the deadline."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {within_s} s"
+        time.sleep(0.05)
+    return value
+
+
+class System:
+    """One `manage.py up`; `lines` is what it printed so far."""
+
+    def __init__(self, data, *, port=None, **environment):
+        self.data, self.port = Path(data), port or free_port()
+        ours = {"VOLCANO_UI_DATA": str(data), "VOLCANO_UI_PORT": str(self.port)}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=settings.BASE_DIR,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings", **ours, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        with self.process.stdout as stream:
+            self.lines.extend(iter(lambda: stream.readline().rstrip("\n") or None, None))
+
+    def said(self, pattern, within_s=60):
+        """Wait for a line that matches; return the match."""
+
+        def look():
+            return next((match for line in self.lines if (match := re.search(pattern, line))), None)
+
+        return until(
+            lambda: look() or (self.process.poll() is not None and (look() or self._fail())),
+            within_s,
+            pattern,
+        )
+
+    def _fail(self):
+        raise AssertionError("up ended:\n" + "\n".join(self.lines))
+
+    def healthy(self):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def pids(self):
+        """Return every process of this state directory, by what it runs; `up` itself left out."""
+        mark = f"VOLCANO_UI_DATA={self.data}".encode()
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found[int(process.name)] = (
+                        (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    )
+        found.pop(self.process.pid, None)
+        return found
+
+    def pid(self, part):
+        """Return the process whose command line contains part."""
+        return until(
+            lambda: next((pid for pid, line in self.pids().items() if part in line), None), what=part
+        )
+
+    def kill(self, part):
+        pid = self.pid(part)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: pid not in self.pids(), what=f"end of {part}")
+
+    def ended(self, within_s=20):
+        """Return the exit status once it ended by itself."""
+        return self.process.wait(within_s)
+
+    def stop(self, number=signal.SIGTERM, within_s=15):
+        """End it; return the exit status and the seconds it took."""
+        begun = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            status = self.process.wait(within_s)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join(5)
+        return status, time.monotonic() - begun

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from volcano_ui import checks, valkey
+
+
+def ids(messages):
+    return [message.id for message in messages]
+
+
+def test_nothing_to_say_about_this_machine():
+    assert (
+        checks.state_directory() + checks.sqlite_version() + checks.redis_server() + checks.secret_key_file()
+        == []
+    )
+
+
+def test_state_directory_below_a_file_is_refused_with_a_remedy(settings, tmp_path):
+    (tmp_path / "file").touch()
+    settings.DATA = tmp_path / "file" / "data"
+    (message,) = checks.state_directory()
+    assert message.id == "volcano_ui.E001"
+    assert str(settings.DATA) in message.msg
+    assert "DATA=" in message.hint
+
+
+@pytest.mark.parametrize(("free", "expected"), [(10, ["E002"]), (500 * 2**20, ["W002"]), (2**40, [])])
+def test_disk_that_is_full_or_nearly_so(free, expected, monkeypatch):
+    # The only way to a full disk without filling one.
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
+    assert ids(checks.free_space()) == [f"volcano_ui.{code}" for code in expected]
+
+
+def test_redis_that_does_not_answer_is_named_without_its_password(settings):
+    settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
+    (message,) = checks.redis_answers()
+    assert message.id == "volcano_ui.E005"
+    assert "127.0.0.1:1" in message.msg
+    assert "hunter2" not in message.msg
+
+
+def test_redis_that_answers(settings, redis_url):
+    settings.REDIS_URL = redis_url
+    assert checks.redis_answers() == []
+
+
+def test_no_redis_to_start(settings, monkeypatch, tmp_path):
+    settings.REDIS_URL = valkey.url(settings.DATA)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("platform.system", lambda: "Plan9")
+    assert ids(checks.redis_server()) == ["volcano_ui.E004"]
+
+
+def test_key_that_others_can_read(settings, tmp_path):
+    settings.DATA = tmp_path
+    (tmp_path / "secret-key").touch(0o644)
+    (tmp_path / "secret-key").chmod(0o644)
+    assert ids(checks.secret_key_file()) == ["volcano_ui.W006"]

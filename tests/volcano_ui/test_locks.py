@@ -1,0 +1,51 @@
+"""What is locked, and what a clone may not carry."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from django.conf import settings
+
+ROOT = settings.BASE_DIR
+LOCKS = ["requirements.txt", "requirements-dev.txt"]
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_requirement_is_pinned_with_hashes(name):
+    blocks = re.split(r"\n(?=[a-z0-9])", (ROOT / name).read_text(), flags=re.IGNORECASE)
+    pinned = [block for block in blocks if not block.startswith("#")]
+    assert len(pinned) > 10
+    assert all(re.match(r"[\w.\[\]-]+==\S+ \\\n +--hash=sha256:", block) for block in pinned)
+
+
+@pytest.mark.parametrize("name", [*LOCKS, "package-lock.json", ".npmrc"])
+def test_locks_name_no_registry(name):
+    found = re.findall(
+        r"\"resolved\"|index-url|find-links|trusted-host|registry\s*=", (ROOT / name).read_text()
+    )
+    assert found == []
+
+
+def test_every_npm_package_has_a_hash():
+    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    assert [name for name, entry in packages.items() if name and "integrity" not in entry] == []
+
+
+def test_npm_packages_are_pinned_exactly():
+    wanted = json.loads((ROOT / "package.json").read_text())
+    versions = [*wanted["dependencies"].values(), *wanted["devDependencies"].values()]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions)
+
+
+def test_icons_in_use_are_in_the_sprite():
+    carried = set(json.loads((ROOT / "frontend" / "icons.json").read_text()))
+    sources = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "frontend" / "modules").glob("*.js")]
+    used = {
+        name
+        for file in sources
+        for name in re.findall(r"""\bicon(?: |\()["']([a-z0-9-]+)["']""", file.read_text())
+    }
+    assert used
+    assert used <= carried

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from volcano_ui import logs
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param("", "", id="empty"),
+        pytest.param("one\ntwo\n\n", "two", id="last line that is not blank"),
+        pytest.param('{"event": "broken\\nmore", "level": "error"}\n', "broken", id="first line of an event"),
+        pytest.param('{"level": "error"}\n', '{"level": "error"}', id="JSON without an event"),
+        pytest.param("x" * 5000, "x" * 200, id="cut"),
+        pytest.param("[1]\n", "[1]", id="JSON of another kind"),
+    ],
+)
+def test_last_message(content, expected, tmp_path):
+    file = tmp_path / "web.log"
+    file.write_text(content)
+    assert logs.last_message(file) == expected
+
+
+def test_rotation_keeps_the_newest_and_the_writer(tmp_path):
+    file = tmp_path / "web.log"
+    with file.open("ab", buffering=0) as writer:
+        for number in range(6):
+            writer.write(b"%d" % number * 100)
+            logs.rotate(file, most_bytes=100, keep=3)
+        writer.write(b"end")
+    assert file.read_text() == "end"
+    assert [(tmp_path / f"web.log.{n}").read_text()[0] for n in (1, 2, 3)] == ["5", "4", "3"]
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_small_or_missing_logs_stay(tmp_path):
+    (tmp_path / "web.log").write_text("short")
+    logs.rotate(tmp_path / "web.log")
+    logs.rotate(tmp_path / "none.log")
+    assert [path.name for path in tmp_path.iterdir()] == ["web.log"]

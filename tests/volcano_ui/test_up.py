@@ -1,0 +1,117 @@
+"""The supervisor, from outside: real processes, real signals."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.volcano_ui.system import System, until
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+
+WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT = (
+    "volcano_ui.web",
+    "redis.sock",
+    "-Q controllers",
+    "-Q scheduler",
+    "volcano_ui beat",
+)
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start systems that are stopped, and seen to leave nothing, at the end."""
+    started = []
+
+    def begin(data=tmp_path / "data", **options):
+        started.append(System(data, **options))
+        return started[-1]
+
+    yield begin
+    for system in started:
+        system.stop()
+    for system in started:
+        until(lambda system=system: not system.pids(), 10, "an end without processes")
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    system = System(tmp_path_factory.mktemp("up") / "data")
+    try:
+        system.said("^Open ")
+        yield system
+    finally:
+        system.stop()
+
+
+def test_last_line_is_the_address(system):
+    (line,) = [line for line in system.lines if line.startswith("Open")]
+    assert line.startswith(f"Open http://127.0.0.1:{system.port}/")
+    assert system.healthy()
+
+
+@pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT])
+def test_killed_process_is_started_again(system, part):
+    before = system.pid(part)
+    system.kill(part)
+    assert system.pid(part) != before
+    until(system.healthy, what="health")
+    system.said("was killed by SIGKILL; starting it again in 0")
+
+
+def test_second_up_on_one_state_directory_names_the_first(system):
+    second = System(system.data)
+    assert second.ended() == 1
+    assert second.said(r"pid (\d+)").group(1) == str(system.process.pid)
+
+
+def test_taken_port_is_refused_with_another(system, start):
+    second = start(port=system.port)
+    second.said(rf"Port {system.port} is taken by another program. Choose another: make up PORT=\d+")
+    assert second.ended() == 1
+
+
+def test_state_directory_that_cannot_be_made_is_refused(start, tmp_path):
+    (tmp_path / "file").touch()
+    refused = start(tmp_path / "file" / "data")
+    refused.said("cannot be written to: not a directory.*DATA=/some/dir")
+    assert refused.ended() == 1
+
+
+def test_redis_that_is_configured_and_away_is_refused(start):
+    refused = start(VOLCANO_UI_REDIS_URL="redis://127.0.0.1:1/0")
+    refused.said("Redis at .* does not answer.*VOLCANO_UI_REDIS_URL")
+    assert refused.ended() == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_stops_everything_within_ten_seconds(start, number):
+    system = start()
+    system.said("^Open ")
+    status, seconds = system.stop(number)
+    assert status == 0
+    assert seconds < 10
+    assert system.pids() == {}
+    assert not any("did not stop" in line for line in system.lines)
+
+
+def test_signal_while_starting_leaves_nothing(start):
+    system = start()
+    system.said("Redis")
+    assert system.stop()[0] == 0
+    assert system.pids() == {}
+
+
+def test_killed_up_takes_its_children_along(start):
+    system = start()
+    system.said("^Open ")
+    system.stop(signal.SIGKILL)
+    until(lambda: not system.pids(), 10, "the end of the children")
+
+
+def test_state_survives_and_the_directory_is_free_again_after_a_kill(start):
+    first = start()
+    first.said("^Open ")
+    first.stop(signal.SIGKILL)
+    start(first.data).said("^Open ")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import redis
+
+from volcano_ui import valkey
+
+
+def test_socket_is_in_the_state_directory():
+    assert valkey.socket_path(Path("/srv/batch")) == Path("/srv/batch/run/redis.sock")
+
+
+def test_socket_of_a_long_state_directory_is_short_and_its_own():
+    long, other = Path("/srv" + "/directory" * 12), Path("/srv" + "/directory" * 13)
+    paths = {valkey.socket_path(long), valkey.socket_path(other)}
+    assert len(paths) == 2
+    assert all(len(str(path)) <= valkey.LONGEST_SOCKET for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://:secret@cache:6379/3", "redis://:secret@cache:6379/3"),
+        ("unix:///run/redis.sock?db=2", "redis+socket:///run/redis.sock?virtual_host=2"),
+        ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
+    ],
+)
+def test_broker_url(url, expected):
+    assert valkey.broker_url(url) == expected
+
+
+def test_server_answers_on_a_socket_for_its_owner_alone(redis_url):
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.ping()
+        assert client.config_get("save", "appendonly", "port") == {
+            "save": "",
+            "appendonly": "no",
+            "port": "0",
+        }
+        socket = Path(client.config_get("unixsocket")["unixsocket"])
+    assert socket.parent.stat().st_mode & 0o077 == 0
+
+
+def test_what_a_killed_server_left_is_taken_away(tmp_path):
+    socket = tmp_path / "run" / "redis.sock"
+    socket.parent.mkdir(mode=0o755)
+    socket.touch()
+    valkey.prepare(socket)
+    assert not socket.exists()
+    assert socket.parent.stat().st_mode & 0o777 == 0o700
