@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access import Actor
-from jobs.reading import Job
 from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from jobs.reading import Job
 
 
 @dataclass(frozen=True, slots=True)

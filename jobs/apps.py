@@ -7,3 +7,6 @@ from django.apps import AppConfig
 
 class JobsConfig(AppConfig):
     name = "jobs"
+
+    def ready(self) -> None:
+        from jobs import live, podlog  # noqa: F401  the topics and streams register themselves

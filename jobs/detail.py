@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from django.template.loader import render_to_string
 
 from cluster import access
-from cluster.access import Actor
 from cluster.store import Change, Stored, store
 from dashboard import paging
 from dashboard.live import Watch
 from dashboard.live.topics import address
 from dashboard.phases import POD_PHASES
 from dashboard.table import Column, Filter, Spec, Table, View
-from django.template.loader import render_to_string
 from jobs import progress, steps, timeline
 from jobs.reading import SIMULATED, Job, Pod, PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
 
 MOST_EVENTS = 200
 PODS_SPEC = Spec(
@@ -31,7 +34,8 @@ PODS_SPEC = Spec(
         Column("Exit code", kind="number"),
         Column("Restarts", kind="number", priority="low"),
         Column("Waited", kind="number", priority="low"),
-        Column("Ran", sort="created", kind="number"),
+        Column("Ran", kind="number"),
+        Column("Created", sort="created", kind="time", priority="low"),
         Column("", kind="actions"),
     ),
     filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=POD_PHASES)),
@@ -127,7 +131,9 @@ class Detail:
         """Return the newest events of the job, its group and its pods, newest first."""
         name = self.stored.name
         # An event's name begins with that of its object, and those of a job's objects with the job's.
-        found = store.find(EVENTS, namespace=self.stored.namespace, text=name, order="-created", limit=4 * MOST_EVENTS)
+        found = store.find(
+            EVENTS, namespace=self.stored.namespace, text=name, order="-created", limit=4 * MOST_EVENTS
+        )
         events = [stored.read(Event) for stored in found]
         return [event for event in events if self._is_ours(event)][:MOST_EVENTS]
 
@@ -149,7 +155,13 @@ class PodTable(Table):
     @property
     def topic(self) -> str:
         job = self.detail.stored
-        return address(self.view.spec.name, {**self.view.params(), "namespace": job.namespace, "name": job.name})
+        return address(
+            self.view.spec.name, {**self.view.params(), "namespace": job.namespace, "name": job.name}
+        )
+
+    @property
+    def obeyed(self) -> str:
+        return super().obeyed if self.view.values else "Counts cover all pods of the job"
 
 
 def pod_table(detail: Detail, view: View) -> PodTable:
@@ -202,7 +214,11 @@ def _names(detail: Detail, task: str) -> list[str]:
 
 
 def _empty(detail: Detail) -> dict[str, str]:
-    text = detail.why or detail.job.status.state.message or "The controller makes them once the scheduler lets the job in."
+    text = (
+        detail.why
+        or detail.job.status.state.message
+        or "The controller makes them once the scheduler lets the job in."
+    )
     return {"symbol": "boxes", "title": "There are no pods", "text": text}
 
 

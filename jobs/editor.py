@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cluster import api
-from cluster.access import Actor
 from cluster.store import Stored, store
 from jobs import yaml_text, yaml_write
 from jobs.yaml_problem import YamlError
-from jobs.yaml_text import Document
 from kube import amounts
-from kube.errors import AlreadyExists, ApiError
+from kube.errors import AlreadyExists, Cause
 from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from jobs.yaml_text import Document
 
 SUBMISSION = "ui.volcano.sh/submission"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -41,7 +45,6 @@ class Report:
     notes: tuple[Finding, ...] = ()
     warnings: tuple[str, ...] = ()
     text: str = ""
-    name: str = ""
 
     def json(self) -> dict[str, Any]:
         """Return the report as the editor in the browser reads it."""
@@ -92,29 +95,26 @@ def check(actor: Actor, text: str) -> Report:
         return Report(False, _count(len(causes)), causes=causes)
     notes = tuple(Finding(note.message, note.line) for note in document.notes)
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
-    try:
-        stored = api.create(actor, JOBS, document.object, dry_run=True)
-    except ApiError as error:
-        causes = findings(error, document)
-        return Report(False, _count(len(causes)), causes=causes, notes=notes, text=mended)
-    job = stored.object
+    found = api.review(actor, JOBS, document.object)
+    if found.causes:
+        causes = findings(found.causes, document)
+        return Report(
+            False, _count(len(causes)), causes=causes, notes=notes, warnings=found.warnings, text=mended
+        )
     return Report(
         True,
         "This job would be accepted.",
-        summary=summary(job),
+        summary=summary(found.object),
         notes=notes,
+        warnings=found.warnings,
         text=mended,
-        name=job["metadata"].get("name", ""),
     )
 
 
-def findings(error: ApiError, document: Document) -> tuple[Finding, ...]:
-    """Return an API error as problems at fields and lines."""
-    if not error.causes:
-        path = "metadata.name" if isinstance(error, AlreadyExists) else ""
-        return (Finding(_sentence(error.message), document.line_of(path), 0, path),)
+def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
+    """Return causes as problems at fields and lines."""
     return tuple(
-        Finding(_sentence(cause.message), document.line_of(cause.field), 0, cause.field) for cause in error.causes
+        Finding(_sentence(cause.message), document.line_of(cause.field), 0, cause.field) for cause in causes
     )
 
 
@@ -125,7 +125,9 @@ def summary(job: dict[str, Any]) -> str:
     asked: amounts.Amounts = {}
     for task in tasks:
         request = amounts.pod_request(task["template"]["spec"])
-        asked = amounts.add(asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()})
+        asked = amounts.add(
+            asked, {name: amount * task.get("replicas", 0) for name, amount in request.items()}
+        )
     asked.pop("pods", None)
     wanted = " and ".join(amounts.show(name, amount) for name, amount in sorted(asked.items()) if amount)
     minimum = job["spec"].get("minAvailable", 0)
@@ -152,7 +154,9 @@ def copy_text(namespace: str, name: str) -> str | None:
 
 def _existing(job: dict[str, Any]) -> Stored | None:
     metadata = job["metadata"]
-    found = store.find(JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1)
+    found = store.find(
+        JOBS, namespace=metadata.get("namespace") or "default", name=metadata.get("name", ""), limit=1
+    )
     return found[0] if found else None
 
 
@@ -161,7 +165,11 @@ def _token_of(stored: Stored) -> str:
 
 
 def _count(number: int) -> str:
-    return "One problem keeps this from being a job." if number == 1 else f"{number} problems keep this from being a job."
+    return (
+        "One problem keeps this from being a job."
+        if number == 1
+        else f"{number} problems keep this from being a job."
+    )
 
 
 def _sentence(text: str) -> str:

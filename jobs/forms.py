@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import secrets
+from typing import Any
 
 from django import forms
+
+
+class TextField(forms.CharField):
+    """Text as it was sent: even a NUL is for jobs.editor to speak of, at its line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.validators = []
 
 
 class JobForm(forms.Form):
     """A job as YAML. What is wrong with the text itself is said by jobs.editor, not here."""
 
-    text = forms.CharField(
+    text = TextField(
         label="YAML",
         required=False,
         strip=False,

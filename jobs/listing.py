@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
-from cluster.access import Actor
 from cluster.store import Stored, store
 from dashboard import paging, phases
 from dashboard.live import Watch
@@ -16,6 +15,9 @@ from dashboard.table import Column, Filter, Spec, Table, View
 from jobs import progress
 from jobs.reading import Job
 from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
 
 SPEC = Spec(
     name="jobs:list",
@@ -113,8 +115,7 @@ def _choices(allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]
     if not isinstance(allowed, access.Everywhere):
         filters["namespace"] = sorted(allowed)
     return {
-        name: sorted(filter(None, store.count(JOBS, by=name, **filters)))
-        for name in ("namespace", "queue")
+        name: sorted(filter(None, store.count(JOBS, by=name, **filters))) for name in ("namespace", "queue")
     }
 
 

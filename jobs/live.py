@@ -67,7 +67,9 @@ def job_events(shown: Detail, request: TopicRequest) -> Parts:
     """What happened to the job, its group and its pods."""
     rows = event_rows(shown)
     empty = render_to_string("jobs/_events_empty.html", {"rows": rows})
-    return Parts({**rows, "events-empty": empty}, list(rows), [Watch(EVENTS.id, namespace=shown.stored.namespace)])
+    return Parts(
+        {**rows, "events-empty": empty}, list(rows), [Watch(EVENTS.id, namespace=shown.stored.namespace)]
+    )
 
 
 @live.topic("jobs:yaml")

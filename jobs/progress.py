@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from django.utils.safestring import SafeString
+from typing import TYPE_CHECKING
 
 from dashboard import svg
-from jobs.reading import Job
+
+if TYPE_CHECKING:
+    from django.utils.safestring import SafeString
+
+    from jobs.reading import Job
 
 FINISHED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
 

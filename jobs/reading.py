@@ -260,7 +260,9 @@ class Pod(View):
     def _starts(self) -> list[str]:
         starts = [each.started_at for each in self._ended()]
         return starts + [
-            status.state.running.started_at for status in self.status.container_statuses if status.state.running
+            status.state.running.started_at
+            for status in self.status.container_statuses
+            if status.state.running
         ]
 
 

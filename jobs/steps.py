@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cluster.store import Change, store
 from jobs.progress import FINISHED
 from jobs.reading import Job, Pod, PodGroup
 from kube.resources import POD_GROUPS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+LAST = 5  # the index of the step that ends a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,7 @@ class Step:
     title: str
     at: int | None
     wait: int | None
-    state: str  # done, current, todo
+    state: str  # done, failed, current, todo
     hint: str = ""
 
 
@@ -45,7 +51,7 @@ def steps(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -
 
 def _state(index: int, reached: int, job: Job) -> str:
     if index <= reached:
-        return "done"
+        return "failed" if index == LAST and job.phase != "Completed" else "done"
     # Steps that were left out on the way to the end are not waited for.
     return "current" if index == reached + 1 and job.phase not in FINISHED else "todo"
 

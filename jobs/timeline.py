@@ -7,11 +7,13 @@ each task becomes one band that says how many pods waited and ran at each moment
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobs.reading import Job, Pod
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.reading import Job, Pod
 
 MOST_BARS = 500
 MOST_POINTS = 240
@@ -85,6 +87,7 @@ def data(job: Job, bars: Sequence[Bar], created: int) -> str:
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
     met = gang_met(job, bars)
     drawn: dict[str, Any] = {
+        "job": job.metadata.name,
         "zero": zero,
         "needed": job.spec.min_available,
         "met": None if met is None else met - zero,

@@ -28,11 +28,11 @@ from kube.resources import JOBS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponseBase
 
     from cluster.store import Stored
 
-    View = Callable[..., HttpResponse]
+    View = Callable[..., HttpResponseBase]
 
 EMPTY_JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1
@@ -65,7 +65,7 @@ def explained(view: View) -> View:
     """Answer what the reader may not see with 403 and what is not there with 404, in the error's own words."""
 
     @wraps(view)
-    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             return view(request, *args, **kwargs)
         except Forbidden as error:
@@ -83,7 +83,8 @@ def job_list(request: HttpRequest) -> HttpResponse:
         table = listing.table(access.of(request), listing.SPEC.read(request.GET))
     table.revision = revision
     template = "partials/_table.html" if request.htmx else "jobs/list.html"  # type: ignore[attr-defined]
-    return render(request, template, {"table": table, "revision": revision})
+    mine = table.view.url(owner=request.user.get_username())
+    return render(request, template, {"table": table, "revision": revision, "mine": mine})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -115,7 +116,9 @@ def _start(request: HttpRequest) -> tuple[str, str]:
 def _submit(request: HttpRequest) -> HttpResponse:
     form = JobForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "The form is damaged; copy your text, load the page again and submit once more.")
+        messages.error(
+            request, "The form is damaged; copy your text, load the page again and submit once more."
+        )
         return _editor(request, form, status=400)
     try:
         job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
@@ -127,7 +130,12 @@ def _submit(request: HttpRequest) -> HttpResponse:
 
 
 def _editor(
-    request: HttpRequest, form: JobForm, *, report: editor.Report | None = None, source: str = "", status: int = 200
+    request: HttpRequest,
+    form: JobForm,
+    *,
+    report: editor.Report | None = None,
+    source: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     context = {"form": form, "report": report, "source": source, "samples": SAMPLES.values()}
     return render(request, "jobs/new.html", context, status=status)
@@ -224,7 +232,7 @@ def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @require_GET
 @login_required
 @explained
-def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
     return podlog.download(access.of(request), namespace, request.GET)
 
 

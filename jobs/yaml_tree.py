@@ -10,14 +10,16 @@ import base64
 import binascii
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from jobs import yaml_scalar
 from jobs.yaml_problem import Problem, YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_DEPTH = 64
 MAX_EXPANDED = 50_000  # values that aliases may stand for, all together
@@ -81,7 +83,7 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         """Add the next event of the document."""
-        self.line = self.line or event.start_mark.line + 1
+        self.line = self.line or _place(event)[0]
         if isinstance(event, yaml.CollectionEndEvent):
             self._close(event)
         elif self._wants_key():
@@ -90,7 +92,7 @@ class _Builder:
             self._add(event, self._scalar(event), 1)
         elif isinstance(event, yaml.AliasEvent):
             self._add(event, *self._alias(event))
-        else:
+        elif isinstance(event, yaml.CollectionStartEvent):
             self._start(event)
 
     def _wants_key(self) -> bool:
@@ -112,9 +114,11 @@ class _Builder:
             self.problems.append(self._problem(event, message, path))
         if isinstance(holder.value, dict) and key in holder.value:
             first = self.places[path][0]
-            self.problems.append(self._problem(event, f"The key {key} stands here and on line {first}.", path))
+            self.problems.append(
+                self._problem(event, f"The key {key} stands here and on line {first}.", path)
+            )
         else:
-            self.places[path] = (event.start_mark.line + 1, event.start_mark.column + 1)
+            self.places[path] = _place(event)
         holder.key = key
 
     def _scalar(self, event: yaml.ScalarEvent) -> yaml_scalar.Scalar:
@@ -127,15 +131,22 @@ class _Builder:
         return value
 
     def _tagged(self, event: yaml.ScalarEvent) -> yaml_scalar.Scalar:
-        tag = event.tag.removeprefix(_PREFIX)
+        tag = (event.tag or "").removeprefix(_PREFIX)
         if tag == "str":
             return str(event.value)
         if tag == "binary":
             return self._binary(event)
         value = yaml_scalar.resolve(event.value)
-        kinds = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}
+        kinds: dict[str, type | tuple[type, ...]] = {
+            "int": int,
+            "float": (int, float),
+            "bool": bool,
+            "null": type(None),
+        }
         if tag not in kinds:
-            self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))
+            self.problems.append(
+                self._problem(event, f"The tag {event.tag} is not known here; leave it out.")
+            )
         elif not isinstance(value, kinds[tag]) or (isinstance(value, bool) and tag != "bool"):
             self.problems.append(self._problem(event, f"{event.value} is not of the type that !!{tag} says."))
         return value
@@ -150,7 +161,9 @@ class _Builder:
     def _alias(self, event: yaml.AliasEvent) -> tuple[Any, int]:
         name = event.anchor
         if name not in self._anchors:
-            raise YamlError(self._problem(event, f"*{name} refers to an anchor that is not set before: &{name}."))
+            raise YamlError(
+                self._problem(event, f"*{name} refers to an anchor that is not set before: &{name}.")
+            )
         found = self._anchors[name]
         if found is None:
             raise YamlError(self._problem(event, f"*{name} refers to itself."))
@@ -166,7 +179,9 @@ class _Builder:
             raise YamlError(self._problem(event, f"The text is nested more than {MAX_DEPTH} levels deep."))
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _PREFIX + kind):
-            self.problems.append(self._problem(event, f"The tag {event.tag} is not known here; leave it out."))
+            self.problems.append(
+                self._problem(event, f"The tag {event.tag} is not known here; leave it out.")
+            )
         if event.anchor:
             self._anchors[event.anchor] = None
         self._place_item(event)
@@ -219,7 +234,12 @@ class _Builder:
 
     def _place_item(self, event: yaml.Event) -> None:
         if self._open and isinstance(self._open[-1].value, list):
-            self.places[self._path()] = (event.start_mark.line + 1, event.start_mark.column + 1)
+            self.places[self._path()] = _place(event)
 
     def _problem(self, event: yaml.Event, message: str, path: str = "") -> Problem:
-        return Problem(message, event.start_mark.line + 1, event.start_mark.column + 1, path or self._path())
+        return Problem(message, *_place(event), path or self._path())
+
+
+def _place(event: yaml.Event) -> tuple[int, int]:
+    mark = event.start_mark
+    return (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)

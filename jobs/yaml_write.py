@@ -32,12 +32,17 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+# Line ends that only some YAML readers know, and characters that none allows unescaped.
+_ODD = re.compile(r"[^\n\t -~\u00a0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_NO_BLOCK = re.compile(r"\A[ \t\n]|[ \t]\n|[ \t]\Z")
+
+
 def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None
-    if "\n" in text and not text.startswith((" ", "\n", "\t")) and not re.search(r"[ \t]\n|[^\n\t -~\u00a0-\ud7ff]", text):
-        style = "|"
-    elif not isinstance(yaml_scalar.resolve(text), str):
+    if _ODD.search(text) or not isinstance(yaml_scalar.resolve(text), str):
         style = '"'
+    elif "\n" in text and not _NO_BLOCK.search(text):
+        style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -53,7 +58,8 @@ def dump(obj: dict[str, Any]) -> str:
 def copy_of(job: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a job as somebody would have written it: without its status and what the system added."""
     metadata = {key: value for key, value in job["metadata"].items() if key not in _SYSTEM_METADATA}
-    annotations = {key: value for key, value in (metadata.pop("annotations", None) or {}).items() if key not in _OURS}
+    written: dict[str, str] = metadata.pop("annotations", None) or {}
+    annotations = {key: value for key, value in written.items() if key not in _OURS}
     metadata.pop("generateName", None)
     metadata = {"name": name, **{key: value for key, value in metadata.items() if key != "name"}}
     if annotations:

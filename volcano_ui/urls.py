@@ -9,4 +9,5 @@ from volcano_ui.health import healthz
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("dashboard.accounts.urls")),
+    path("jobs/", include("jobs.urls")),
 ]

@@ -174,7 +174,7 @@ export function taskForm(element, template, page) {
       [limit, "limits"],
     ]) {
       input.setAttribute("aria-label", `${name} ${list === "requests" ? "request" : "limit"}`);
-      input.placeholder = { cpu: "500m", memory: "256Mi" }[name] ?? "1";
+      input.placeholder = "none";
       input.addEventListener("input", () =>
         edit((text) => yaml.write(text, [...base(), "resources", list, name], input.value)),
       );

@@ -66,7 +66,7 @@ export function barRows(data, frame) {
       elements.push(...heading(data, lane, frame, y));
       y += LANE;
     }
-    elements.push(pod(bar, index, frame, y, row));
+    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-` }, y, row));
     y += row;
   });
   return { elements, height: y };
@@ -86,10 +86,10 @@ function heading(data, lane, { width }, y) {
 
 function pod([name, , created, scheduled, started, ended, state, code], index, frame, y, row) {
   const group = svg("g", { "data-row": index, class: "t-pod" });
-  const { scale, labels, width, present } = frame;
+  const { scale, labels, width, present, prefix } = frame;
   const [top, size] = [y + (row > 8 ? 2 : 1), row > 8 ? row - 4 : row - 1];
   group.append(svg("rect", { class: "t-hit", x: 0, y, width, height: row }));
-  if (row >= 16) group.append(svg("text", { class: "t-name", x: 12, y: y + row - 6 }, cut(name, labels)));
+  if (row >= 16) group.append(svg("text", { class: "t-name", x: 12, y: y + row - 6 }, cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels)));
   const end = ended ?? present;
   const segment = (kind, from, to) => {
     if (from === null || to <= from) return;
@@ -115,7 +115,7 @@ function pod([name, , created, scheduled, started, ended, state, code], index, f
   return group;
 }
 
-function cut(name, labels) {
+function cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels) {
   const most = Math.floor((labels - 16) / 6.2);
   return name.length <= most ? name : `…${name.slice(1 - most)}`;
 }
