@@ -22,7 +22,7 @@ from django.db import DatabaseError, transaction
 
 from cluster import access, admission, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
-from cluster.store import Create, Delete, Group, Stored, Update, store
+from cluster.store import Create, Delete, Group, Stored, Update, sql, store
 from kube import errors, resources
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, ServiceUnavailable
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
-TRIES = 5  # of a change that gives no resourceVersion, when others write the same object meanwhile
 # Rules look at these; each is stored before the next one is judged.
 LOOKED_AT = frozenset(
     {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
@@ -114,12 +113,14 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     name = metadata.name_of(shaped.object)
     namespace = _namespace(resource, shaped.object)
     old = view.get(resource, namespace, name) if name else None
+    if not shaped.causes:
+        denied = _rights_causes(actor, resource, shaped.object, old if update else None, view)
+        if denied:  # who may not do it does not learn either what else is there
+            return Admitted(resource, shaped.object, tuple(denied))
     admitted = admission.judge(shaped, old if update else None, view, warnings=True)
     causes = list(admitted.causes)
     if old is not None and not update and shaped.object["metadata"].get("name"):
         causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
-    if not shaped.causes:
-        causes += _rights_causes(actor, resource, shaped.object, old if update else None, view)
     return Admitted(resource, admitted.object, tuple(causes), admitted.warnings)
 
 
@@ -204,24 +205,10 @@ def _change(
     *,
     dry_run: bool,
 ) -> Stored:
-    """Turn the stored object into another one, again if somebody else wrote it meanwhile."""
+    """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, verb, resource, target, quiet=dry_run) as step:
-        for tries_left in reversed(range(TRIES)):
-            try:
-                with _transaction(dry_run):
-                    return _change_once(actor, verb, resource, namespace, name, change, subresource, step)
-            except _Overtaken as error:
-                if not tries_left:
-                    raise error.conflict from None
-    raise AssertionError("unreachable")
-
-
-class _Overtaken(Exception):
-    """Somebody else wrote the object between our read and our write."""
-
-    def __init__(self, conflict: Conflict) -> None:
-        self.conflict = conflict
+    with trail.following(actor, verb, resource, target, quiet=dry_run) as step, _transaction(dry_run):
+        return _change_once(actor, verb, resource, namespace, name, change, subresource, step)
 
 
 def _change_once(
@@ -246,10 +233,7 @@ def _change_once(
     _check_fresh(resource, old, shaped.object)
     obj = (shaped if subresource else admission.judge(shaped, old.object, view)).checked()
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    try:
-        stored = store.write(Update(resource, obj, subresource))[0]
-    except Conflict as error:
-        raise _Overtaken(error) from None
+    stored = store.write(Update(resource, obj, subresource))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
     return stored
@@ -434,9 +418,13 @@ def _attempt(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R |
 
 @contextmanager
 def _transaction(dry_run: bool) -> Iterator[None]:
-    """One transaction, rolled back at its end for a dry run; a database that fails is a ServiceUnavailable."""
+    """One transaction, rolled back at its end for a dry run; a database that fails is a ServiceUnavailable.
+
+    It holds the log's lock from its start, so what rules and comparisons have read stays true until the write.
+    """
     try:
         with transaction.atomic():
+            sql.lock_head(store.using)
             yield
             if dry_run:
                 transaction.set_rollback(True)

@@ -1,4 +1,4 @@
-"""The jobs application."""
+"""The jobs application: Volcano Jobs, their rules and their controller."""
 
 from __future__ import annotations
 
@@ -9,4 +9,16 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
-        from jobs import live, podlog  # noqa: F401  the topics and streams register themselves
+        from cluster import admission as chain
+        from cluster.registry import Registration, register
+        from jobs import admission, live, podlog  # noqa: F401  topics and streams register themselves
+        from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+
+        register(
+            Registration(
+                "jobs",
+                "jobs.consumer.JobConsumer",
+                (JOBS, PODS, POD_GROUPS, CLAIMS, PRIORITY_CLASSES),
+            )
+        )
+        chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

@@ -29,19 +29,26 @@ class AssetsError(Exception):
     """The front end could not be built; the message ends with what the failing tool said."""
 
 
+def built() -> bool:
+    """Return whether the built files are those of the source as it is."""
+    return _stamp().exists() and _stamp().read_text() == _digest()
+
+
 def build(say: Say) -> bool:
     """Bring the built files up to date; return whether there was something to do."""
+    # Looked at before the lock is taken: an installation may be read-only.
+    if built():
+        return False
     with _alone():
-        digest = _digest()
-        stamp = settings.STATIC_ROOT / ".stamp"
-        if stamp.exists() and stamp.read_text() == digest:
+        if built():
             return False
+        digest = _digest()
         _install(say, dev=False)
         say("building the front end")
         _node("frontend/build.js")
         say("collecting static files")
         call_command("collectstatic", interactive=False, clear=True, verbosity=0)
-        stamp.write_text(digest)
+        _stamp().write_text(digest)
         return True
 
 
@@ -87,6 +94,10 @@ def _node(*arguments: str) -> None:
     )
     if done.returncode:
         raise AssetsError(f"{Path(arguments[0]).name} failed:\n{done.stdout}{done.stderr}".rstrip())
+
+
+def _stamp() -> Path:
+    return Path(settings.STATIC_ROOT) / ".stamp"
 
 
 def _digest() -> str:

@@ -11,6 +11,9 @@ DATA = env.directory("DATA", BASE_DIR / "data")
 PORT = env.number("PORT", 8000, least=1, most=65535)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 NODES = env.number("NODES", 0, most=100_000)
+LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
+LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
+NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
 
 SECRET_KEY = env.secret("SECRET_KEY", DATA / "secret-key")
@@ -134,6 +137,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
 
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
+# How long events stay: long enough to explain yesterday's failure. Kubernetes keeps them one hour.
+EVENT_HOURS = env.number("EVENT_HOURS", 24, least=1)
 # How long the audit keeps who did what.
 AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 

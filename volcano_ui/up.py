@@ -18,8 +18,6 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
 import redis
@@ -28,6 +26,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import call_command, get_commands
 from django.db import connection
 
+from cluster.accounts import login_link
 from cluster.store import store
 from kube.resources import LEASES, NODES
 from volcano_ui import assets, celery_app, health, valkey, web
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
 READY_WITHIN_S = 60
 PROBE_EVERY_S = 0.1
+MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
 class StartError(Exception):
@@ -116,7 +116,7 @@ class Up:
         with step(f"port {settings.PORT}"):
             listener = self._take_port()
         with step("front end"):
-            await asyncio.to_thread(_build_assets)
+            await self._build_assets()
         with step("Redis"):
             await self._start_redis()
         with step("database"):
@@ -160,6 +160,11 @@ class Up:
         self._held.append(listener)
         return listener
 
+    async def _build_assets(self) -> None:
+        # A process of its own, which a signal ends together with the tools that it runs.
+        if not assets.built() and await self._supervisor.call(*MANAGE, "assets"):
+            raise StartError("The front end could not be built; what is above says why.")
+
     async def _start_redis(self) -> None:
         if valkey.url(settings.DATA) == settings.REDIS_URL:
             await self._supervisor.start(_redis())
@@ -201,7 +206,6 @@ def _redis() -> Program:
 
 def _programs(listener: socket.socket) -> list[Program]:
     """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
-    manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
     celery = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui"]
     worker = [*celery, "worker", "--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"]
     descriptor = listener.fileno()
@@ -218,17 +222,10 @@ def _programs(listener: socket.socket) -> list[Program]:
     ]
     commands = get_commands()
     if "agent" in commands:
-        programs.append(Program("agent", [*manage, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
+        programs.append(Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
     if settings.NODES and "simulator" in commands:
-        programs.append(Program("simulator", [*manage, "simulator", f"--nodes={settings.NODES}"], stage=0))
+        programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
     return programs
-
-
-def _build_assets() -> None:
-    try:
-        assets.build(lambda line: say(f"• {line}"))
-    except assets.AssetsError as error:
-        raise StartError(str(error)) from None
 
 
 def _prepare_database() -> int:
@@ -243,9 +240,13 @@ def _prepare_database() -> int:
 
 
 def _ask_web() -> None:
-    host = "127.0.0.1" if settings.LISTEN in ("0.0.0.0", "::") else settings.LISTEN  # noqa: S104
-    with urllib.request.urlopen(f"http://{host}:{settings.PORT}/healthz", timeout=5):
+    with urllib.request.urlopen(f"{_local_address()}/healthz", timeout=5):  # noqa: S310
         pass
+
+
+def _local_address() -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
+    return f"http://{host}:{settings.PORT}"
 
 
 def _ask_workers() -> None:
@@ -268,11 +269,14 @@ def _ask_nodes(revision: int) -> None:
 
 
 def _address() -> str:
-    base = f"http://{settings.LISTEN}:{settings.PORT}"
+    """Return a one-time login link, on the host by which people reach this machine."""
+    base = (
+        f"{'https' if settings.HTTPS else 'http'}://{settings.HOSTS[0]}"
+        if settings.HOSTS
+        else _local_address()
+    )
     try:
-        if find_spec("cluster.accounts") is None:
-            return base + "/"
-        return str(import_module("cluster.accounts").login_link(base))
+        return login_link(base)
     finally:
         connection.close()
 
