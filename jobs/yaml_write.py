@@ -51,13 +51,17 @@ _Dumper.add_representer(str, _string)
 
 def dump(obj: dict[str, Any]) -> str:
     """Return an object as YAML, its fields in the order that they have."""
-    head = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in obj}
-    return yaml.dump({**head, **obj}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    head: dict[str, Any] = {
+        key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in obj
+    }
+    return yaml.dump(head | obj, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def copy_of(job: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a job as somebody would have written it: without its status and what the system added."""
-    metadata = {key: value for key, value in job["metadata"].items() if key not in _SYSTEM_METADATA}
+    metadata: dict[str, Any] = {
+        key: value for key, value in job["metadata"].items() if key not in _SYSTEM_METADATA
+    }
     written: dict[str, str] = metadata.pop("annotations", None) or {}
     annotations = {key: value for key, value in written.items() if key not in _OURS}
     metadata.pop("generateName", None)

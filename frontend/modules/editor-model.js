@@ -38,8 +38,7 @@ export function read(text) {
   const found = walk(doc, list);
   const count = found.state === "set" && isSeq(found.node) ? found.node.items.length : 0;
   const tasks = Array.from({ length: count }, (_, index) => readTask(doc, [...list, index]));
-  const why =
-    found.state === "foreign" || (found.state === "set" && !isSeq(found.node)) ? foreignTasks(found) : "";
+  const why = found.state === "foreign" || (found.state === "set" && !isSeq(found.node)) ? foreignTasks(found) : "";
   return { ok: true, job: readJob(doc), tasks, tasksPath: list, tasksWhy: why };
 }
 
@@ -91,8 +90,7 @@ function walk(doc, path) {
     if (isAlias(node)) return foreign(`${where} is the alias *${node.source}`);
     if (node?.anchor) return foreign(`${where} is used elsewhere as *${node.anchor}`);
     if (depth === path.length) return { state: "set", node };
-    if (node === null || node === undefined || (isScalar(node) && node.value === null))
-      return { state: "unset" };
+    if (node === null || node === undefined || (isScalar(node) && node.value === null)) return { state: "unset" };
     const step = path[depth];
     if (typeof step === "number" ? !isSeq(node) : !isMap(node)) {
       return foreign(`${where} is not a ${typeof step === "number" ? "list" : "mapping"}`);
@@ -134,8 +132,7 @@ export function readCommand(doc, base) {
   const command = words(doc, [...base, "command"]);
   const args = words(doc, [...base, "args"]);
   const [program, flag, line] = command.words;
-  const isShell =
-    command.words.length === 3 && SHELLS.has(program) && flag === "-c" && args.state === "unset";
+  const isShell = command.words.length === 3 && SHELLS.has(program) && flag === "-c" && args.state === "unset";
   const isEmpty = command.state === "unset" && args.state === "unset";
   return { command, args, mode: isShell || isEmpty ? "shell" : "words", line: isShell ? line : "" };
 }

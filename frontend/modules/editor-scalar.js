@@ -1,7 +1,6 @@
 // Values written as YAML, so that kubectl's YAML 1.1 and everybody else's 1.2 read the same.
 
-const TRAPS =
-  /^(?:y|n|yes|no|true|false|on|off|null|~)$|^[-+]?(?:\d[\d_]*(?:[.:eExXoObB].*)?|\.\d.*|\.(?:inf|nan))$/i;
+const TRAPS = /^(?:y|n|yes|no|true|false|on|off|null|~)$|^[-+]?(?:\d[\d_]*(?:[.:eExXoObB].*)?|\.\d.*|\.(?:inf|nan))$/i;
 const PLAIN = /^[A-Za-z0-9_./][A-Za-z0-9_./ @%+=,()~^$&*-]*$/;
 const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
 

@@ -9,17 +9,14 @@ const CONTAINER = ["template", "spec", "containers", 0];
 // Returns the element of a task with show(task, index, count) and focus(). page offers text() and write(text).
 export function taskForm(element, template, page) {
   const part = (name) => element.querySelector(`[data-part="${name}"]`);
-  const on = (name, act) =>
-    element.querySelector(`[data-do="${name}"]`).addEventListener("click", () => act());
+  const on = (name, act) => element.querySelector(`[data-do="${name}"]`).addEventListener("click", () => act());
   let task = null;
   let spelling = ""; // what the reader chose; empty means as the YAML is written
   const base = () => [...task.path, ...CONTAINER];
   const edit = (change) => page.write(change(page.text()));
 
   for (const name of PLAIN) {
-    part(name).addEventListener("input", () =>
-      edit((text) => yaml.write(text, task[name].path, part(name).value)),
-    );
+    part(name).addEventListener("input", () => edit((text) => yaml.write(text, task[name].path, part(name).value)));
   }
   part("line").addEventListener("input", () => {
     grow(part("line"), 2);
@@ -30,11 +27,7 @@ export function taskForm(element, template, page) {
   on("to-shell", () => {
     spelling = "";
     edit((text) =>
-      yaml.writeLine(
-        text,
-        base(),
-        yaml.shellLine([...task.command.command.words, ...task.command.args.words]),
-      ),
+      yaml.writeLine(text, base(), yaml.shellLine([...task.command.command.words, ...task.command.args.words])),
     );
   });
   on("remove-task", () => edit((text) => yaml.removeItem(text, task.path)));
@@ -153,8 +146,7 @@ export function taskForm(element, template, page) {
       if (row.dataset.name && !names.has(row.dataset.name)) row.remove();
     }
     for (const each of task.resources) {
-      const row =
-        [...body.children].find((one) => one.dataset.name === each.name) ?? resource(body, each.name);
+      const row = [...body.children].find((one) => one.dataset.name === each.name) ?? resource(body, each.name);
       const [request, limit] = row.querySelectorAll("td input");
       place(request, each.request.path);
       place(limit, each.limit.path);

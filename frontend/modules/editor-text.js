@@ -142,9 +142,7 @@ function replaceCollection(doc, text, path, node, value) {
 
 function needsBlock(value) {
   const items = Array.isArray(value) ? value : Object.values(value ?? {});
-  return items.some((item) =>
-    typeof item === "string" ? item.includes("\n") : item && typeof item === "object",
-  );
+  return items.some((item) => (typeof item === "string" ? item.includes("\n") : item && typeof item === "object"));
 }
 
 function colonEnd(text, start, node) {
@@ -165,8 +163,7 @@ function insert(map, text, name, value, order) {
   if (later === 0) {
     const at = first.range[0];
     const above = indent > 0 ? aboveComments(text, lineStart(text, at)) : at;
-    if (above < lineStart(text, at))
-      return `${text.slice(0, above)}${" ".repeat(indent)}${line}\n${text.slice(above)}`;
+    if (above < lineStart(text, at)) return `${text.slice(0, above)}${" ".repeat(indent)}${line}\n${text.slice(above)}`;
     return `${text.slice(0, at)}${line}\n${" ".repeat(indent)}${text.slice(at)}`;
   }
   const before = map.items.at(later < 0 ? -1 : later - 1);
@@ -203,9 +200,7 @@ function spliceAppend(list, text, value) {
 function spliceRemove(doc, text, path) {
   const holder = path.length === 1 ? doc.contents : doc.getIn(path.slice(0, -1), true);
   const step = path.at(-1);
-  const index = isMap(holder)
-    ? holder.items.findIndex((pair) => String(pair.key) === String(step))
-    : Number(step);
+  const index = isMap(holder) ? holder.items.findIndex((pair) => String(pair.key) === String(step)) : Number(step);
   const item = holder.items[index];
   if (holder.items.length === 1) return emptied(doc, text, path.slice(0, -1), holder);
   if (holder.flow) return cutFlow(holder, text, index);
@@ -220,8 +215,7 @@ function spliceRemove(doc, text, path) {
 
 function emptied(doc, text, path, holder) {
   const empty = isMap(holder) ? "{}" : "[]";
-  if (holder.flow || path.length === 0)
-    return text.slice(0, holder.range[0]) + empty + text.slice(endOf(holder));
+  if (holder.flow || path.length === 0) return text.slice(0, holder.range[0]) + empty + text.slice(endOf(holder));
   const pair = pairAt(doc, path);
   if (!pair) return null;
   const end = endOf(holder);
@@ -251,8 +245,7 @@ function pairAt(doc, path) {
 
 function insideFlow(doc, path) {
   return (
-    path.some((_, depth) => depth > 0 && doc.getIn(path.slice(0, depth), true)?.flow) ||
-    Boolean(doc.contents?.flow)
+    path.some((_, depth) => depth > 0 && doc.getIn(path.slice(0, depth), true)?.flow) || Boolean(doc.contents?.flow)
   );
 }
 

@@ -64,10 +64,7 @@ export function writeWords(text, path, list) {
   if (now.state === "foreign") return text;
   if (list.length === 0) return remove(source, path, keepDepth(path));
   if (now.words.length !== list.length) return set(source, path, list, orderAt(path));
-  return list.reduce(
-    (it, word, index) => (word === now.words[index] ? it : set(it, [...path, index], word)),
-    source,
-  );
+  return list.reduce((it, word, index) => (word === now.words[index] ? it : set(it, [...path, index], word)), source);
 }
 
 // Returns text with the container at base run by one shell line; what its command and args said is replaced.
@@ -84,9 +81,7 @@ export function writeLine(text, base, line) {
 
 // Returns the words of a command as one line that a shell splits into the same words.
 export function shellLine(list) {
-  return list
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
-    .join(" ");
+  return list.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 }
 
 // Returns text with one more environment variable in the container at base.

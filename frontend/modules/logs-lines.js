@@ -39,9 +39,7 @@ export function lines(box) {
   }
 
   function draw(one) {
-    const text = one.entries
-      .map(([time, , line]) => (withTimes && time ? `${local(time)}  ${line}` : line))
-      .join("\n");
+    const text = one.entries.map(([time, , line]) => (withTimes && time ? `${local(time)}  ${line}` : line)).join("\n");
     one.element.textContent = `${text}\n`;
     one.element.style.setProperty("--lines", one.entries.length);
   }

@@ -50,8 +50,7 @@ export function mount(root) {
   }
 
   function begin({ start, skipped }) {
-    if (wide && skipped > 0)
-      return note(`The first ${size(skipped)} were dropped by rotation; the newest are kept.`);
+    if (wide && skipped > 0) return note(`The first ${size(skipped)} were dropped by rotation; the newest are kept.`);
     if (start > 0 && !wide) return note(`${size(start)} before this are not shown.`, earlier());
     return note("");
   }

@@ -2,8 +2,8 @@
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const STEPS = [
-  100, 200, 500, 1000, 2000, 5000, 10000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000,
-  7200000, 21600000, 43200000, 86400000, 172800000, 604800000,
+  100, 200, 500, 1000, 2000, 5000, 10000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000, 7200000,
+  21600000, 43200000, 86400000, 172800000, 604800000,
 ];
 const LANE = 22;
 
@@ -76,11 +76,7 @@ function heading(data, lane, { width }, y) {
   const pods = data.bars?.filter((bar) => bar[1] === lane).length;
   return [
     svg("line", { class: "t-lane", x1: 0, x2: width, y1: y + 2, y2: y + 2 }),
-    svg(
-      "text",
-      { class: "t-task", x: 4, y: y + 16 },
-      pods > 1 ? `${data.tasks[lane]} · ${pods}` : data.tasks[lane],
-    ),
+    svg("text", { class: "t-task", x: 4, y: y + 16 }, pods > 1 ? `${data.tasks[lane]} · ${pods}` : data.tasks[lane]),
   ];
 }
 
@@ -89,7 +85,14 @@ function pod([name, , created, scheduled, started, ended, state, code], index, f
   const { scale, labels, width, present, prefix } = frame;
   const [top, size] = [y + (row > 8 ? 2 : 1), row > 8 ? row - 4 : row - 1];
   group.append(svg("rect", { class: "t-hit", x: 0, y, width, height: row }));
-  if (row >= 16) group.append(svg("text", { class: "t-name", x: 12, y: y + row - 6 }, cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels)));
+  if (row >= 16)
+    group.append(
+      svg(
+        "text",
+        { class: "t-name", x: 12, y: y + row - 6 },
+        cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels),
+      ),
+    );
   const end = ended ?? present;
   const segment = (kind, from, to) => {
     if (from === null || to <= from) return;
@@ -115,7 +118,7 @@ function pod([name, , created, scheduled, started, ended, state, code], index, f
   return group;
 }
 
-function cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels) {
+function cut(name, labels) {
   const most = Math.floor((labels - 16) / 6.2);
   return name.length <= most ? name : `…${name.slice(1 - most)}`;
 }

@@ -69,9 +69,7 @@ export function mount(root) {
 
   function words() {
     const met =
-      data.met === null
-        ? "the gang is not met yet"
-        : `the gang of ${data.needed} was met after ${span(data.met)}`;
+      data.met === null ? "the gang is not met yet" : `the gang of ${data.needed} was met after ${span(data.met)}`;
     return `Timeline of ${data.pods} pods in ${data.tasks.length} tasks; ${met}. The table of pods says the same in words.`;
   }
 
@@ -150,11 +148,8 @@ export function mount(root) {
   function about([name, task, created, scheduled, started, ended, state, code, node]) {
     const lines = [`${name} (${data.tasks[task]}): ${state}${code === null ? "" : `, exit code ${code}`}`];
     lines.push(`created ${clockTime(data.zero + created)}`);
-    lines.push(
-      scheduled === null ? `has waited ${span(present() - created)}` : `waited ${exact(scheduled - created)}`,
-    );
-    if (started !== null)
-      lines.push(`ran ${exact((ended ?? present()) - started)}${node ? ` on ${node}` : ""}`);
+    lines.push(scheduled === null ? `has waited ${span(present() - created)}` : `waited ${exact(scheduled - created)}`);
+    if (started !== null) lines.push(`ran ${exact((ended ?? present()) - started)}${node ? ` on ${node}` : ""}`);
     return lines.join("\n");
   }
 
