@@ -8,7 +8,7 @@ import pytest
 
 from tests.volcano_ui.system import System, until
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+pytestmark = [pytest.mark.timeout(180)]
 
 WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT = (
     "volcano_ui.web",
