@@ -13,6 +13,7 @@ that there is something to read. Every choice here follows from that:
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from typing import Any
@@ -80,6 +81,12 @@ app.autodiscover_tasks()
 @signals.setup_logging.connect
 def keep_django_logging(**_: Any) -> None:
     """Stop Celery from setting up logging of its own: Django has done it."""
+
+
+@signals.celeryd_init.connect
+def lead_by_name(sender: str, **_: Any) -> None:
+    """Hold leases under the worker's name: one that is started again goes on at once, whatever its process id."""
+    os.environ.setdefault("VOLCANO_UI_WORKER", sender)
 
 
 @signals.worker_init.connect
