@@ -140,8 +140,8 @@ def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pod
         assert not Path(f"/proc/{claim.read_text().split()[0]}").exists()
 
 
-def test_killed_agents_run_nothing_twice(system):
-    ran = system.data / "ran"
+def test_killed_agents_run_nothing_twice(system, tmp_path):
+    ran = tmp_path / "ran"
     agent = system.agent()
     for index in range(12):
         system.shell(f"echo {index} >> {ran}; sleep 0.2", f"p-{index}")
