@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.urls")),
+    path("jobs/", include("jobs.urls")),
     path("queues/", include("queues.urls")),
 ]
 handler400 = "dashboard.errors.bad_request"
