@@ -26,10 +26,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from cluster import access, audit
+from cluster.audit import Deed
 from cluster.logins import ensure_administrator, login_link
-from cluster.models import AuditEntry, RoleBinding
+from cluster.models import RoleBinding
 from cluster.roles import EVERYWHERE, Role
-from cluster.store import clock
 from kube import names
 from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
 
@@ -284,15 +284,13 @@ def _record(
     message: str = "",
 ) -> None:
     audit.record(
-        AuditEntry(
-            at=clock(),
+        Deed(
             actor=actor.name,
             verb=verb,
             resource=resource,
             namespace=namespace,
             name=name,
-            outcome="done",
             message=message,
-            changes=list(changes),
+            changes=changes,
         )
     )

@@ -121,6 +121,7 @@ class Runner(Generic[State]):
         self.state: State | None = None
         self.generation = -1
         self.position = -1
+        self.written = 0
         self.tries: dict[str, int] = {}
 
     def run(self) -> None:
@@ -168,13 +169,22 @@ class Runner(Generic[State]):
         return self.state, changes
 
     def _advance(self, state: State) -> tuple[State, list[Change]]:
-        """Bring the state up to the newest change, or through one batch; return it with the changes."""
-        changes = self.store.changes(self.position, self.registration.resources, previous=True, limit=BATCH)
-        for change in changes:
-            self.consumer.apply(state, change)
-        if changes:
-            self.position = changes[-1].revision
-        return state, changes
+        """Bring the state up to the newest change, or through one batch; return it with the changes.
+
+        Never short of what this runner wrote itself: a plan made from a state
+        that does not show the last plan's writes would do them again, or give
+        away twice what they took.
+        """
+        changes: list[Change] = []
+        while True:
+            batch = self.store.changes(self.position, self.registration.resources, previous=True, limit=BATCH)
+            for change in batch:
+                self.consumer.apply(state, change)
+            changes += batch
+            if batch:
+                self.position = batch[-1].revision
+            if len(batch) < BATCH or self.position >= self.written:
+                return state, changes
 
     def _skip(self, cursor: _Position, head: int) -> bool:
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
@@ -191,6 +201,8 @@ class Runner(Generic[State]):
             self._drop_timers([*(t.key for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
+        rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
+        self.written = max((row.revision for row in rows), default=self.written)
         self._wake_for([t.due for t in (*plan.timers, *again)], now)
 
     def _again(

@@ -25,8 +25,9 @@ from django.db import transaction
 from django.urls import reverse
 
 from cluster import audit
-from cluster.models import AuditEntry, LoginFailure, LoginLink
-from cluster.store import clock
+from cluster.audit import Deed
+from cluster.models import LoginFailure, LoginLink
+from cluster.store import clock, sql, store
 from kube.errors import NotFound, TooManyRequests
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ LINK_MS = 15 * MINUTE_MS
 WINDOW_MS = 15 * MINUTE_MS
 MOST_FOR_NAME = 5
 MOST_FOR_ADDRESS = 50
+GONE = "The user of this login link is deactivated; ask an administrator."
 REMEDY = "Start `make up` again, or run `manage.py loginlink`; each prints a new one."
 
 
@@ -61,13 +63,11 @@ def ensure_administrator() -> User:
         user.set_unusable_password()
         user.save()
         audit.record(
-            AuditEntry(
-                at=clock(),
+            Deed(
                 actor="system:controller",
                 verb="create",
                 resource="users",
                 name=user.username,
-                outcome="done",
                 message="The first administrator.",
             )
         )
@@ -87,12 +87,13 @@ def claim(token: str, address: str, *, now: int | None = None) -> User:
     """Use a link up and return its user; NotFound, with the remedy, when it is wrong, used or too old."""
     now = clock() if now is None else now
     with transaction.atomic():
-        fresh = LoginLink.objects.filter(
-            token_hash=_hash(token), used=None, expires__gt=now, user__is_active=True
-        )
+        # Only columns of the row itself: with a join PostgreSQL would decide on the row as it was before a rival.
+        fresh = LoginLink.objects.filter(token_hash=_hash(token), used=None, expires__gt=now)
         if fresh.update(used=now) != 1:
             raise NotFound(_what_is_wrong(token, now))
         user = LoginLink.objects.select_related("user").get(token_hash=_hash(token)).user
+        if not user.is_active:
+            raise NotFound(GONE)
         logged_in(user, address, "by a one-time link", now=now)
     return user
 
@@ -122,7 +123,7 @@ def _what_is_wrong(token: str, now: int) -> str:
         return f"This login link has been used; each works once. {REMEDY}"
     if link.expires <= now:
         return f"This login link is older than {LINK_MS // MINUTE_MS} minutes. {REMEDY}"
-    return "The user of this login link is deactivated; ask an administrator."
+    return GONE
 
 
 def _hash(token: str) -> str:
@@ -155,6 +156,8 @@ def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | N
     browser = _known_browser(name, cookies)
     source = browser or address
     with transaction.atomic():
+        # Guesses that come together are counted one after another; the password is looked at afterwards.
+        sql.lock_head(store.using)
         LoginFailure.objects.filter(at__lte=now - WINDOW_MS).delete()
         wait = _wait(now, MOST_FOR_NAME, name=_folded(name), source=source)
         if not browser:
@@ -209,20 +212,18 @@ def logged_in(user: User, address: str, how: str, *, now: int | None = None) -> 
 def logged_out(user: User) -> None:
     """Leave an audit row for a logout."""
     audit.record(
-        AuditEntry(
-            at=clock(),
+        Deed(
             actor=user.username,
             verb="logout",
             resource="users",
             name=user.username,
-            outcome="done",
         )
     )
 
 
 def _record(name: str, outcome: str, message: str, *, now: int | None = None) -> None:
     audit.record(
-        AuditEntry(
+        Deed(
             at=clock() if now is None else now,
             actor=name if outcome == "done" else "system:anonymous",
             verb="login",

@@ -7,3 +7,23 @@ from django.apps import AppConfig
 
 class SchedulerConfig(AppConfig):
     name = "scheduler"
+
+    def ready(self) -> None:
+        from cluster import registry
+        from kube import resources
+
+        registry.register(
+            registry.Registration(
+                name="scheduler",
+                path="scheduler.consumer.SchedulerConsumer",
+                resources=(
+                    resources.NODES,
+                    resources.QUEUES,
+                    resources.PRIORITY_CLASSES,
+                    resources.NAMESPACES,
+                    resources.POD_GROUPS,
+                    resources.PODS,
+                ),
+                queue="scheduler",
+            )
+        )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import shutil
 import socket
 
 import pytest
 
-from tests import services
+from tests import chromium, services
 
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 
@@ -57,8 +55,7 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def chromium_path():
     """A Chromium's program; without one the test is skipped and the run's last line says so."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
-    return found or pytest.skip(NO_CHROMIUM)
+    return chromium.find() or pytest.skip(NO_CHROMIUM)
 
 
 @pytest.fixture(scope="session")

@@ -31,17 +31,19 @@ class AssetsError(Exception):
 
 def build(say: Say) -> bool:
     """Bring the built files up to date; return whether there was something to do."""
+    # Looked at before the lock is taken: an installation may be read-only.
+    if _built(_digest()):
+        return False
     with _alone():
         digest = _digest()
-        stamp = settings.STATIC_ROOT / ".stamp"
-        if stamp.exists() and stamp.read_text() == digest:
+        if _built(digest):
             return False
         _install(say, dev=False)
         say("building the front end")
         _node("frontend/build.js")
         say("collecting static files")
         call_command("collectstatic", interactive=False, clear=True, verbosity=0)
-        stamp.write_text(digest)
+        _stamp().write_text(digest)
         return True
 
 
@@ -87,6 +89,14 @@ def _node(*arguments: str) -> None:
     )
     if done.returncode:
         raise AssetsError(f"{Path(arguments[0]).name} failed:\n{done.stdout}{done.stderr}".rstrip())
+
+
+def _stamp() -> Path:
+    return Path(settings.STATIC_ROOT) / ".stamp"
+
+
+def _built(digest: str) -> bool:
+    return _stamp().exists() and _stamp().read_text() == digest
 
 
 def _digest() -> str:

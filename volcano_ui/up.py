@@ -18,8 +18,6 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
 import redis
@@ -28,6 +26,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.management import call_command, get_commands
 from django.db import connection
 
+from cluster.accounts import login_link
 from cluster.store import store
 from kube.resources import LEASES, NODES
 from volcano_ui import assets, celery_app, health, valkey, web
@@ -243,9 +242,13 @@ def _prepare_database() -> int:
 
 
 def _ask_web() -> None:
-    host = "127.0.0.1" if settings.LISTEN in ("0.0.0.0", "::") else settings.LISTEN  # noqa: S104
-    with urllib.request.urlopen(f"http://{host}:{settings.PORT}/healthz", timeout=5):
+    with urllib.request.urlopen(f"{_local_address()}/healthz", timeout=5):  # noqa: S310
         pass
+
+
+def _local_address() -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
+    return f"http://{host}:{settings.PORT}"
 
 
 def _ask_workers() -> None:
@@ -268,11 +271,14 @@ def _ask_nodes(revision: int) -> None:
 
 
 def _address() -> str:
-    base = f"http://{settings.LISTEN}:{settings.PORT}"
+    """Return a one-time login link, on the host by which people reach this machine."""
+    base = (
+        f"{'https' if settings.HTTPS else 'http'}://{settings.HOSTS[0]}"
+        if settings.HOSTS
+        else _local_address()
+    )
     try:
-        if find_spec("cluster.accounts") is None:
-            return base + "/"
-        return str(import_module("cluster.accounts").login_link(base))
+        return login_link(base)
     finally:
         connection.close()
 

@@ -32,7 +32,9 @@ class Ping(msgspec.Struct, tag_field="op", tag="ping"):
     """Ask for a head at once."""
 
 
-_reader: msgspec.json.Decoder[Subscribe | Unsubscribe | Ping] = msgspec.json.Decoder(Subscribe | Unsubscribe | Ping)
+_reader: msgspec.json.Decoder[Subscribe | Unsubscribe | Ping] = msgspec.json.Decoder(
+    Subscribe | Unsubscribe | Ping
+)
 _writer = msgspec.json.Encoder()
 
 

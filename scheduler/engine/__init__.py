@@ -1,0 +1,16 @@
+"""Placing gangs of pods on nodes, with arrays only.
+
+The engine knows neither Kubernetes objects nor the store. A cluster is a
+matrix of free amounts, pods that ask for the same are one *class*, and a gang
+is a few counts of classes with the minimum that must start together.
+
+cluster   nodes by resources, pod classes, the room of queues
+ranking   the nodes in the order in which one class fills them
+gang      what a gang is, and what came out of placing it
+place     all or nothing for the minimum, then as many of the rest as fit
+explain   why a gang was not placed: a cause with numbers
+cause     the closed set of reasons
+sentence  causes in words
+"""
+
+from __future__ import annotations

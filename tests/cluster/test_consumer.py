@@ -189,3 +189,27 @@ def test_irrelevant_changes_cost_no_write():
     drain(runner)
     assert runner.generation == generation
     assert runner.consumer.heard == []
+
+
+def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):
+    monkeypatch.setattr("cluster.consumer.BATCH", 2)
+
+    class Marker(Copier):
+        """Marks each pod once, and trusts its state to say which are marked."""
+
+        def apply(self, state, change):
+            state[change.name] = change.object["metadata"].get("labels", {}).get("marked", 0)
+
+        def plan(self, state, changes, timers, now):
+            unmarked = sorted(name for name, marked in state.items() if not marked)
+            self.heard += unmarked
+            mark = {"metadata": {"labels": {"marked": "yes"}}}
+            return Plan([Group([Patch(PODS, "d", name, mark)], key=name) for name in unmarked])
+
+    runner = Runner(REGISTRATION, 0, Marker())
+    drain(runner)
+    names = [f"p{i}" for i in range(7)]
+    for name in names:
+        add(name)
+    drain(runner)
+    assert sorted(runner.consumer.heard) == names

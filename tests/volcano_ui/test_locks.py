@@ -49,3 +49,13 @@ def test_icons_in_use_are_in_the_sprite():
     }
     assert used
     assert used <= carried
+
+
+def test_static_files_in_templates_exist():
+    used = {
+        name
+        for file in (ROOT / "templates").rglob("*.html")
+        for name in re.findall(r"""{% static ["']([^"']+)["'] %}""", file.read_text())
+    }
+    built = {"build/main.js", "build/styles/main.css", "build/icons.svg"}
+    assert {name for name in used - built if not (ROOT / "static" / name).exists()} == set()

@@ -78,7 +78,7 @@ def entry(**values):
         "name": "x",
         "outcome": "done",
     }
-    audit.record(AuditEntry(**{**row, **values}))
+    audit.record(audit.Deed(**{**row, **values}))
 
 
 @pytest.mark.django_db

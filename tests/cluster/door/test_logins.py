@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import threading
-
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from cluster import logins
 from cluster.models import AuditEntry, LoginFailure, LoginLink
@@ -61,28 +58,6 @@ def test_old_links_are_forgotten_when_new_ones_are_made():
     logins.login_link("http://h", now=NOW)
     logins.login_link("http://h", now=NOW + 31 * MINUTE)
     assert LoginLink.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_many_who_follow_a_link_at_once_one_gets_in():
-    token = token_of(logins.login_link("http://h", make_user("alice")))
-    start, inside = threading.Barrier(8), []
-
-    def follow():
-        start.wait()
-        try:
-            inside.append(logins.claim(token, "::1"))
-        except NotFound:
-            pass
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=follow) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(inside) == 1
 
 
 def fail(name="alice", address="10.0.0.1", cookies=None, now=NOW):

@@ -1,0 +1,61 @@
+"""The scheduler as a reader of the log: one shard, so one leader.
+
+It binds in the transaction that moves its cursor. Two worker processes that
+both believe to lead cannot both move it, so no pod is bound twice and no node
+is filled twice. What a commit changed comes back through the log before the
+next cycle; a group that conflicted left nothing behind, and the change that it
+conflicted with is read with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.consumer import Consumer, Plan, Timer
+from cluster.store import Change, store
+from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from scheduler.cycle import schedule
+from scheduler.snapshot import Snapshot
+from scheduler.writes import groups_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, PODS)
+AGAIN = "cycle"
+
+
+class SchedulerConsumer(Consumer[Snapshot]):
+    """Decides which pods run where; the rules are in scheduler.cycle."""
+
+    name = "scheduler"
+
+    def load(self, shard: int, revision: int) -> Snapshot:
+        """Return the world as it is, with every pod group to be looked at."""
+        snapshot = Snapshot()
+        for resource in RESOURCES:
+            for found in store.find(resource):
+                snapshot.apply(
+                    Change(
+                        found.revision,
+                        found.resource,
+                        found.namespace,
+                        found.name,
+                        found.uid,
+                        "ADDED",
+                        found.created,
+                        found.body,
+                    )
+                )
+        return snapshot
+
+    def apply(self, state: Snapshot, change: Change) -> None:
+        """Take over one change."""
+        state.apply(change)
+
+    def plan(self, state: Snapshot, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Run one cycle."""
+        decisions = schedule(state, now)
+        state.settled()
+        timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, decisions.wake)]
+        return Plan(groups_of(decisions, now), timers_wanted)

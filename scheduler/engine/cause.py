@@ -1,0 +1,66 @@
+"""What a gang may wait for: a closed set of reasons, each with its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scheduler.engine.cluster import Exclusion
+
+
+class Reason(StrEnum):
+    """Everything a gang may wait for; the value is the reason of the PodGroup's condition.
+
+    NotEnoughResources and NotEnoughTasks are Volcano's own words
+    (reference/volcano-scheduler §5.2); the others say what Volcano folds into
+    NotEnoughResources.
+    """
+
+    NO_NODES = "NoNodes"
+    NODES_UNAVAILABLE = "NodesUnavailable"
+    NO_MATCHING_NODE = "NoMatchingNode"
+    UNTOLERATED_TAINT = "UntoleratedTaint"
+    NEVER_FITS = "NeverFits"
+    NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+    QUEUE_LIMIT = "QueueLimit"
+    QUEUE_NOT_FOUND = "QueueNotFound"
+    QUEUE_CLOSED = "QueueClosed"
+    NOT_ENOUGH_TASKS = "NotEnoughTasks"
+    GROUP_NOT_FOUND = "PodGroupNotFound"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why pods of a gang have no node.
+
+    fit of `needed` pods found room. Each pod that did not asks for `requested`
+    of `resource`; the most that one node has free of it is `free` (on
+    free_node), the most that one has at all is `whole` (on whole_node).
+    resource is empty when no single resource is to blame. started: the minimum
+    runs, the cause is about pods beyond it. entering: the pods are not even
+    created, since the cluster has no room for the minimum as a whole. excluded counts the
+    nodes that are closed to the pod, by what closes them; tally is the same
+    for all nodes in kube-scheduler's words.
+    """
+
+    reason: Reason
+    never: bool = False
+    started: bool = False
+    entering: bool = False
+    fit: int = 0
+    needed: int = 0
+    resource: str = ""
+    requested: int = 0
+    free: int = 0
+    free_node: str = ""
+    whole: int = 0
+    whole_node: str = ""
+    request: tuple[tuple[str, int], ...] = ()
+    queue: str = ""
+    group: str = ""
+    gated: int = 0
+    nodes: int = 0
+    excluded: tuple[tuple[int, Exclusion], ...] = ()
+    tally: tuple[tuple[int, str], ...] = ()

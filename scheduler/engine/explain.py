@@ -1,0 +1,256 @@
+"""Why a gang waits, found by trying it again.
+
+A cause tells "can never start as the cluster is" (`never`) from "waits for
+room". The gang is tried on what is left after everybody was placed, so the
+cause speaks of the nodes as people see them; the attempt is undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import Exclusion, Kind, PodClass, Vector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.place import Placer
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the numbers of a cluster are called. ceilings are those of the queues, unlike rooms not what is left."""
+
+    nodes: Sequence[str]
+    resources: Sequence[str]
+    queues: Sequence[str] = ()
+    ceilings: Sequence[Vector | None] = ()
+
+
+def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
+    """Return why the minimum of a gang (`needed` pods) cannot be placed on what is left."""
+    attempt = placer.reach(gang)
+    try:
+        if attempt.short is None:  # room came back through a gang that was undone after this one
+            return Cause(Reason.NOT_ENOUGH_RESOURCES, fit=needed, needed=needed, nodes=len(names.nodes))
+        step, number = attempt.short
+        fit = attempt.placed()
+        bins = gang.steps[step].bins
+        at_best = sum(
+            min(gang.bins[b].count, _on_empty_nodes(placer.cluster, gang.bins[b].pod_class)) for b in bins
+        )
+        return _cause(
+            placer,
+            gang,
+            number,
+            names,
+            fit=fit,
+            needed=needed,
+            missing=gang.steps[step].need - sum(attempt.taken[b] for b in bins),
+            at_best=None if at_best >= gang.steps[step].need else (at_best, gang.steps[step].need),
+        )
+    finally:
+        placer.undo(gang, attempt)
+
+
+def explain_rest(placer: Placer, gang: Gang, attempt: Attempt, names: Names, *, started: int) -> Cause | None:
+    """Return why pods beyond the minimum have no node, or None when all have one.
+
+    started is the number of pods of the gang that have a node without this attempt.
+    """
+    for number, some in enumerate(gang.bins):
+        if attempt.taken[number] < some.count:
+            total = sum(b.count for b in gang.bins)
+            fit = started + attempt.placed()
+            return _cause(
+                placer,
+                gang,
+                number,
+                names,
+                fit=fit,
+                needed=started + total,
+                missing=1,
+                started=True,
+            )
+    return None
+
+
+def _cause(
+    placer: Placer,
+    gang: Gang,
+    number: int,
+    names: Names,
+    *,
+    fit: int,
+    needed: int,
+    missing: int,
+    at_best: tuple[int, int] | None = None,
+    started: bool = False,
+) -> Cause:
+    """Return what closes the way for the bin, from the firmest obstacle to the most passing one."""
+    cluster = placer.cluster
+    pod_class = cluster.classes[gang.bins[number].pod_class]
+    facts = _Facts(cluster, pod_class, names, fit=fit, needed=needed, started=started)
+    if (closed := facts.closed()) is not None:
+        return closed
+    if (too_large := facts.too_large()) is not None:
+        return too_large
+    if at_best is not None:
+        return facts.cause(Reason.NEVER_FITS, never=True, fit=at_best[0], needed=at_best[1])
+    limit = _limit(cluster, gang, pod_class.request, missing, placer.room(gang.bins[number].pod_class))
+    if limit is not None:
+        return facts.queue_limit(limit, missing)
+    return facts.no_room()
+
+
+def _limit(cluster: Cluster, gang: Gang, request: Vector, missing: int, room: int) -> int | None:
+    """Return the number of the queue whose ceiling is what stops the pods, if it is one."""
+    for queue in gang.queues:
+        allowed = cluster.allowed(request, missing, (queue,))
+        if allowed < missing and allowed <= room:
+            return queue
+    return None
+
+
+def _on_empty_nodes(cluster: Cluster, number: int) -> int:
+    """Return how many pods of a class would fit if nothing else ran."""
+    pod_class = cluster.classes[number]
+    asked = pod_class.request > 0
+    if pod_class.foreign:
+        return 0
+    whole = cluster.allocatable[pod_class.verdicts == 0][:, asked]
+    if not asked.any() or not len(whole):
+        return len(whole) << 31
+    return int(np.maximum((whole // pod_class.request[asked]).min(axis=1), 0).sum())
+
+
+class _Facts:
+    """The nodes as one class sees them."""
+
+    def __init__(
+        self, cluster: Cluster, pod_class: PodClass, names: Names, *, fit: int, needed: int, started: bool
+    ) -> None:
+        self._cluster, self._class, self._names = cluster, pod_class, names
+        self._fit, self._needed, self._started = fit, needed, started
+        self._open = np.flatnonzero(pod_class.verdicts == 0)
+        self._asked: list[int] = np.flatnonzero(pod_class.request).tolist()
+        self._excluded = self._count_excluded()
+
+    def cause(self, reason: Reason, **more: object) -> Cause:
+        """Return a cause with everything that all causes have."""
+        known: dict[str, object] = {
+            "fit": self._fit,
+            "needed": self._needed,
+            "started": self._started,
+            "request": self._request(),
+            "nodes": len(self._class.verdicts),
+            "excluded": self._excluded,
+            "tally": self._tally(),
+        }
+        return Cause(reason, **{**known, **more})  # type: ignore[arg-type]
+
+    def closed(self) -> Cause | None:
+        """Return the cause when no node may be used at all."""
+        if not len(self._class.verdicts):
+            return self.cause(Reason.NO_NODES)
+        if len(self._open):
+            return None
+        kinds = {exclusion.kind for _, exclusion in self._excluded}
+        if kinds == {Kind.SELECTOR}:
+            return self.cause(Reason.NO_MATCHING_NODE)
+        return self.cause(Reason.UNTOLERATED_TAINT if Kind.TAINT in kinds else Reason.NODES_UNAVAILABLE)
+
+    def too_large(self) -> Cause | None:
+        """Return the cause when one pod is more than any node that it may use."""
+        if self._class.foreign:
+            name, amount = self._class.foreign[0]
+            return self.cause(Reason.NEVER_FITS, never=True, resource=name, requested=amount)
+        whole, request = self._cluster.allocatable[self._open], self._class.request
+        if not self._asked or (whole[:, self._asked] >= request[self._asked]).all(axis=1).any():
+            return None
+        largest = whole[:, self._asked].max(axis=0)
+        worst = int(np.argmax(request[self._asked] / np.maximum(largest, 1)))
+        if largest[worst] >= request[self._asked[worst]]:
+            return self.cause(Reason.NEVER_FITS, never=True)
+        return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._asked[worst]))
+
+    def queue_limit(self, queue: int, missing: int) -> Cause:
+        """Return the cause when the ceiling of a queue stops the pods."""
+        request, room = self._class.request, self._cluster.rooms[queue]
+        ceiling = self._names.ceilings[queue]
+        if room is None or ceiling is None:
+            return self.no_room()
+        column = next(c for c in self._asked if int(room[c]) < missing * int(request[c]))
+        return self.cause(
+            Reason.QUEUE_LIMIT,
+            never=bool(int(ceiling[column]) < self._needed * int(request[column])) and not self._started,
+            queue=self._names.queues[queue],
+            resource=self._names.resources[column],
+            requested=missing * int(request[column]),
+            free=max(int(room[column]), 0),
+            whole=int(ceiling[column]),
+        )
+
+    def no_room(self) -> Cause:
+        """Return the cause when pods wait until others leave."""
+        free, request = self._cluster.free[self._open], self._class.request
+        if not self._asked:
+            return self.cause(Reason.NOT_ENOUGH_RESOURCES)
+        enough = (free[:, self._asked] >= request[self._asked]).sum(axis=0)
+        scarcest = self._asked[int(np.argmin(enough))]
+        if enough.min() > 0:
+            return self.cause(Reason.NOT_ENOUGH_RESOURCES)
+        return self.cause(Reason.NOT_ENOUGH_RESOURCES, **self._about(scarcest))
+
+    def _about(self, column: int) -> dict[str, object]:
+        """Return the fields of a cause that tell about one resource."""
+        free, whole = self._cluster.free[self._open, column], self._cluster.allocatable[self._open, column]
+        freest, largest = int(np.argmax(free)), int(np.argmax(whole))
+        return {
+            "resource": self._names.resources[column],
+            "requested": int(self._class.request[column]),
+            "free": max(int(free[freest]), 0),
+            "free_node": self._names.nodes[int(self._open[freest])],
+            "whole": int(whole[largest]),
+            "whole_node": self._names.nodes[int(self._open[largest])],
+        }
+
+    def _request(self) -> tuple[tuple[str, int], ...]:
+        """Return what a pod asks for; `pods` only when it asks for nothing else."""
+        asked = [(self._names.resources[c], int(self._class.request[c])) for c in self._asked]
+        return tuple([pair for pair in asked if pair[0] != "pods"] or asked) + self._class.foreign
+
+    def _count_excluded(self) -> tuple[tuple[int, Exclusion], ...]:
+        codes, counts = np.unique(self._class.verdicts[self._class.verdicts > 0], return_counts=True)
+        found = [
+            (count, self._cluster.exclusions[code])
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+        ]
+        return tuple(sorted(found, key=lambda pair: (-pair[0], pair[1].text)))
+
+    def _tally(self) -> tuple[tuple[int, str], ...]:
+        """Count all nodes by the first thing that stops the pod, in kube-scheduler's words."""
+        counts = {exclusion.text: count for count, exclusion in self._excluded}
+        if self._class.foreign:
+            counts[f"Insufficient {self._class.foreign[0][0]}"] = len(self._open)
+            return _sorted(counts)
+        left = self._cluster.free[self._open]
+        for column in self._asked:
+            short = left[:, column] < self._class.request[column]
+            name = self._names.resources[column]
+            text = "node(s) pod number exceeded" if name == "pods" else f"Insufficient {name}"
+            counts[text] = int(short.sum())
+            left = left[~short]
+        return _sorted(counts)
+
+
+def _sorted(counts: dict[str, int]) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        sorted(((n, text) for text, n in counts.items() if n), key=lambda pair: f"{pair[0]} {pair[1]}")
+    )

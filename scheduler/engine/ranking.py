@@ -1,0 +1,158 @@
+"""The order in which the pods of one class fill the nodes.
+
+The score is bin packing: the sum, over the resources that the class asks for,
+of the share of the node that would be in use after placing one more pod
+(`pods` counts only for classes that ask for nothing else). The fullest node
+wins, so that large holes stay large and whole nodes stay empty for gangs that
+need them; among equals the lowest index wins.
+
+The score of a node only grows while pods are placed on it. So the best node
+stays the best until it is full, and placing n pods is: walk down the order,
+fill each node to its capacity. The result is the one that placing pod after
+pod gives, at the price of one step a node instead of one pass over all nodes
+a pod.
+
+A ranking is kept between gangs. Others fill nodes too; each change is in
+Cluster.touched, and a ranking measures again only what it has not seen. The
+sorted order is therefore never sorted again: a touched node leaves it and
+goes on in a heap.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scheduler.engine.cluster import Cluster, PodClass, Vector
+
+MOST = 1 << 31
+"""Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
+
+FEW = 12
+"""Up to so many changed nodes are measured one by one."""
+
+
+class Ranking:
+    """The nodes that have room for one class, fullest first."""
+
+    def __init__(self, cluster: Cluster, pod_class: PodClass, pods: int) -> None:
+        """pods is the column of the resource `pods`, or -1."""
+        asked = np.flatnonzero(pod_class.request)
+        self._cluster = cluster
+        self._class = pod_class
+        self._requests = [(c, int(pod_class.request[c])) for c in asked.tolist()]
+        self._weights = [(c, q) for c, q in self._requests if c != pods] or self._requests
+        self._sort()
+
+    def total(self) -> int:
+        """Return how many pods of the class fit now."""
+        self._refresh()
+        return self._total
+
+    def take(self, wanted: int) -> tuple[list[int], list[int]]:
+        """Choose nodes for up to `wanted` pods: distinct nodes and their counts.
+
+        The caller puts them on the cluster; until then the ranking is wrong.
+        """
+        self._refresh()
+        nodes: list[int] = []
+        counts: list[int] = []
+        while wanted > 0 and (node := self._pop()) >= 0:
+            room = int(self._capacity[node])
+            self._capacity[node] = 0
+            self._total -= room
+            nodes.append(node)
+            counts.append(min(room, wanted))
+            wanted -= counts[-1]
+        return nodes, counts
+
+    def _sort(self) -> None:
+        """Measure every node and sort those that have room."""
+        self._seen = len(self._cluster.touched)
+        self._capacity, self._score = self._measure(None)
+        self._total = int(self._capacity.sum())
+        open_nodes = np.flatnonzero(self._capacity)
+        best_first = open_nodes[np.argsort(-self._score[open_nodes], kind="stable")]
+        self._order = best_first.astype(np.int32)
+        self._next = 0
+        self._moved = np.zeros(len(self._capacity), dtype=bool)
+        self._heap: list[tuple[float, int]] = []
+
+    def _refresh(self) -> None:
+        """Measure again the nodes that changed since the last look."""
+        touched = self._cluster.touched
+        news = len(touched) - self._seen
+        if not news:
+            return
+        if news > 64 + len(self._capacity) // 4:
+            self._sort()
+            return
+        nodes = sorted(set(touched[self._seen :]))
+        self._seen = len(touched)
+        if len(nodes) <= FEW:
+            for node in nodes:
+                self._settle(node, *self._measure_one(node))
+            return
+        capacity, score = self._measure(np.array(nodes, dtype=np.int64))
+        for node, room, fullness in zip(nodes, capacity.tolist(), score.tolist(), strict=True):
+            self._settle(node, room, fullness)
+
+    def _settle(self, node: int, capacity: int, score: float) -> None:
+        """Take over a new measurement: the node leaves the sorted order for the heap."""
+        self._total += capacity - int(self._capacity[node])
+        self._capacity[node] = capacity
+        self._score[node] = score
+        self._moved[node] = True
+        if capacity:
+            heappush(self._heap, (-score, node))
+
+    def _measure_one(self, node: int) -> tuple[int, float]:
+        """Do what _measure does for one node; for a few nodes this is ten times faster."""
+        if self._class.verdicts[node] or self._class.foreign:
+            return 0, 0.0
+        free = self._cluster.free[node].tolist()
+        allocatable = self._cluster.allocatable[node].tolist()
+        capacity = min((free[c] // q for c, q in self._requests), default=MOST)
+        score = 0.0
+        for c, q in self._weights:
+            whole = max(allocatable[c], 1)
+            score += float(whole - free[c] + q) / float(whole)
+        return max(capacity, 0), score
+
+    def _measure(self, nodes: Vector | None) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+        """Return capacity and score of the given nodes, or of all."""
+        rows = slice(None) if nodes is None else nodes
+        free, allocatable = self._cluster.free[rows], self._cluster.allocatable[rows]
+        capacity = np.full(len(free), MOST, dtype=np.int64)
+        for c, q in self._requests:
+            np.minimum(capacity, free[:, c] // q, out=capacity)
+        shut = self._class.verdicts[rows] != 0
+        capacity[shut | (capacity < 0)] = 0
+        if self._class.foreign:
+            capacity[:] = 0
+        score = np.zeros(len(free))
+        for c, q in self._weights:
+            whole = np.maximum(allocatable[:, c], 1)
+            score += (whole - free[:, c] + q) / whole
+        return capacity, score
+
+    def _pop(self) -> int:
+        """Remove the best node that has room and return it, or -1."""
+        heap = self._heap
+        while heap and not self._is_current(*heap[0]):
+            heappop(heap)
+        while self._next < len(self._order) and self._moved[self._order[self._next]]:
+            self._next += 1
+        if self._next == len(self._order):
+            return heappop(heap)[1] if heap else -1
+        node = int(self._order[self._next])
+        if heap and heap[0] < (-float(self._score[node]), node):
+            return heappop(heap)[1]
+        self._next += 1
+        return node
+
+    def _is_current(self, negative_score: float, node: int) -> bool:
+        return bool(self._capacity[node] and self._score[node] == -negative_score)

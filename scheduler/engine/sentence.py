@@ -1,0 +1,162 @@
+"""Causes in words: one sentence for people, and the text that Volcano writes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from kube.amounts import show
+from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_VOLCANO = re.compile(r" \d+/\d+ tasks in gang unschedulable: ")
+
+
+def fit_errors(cause: Cause) -> str:
+    """Return Volcano's FitErrors text: `0/3 nodes are unavailable: 3 Insufficient cpu.` (§5.3)."""
+    if not cause.tally:
+        return "all nodes are unavailable"
+    listed = ", ".join(f"{count} {text}" for count, text in cause.tally)
+    return f"0/{cause.nodes} nodes are unavailable: {listed}."
+
+
+def sentence(cause: Cause) -> str:
+    """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node is …`."""
+    return _SENTENCES[cause.reason](cause)
+
+
+def people(message: str) -> str:
+    """Return the sentence at the start of a condition's message, without Volcano's text after it."""
+    return _VOLCANO.split(message, maxsplit=1)[0]
+
+
+def amounts(pairs: Sequence[tuple[str, int]]) -> str:
+    """Return `8 CPU, 2 GiB memory and 1 nvidia.com/gpu`."""
+    shown = [show(name, amount) for name, amount in pairs]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else "nothing"
+
+
+def _no_nodes(_: Cause) -> str:
+    return "The cluster has no nodes."
+
+
+def _nodes_unavailable(cause: Cause) -> str:
+    listed = ", ".join(
+        f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind != Kind.SELECTOR
+    )
+    return f"No node takes pods: {listed}{_others(cause)}."
+
+
+def _no_matching_node(cause: Cause) -> str:
+    return f"No node has the labels that the pods select ({_nodes(cause.nodes)} looked at)."
+
+
+def _untolerated_taint(cause: Cause) -> str:
+    listed = ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == Kind.TAINT)
+    return f"The pods do not tolerate the taints of the nodes: {listed}."
+
+
+def _never_fits(cause: Cause) -> str:
+    if cause.entering:
+        return (
+            f"This can never start: its minimum needs {show(cause.resource, cause.requested)}, "
+            f"the whole cluster has {show(cause.resource, cause.whole)}."
+        )
+    if cause.resource and not cause.whole:
+        return f"This can never start: a pod needs {show(cause.resource, cause.requested)}, and no node that it may use has any."
+    if cause.resource:
+        return (
+            f"This can never start: a pod needs {show(cause.resource, cause.requested)}, the largest node that it "
+            f"may use has {show(cause.resource, cause.whole)} ({cause.whole_node})."
+        )
+    if cause.fit or cause.needed > 1:
+        return (
+            f"This can never start: of the {cause.needed} pods that must start together only {cause.fit} fit, "
+            "even on empty nodes."
+        )
+    return f"This can never start: no single node that a pod may use has {amounts(cause.request)}."
+
+
+def _not_enough_resources(cause: Cause) -> str:
+    if cause.entering:
+        return (
+            f"Waits for room in the cluster: its minimum needs {show(cause.resource, cause.requested)}, "
+            f"{show(cause.resource, cause.free)} can still be given out."
+        )
+    if cause.fit >= cause.needed:
+        return "The gang fits and is tried again."
+    if cause.resource:
+        most = f"the most free on one node is {show(cause.resource, cause.free)} ({cause.free_node})"
+        return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}."
+    return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
+
+
+def _queue_limit(cause: Cause) -> str:
+    short = show(cause.resource, cause.requested)
+    limit = show(cause.resource, cause.whole)
+    if cause.never:
+        return (
+            f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
+        )
+    return (
+        f"Queue {cause.queue} is at its limit: {short} more {'is' if cause.needed == 1 else 'are'} needed, "
+        f"{show(cause.resource, cause.free)} of {limit} left."
+    )
+
+
+def _queue_not_found(cause: Cause) -> str:
+    return f"Queue {cause.queue} does not exist; create it or choose another."
+
+
+def _queue_closed(cause: Cause) -> str:
+    return f"Queue {cause.queue} is closed; open it or choose another."
+
+
+def _not_enough_tasks(cause: Cause) -> str:
+    if cause.gated:
+        gates = f"{cause.gated} {'is' if cause.gated == 1 else 'are'} held back by scheduling gates"
+        return f"{cause.fit} of {cause.needed} pods may be scheduled; {gates}."
+    return f"{cause.fit} of {cause.needed} pods exist; waiting for the others to be created."
+
+
+def _group_not_found(cause: Cause) -> str:
+    return f"Pod group {cause.group} does not exist; create it, or create the pod without naming a group."
+
+
+def _fits(cause: Cause) -> str:
+    if cause.started:
+        return f"{cause.fit} of {cause.needed} pods have a node; each of the others"
+    if cause.needed == 1:
+        return "The pod does not fit yet: it"
+    return f"{cause.fit} of {cause.needed} pods fit; each"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _others(cause: Cause) -> str:
+    other = sum(n for n, e in cause.excluded if e.kind == Kind.SELECTOR)
+    return (
+        f"; {other} more {'does' if other == 1 else 'do'} not have the labels that the pods select"
+        if other
+        else ""
+    )
+
+
+_SENTENCES = {
+    Reason.NO_NODES: _no_nodes,
+    Reason.NODES_UNAVAILABLE: _nodes_unavailable,
+    Reason.NO_MATCHING_NODE: _no_matching_node,
+    Reason.UNTOLERATED_TAINT: _untolerated_taint,
+    Reason.NEVER_FITS: _never_fits,
+    Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
+    Reason.QUEUE_LIMIT: _queue_limit,
+    Reason.QUEUE_NOT_FOUND: _queue_not_found,
+    Reason.QUEUE_CLOSED: _queue_closed,
+    Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
+    Reason.GROUP_NOT_FOUND: _group_not_found,
+}

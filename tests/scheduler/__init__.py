@@ -1,0 +1,3 @@
+"""Tests of the scheduler."""
+
+from __future__ import annotations

@@ -1,0 +1,160 @@
+"""The scheduler on the real store: what it decides is committed with its cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.consumer import Runner
+from cluster.registry import get
+from cluster.store import Create, Delete, Patch, store
+from kube.resources import EVENTS, NODES, POD_GROUPS, PODS
+from scheduler.consumer import SchedulerConsumer
+
+from .world import group, node, pod, queue
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Hasty(SchedulerConsumer):
+    """Something happens between the decision and its commit."""
+
+    meanwhile = None
+
+    def plan(self, state, changes, timers, now):
+        plan = super().plan(state, changes, timers, now)
+        if self.meanwhile is not None and plan.groups:
+            happening, self.meanwhile = self.meanwhile, None
+            happening()
+        return plan
+
+
+def create(*objects):
+    store.write(*(Create(resource, obj) for resource, obj in objects))
+
+
+def runner(kind=SchedulerConsumer):
+    return Runner(get("scheduler"), 0, kind())
+
+
+def drain(*runners):
+    for some in runners:
+        while some.step():
+            pass
+
+
+def bound():
+    return {
+        s.name: s.object["spec"]["nodeName"] for s in store.find(PODS) if s.object["spec"].get("nodeName")
+    }
+
+
+def phase(name="g"):
+    return store.get(POD_GROUPS, "ns", name).object["status"]["phase"]
+
+
+def test_a_gang_is_bound_when_its_last_pod_appears():
+    leader = runner()
+    create(node("n1"), queue(), group(minimum=2), pod("g-0"))
+    drain(leader)
+    assert bound() == {}
+    create(pod("g-1"))
+    drain(leader)
+    assert bound() == {"g-0": "n1", "g-1": "n1"}
+    assert phase() == "Running"
+    assert [event.object["reason"] for event in store.find(EVENTS)] == ["Scheduled"]
+
+
+def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
+    leader = runner(Hasty)
+    create(node("n1"), queue(), group(minimum=2))
+    drain(leader)
+    create(pod("g-0"), pod("g-1"))
+    leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "g-1"))
+    assert leader.step()
+    assert bound() == {}
+    assert phase() != "Running"
+    create(pod("g-1"))
+    drain(leader)
+    assert len(bound()) == 2
+
+
+def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
+    def replace():
+        store.write(Delete(PODS, "ns", "g-1"))
+        create(pod("g-1"))
+
+    leader = runner(Hasty)
+    create(node("n1"), queue(), group(minimum=2))
+    drain(leader)
+    create(pod("g-0"), pod("g-1"))
+    leader.consumer.meanwhile = replace
+    drain(leader)
+    assert len(bound()) == 2
+
+
+def test_a_conflict_of_one_gang_leaves_the_others_alone():
+    leader = runner(Hasty)
+    create(node("n1"), queue(), group("a"), group("b"))
+    drain(leader)
+    create(pod("a-0", "a"), pod("b-0", "b"))
+    leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "a-0"))
+    assert leader.step()
+    assert bound() == {"b-0": "n1"}
+
+
+def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
+    monkeypatch.setattr("cluster.consumer.BATCH", 3)
+    leader = runner()
+    create(node("n1", cpu="4", pods=99), queue())
+    drain(leader)
+    for i in reversed(range(9)):
+        create(group(f"g{i}"), pod(f"g{i}-0", f"g{i}"))
+    drain(leader)
+    assert len(bound()) == 4
+
+
+def test_a_new_process_takes_over_what_the_last_one_left():
+    create(node("n1"), queue(), group(minimum=2), pod("g-0"))
+    drain(runner())
+    create(pod("g-1"))
+    drain(runner())
+    assert len(bound()) == 2
+
+
+def test_two_processes_that_both_lead_bind_nothing_twice():
+    one, other = runner(), runner(Hasty)
+    create(node("n1", cpu="1"), queue(), group("a"), group("b"))
+    drain(one, other)
+    create(pod("a-0", "a"), pod("b-0", "b"))
+    other.consumer.meanwhile = lambda: drain(one)
+    drain(other)
+    assert len(bound()) == 1
+
+
+def test_a_pod_without_a_group_gets_one_and_a_node():
+    create(node("n1"), queue(), pod("solo", group=""))
+    drain(runner())
+    solo = store.get(PODS, "ns", "solo")
+    made = store.get(POD_GROUPS, "ns", f"podgroup-{solo.uid}")
+    assert made.object["metadata"]["ownerReferences"][0]["uid"] == solo.uid
+    assert bound() == {"solo": "n1"}
+
+
+def test_waiting_is_looked_at_again_when_the_node_has_room():
+    leader = runner()
+    create(node("n1", cpu="1"), queue(), group(minimum=2), pod("g-0"), pod("g-1"))
+    drain(leader)
+    condition = store.get(POD_GROUPS, "ns", "g").object["status"]["conditions"][0]
+    assert (condition["type"], condition["status"]) == ("Unschedulable", "True")
+    store.write(Patch(NODES, "", "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"))
+    drain(leader)
+    assert len(bound()) == 2
+
+
+def test_at_rest_nothing_is_written():
+    leader = runner()
+    create(node("n1", cpu="1"), queue(), group("a"), pod("a-0", "a"), group("b"), pod("b-0", "b"))
+    drain(leader)
+    before = store.revision()
+    drain(leader, runner())
+    assert store.revision() == before

@@ -1,0 +1,508 @@
+"""A whole cycle, from objects to what is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import resources
+from scheduler.engine.sentence import people
+
+from .world import World, group, node, pod, priority_class, queue
+
+
+def pods(count, name="g", **more):
+    return [pod(f"{name}-{i}", name, **more) for i in range(count)]
+
+
+def sentence(world, name="g"):
+    return people(world.condition(name)["message"])
+
+
+def test_a_gang_that_fits_is_bound_and_running_in_one_write():
+    world = World(node("n1"), queue(), group(minimum=3), *pods(3))
+    world.cycle()
+    assert world.where() == {"g-0": "n1", "g-1": "n1", "g-2": "n1"}
+    assert world.status()["phase"] == "Running"
+    assert world.condition(kind="Scheduled")["status"] == "True"
+    assert [event["reason"] for event in world.events] == ["Scheduled"]
+    bound = world.get(resources.PODS, "g-0")["status"]["conditions"]
+    assert bound == [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00.000000Z"}
+    ]
+
+
+def test_a_gang_waits_until_every_member_fits():
+    world = World(node("n1", cpu="3"), pod("x", "", "1", node="n1"), queue(), group(minimum=3), *pods(3))
+    world.cycle()
+    assert world.where() == {"x": "n1"}
+    assert world.status()["phase"] == "Inqueue"
+    assert sentence(world) == "2 of 3 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1)."
+    world.put(node("n2", cpu="1"))
+    world.cycle()
+    assert len(world.where()) == 4
+    assert world.condition()["status"] == "False"
+
+
+def test_a_gang_waits_until_its_pods_exist():
+    world = World(node("n1"), queue(), group(minimum=3), *pods(2))
+    assert world.cycle().wake is not None
+    assert world.condition() is None
+    world.cycle(seconds=11)
+    assert world.condition()["reason"] == "NotEnoughTasks"
+    assert sentence(world) == "2 of 3 pods exist; waiting for the others to be created."
+    world.put(pod("g-2"))
+    world.cycle()
+    assert len(world.where()) == 3
+
+
+def test_a_group_without_pods_is_let_in_and_then_left_alone():
+    world = World(node("n1"), queue(), group(phase=""))
+    world.cycle()
+    assert world.status()["phase"] == "Inqueue"
+    written = world.writes
+    world.cycle()
+    world.cycle(seconds=1)
+    assert world.writes == written
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "words"),
+    [
+        pytest.param([], "NoNodes", "The cluster has no nodes.", id="no nodes"),
+        pytest.param(
+            [node("n1", ready=False)],
+            "NodesUnavailable",
+            "No node takes pods: 1 is not ready.",
+            id="not ready",
+        ),
+        pytest.param(
+            [node("n1", unschedulable=True), node("n2", ready=False), node("n3", ready=False)],
+            "NodesUnavailable",
+            "No node takes pods: 2 are not ready, 1 is unschedulable.",
+            id="unschedulable",
+        ),
+        pytest.param(
+            [node("n1", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])],
+            "UntoleratedTaint",
+            "The pods do not tolerate the taints of the nodes: gpu=yes on 1 node.",
+            id="taint",
+        ),
+        pytest.param(
+            [node("n1", cpu="1500m"), node("n2", cpu="1")],
+            "NeverFits",
+            "This can never start: a pod needs 2 CPU, the largest node that it may use has 1.5 CPU (n1).",
+            id="too large",
+        ),
+        pytest.param(
+            [node("n1", cpu="2"), node("n2", cpu="4"), pod("other", "", "3", node="n2", phase="Running")],
+            "NeverFits",
+            "This can never start: of the 4 pods that must start together only 3 fit, even on empty nodes.",
+            id="gang too large",
+        ),
+        pytest.param(
+            [node("n1", cpu="8"), pod("other", "", "5", node="n1", phase="Running")],
+            "NotEnoughResources",
+            "1 of 4 pods fit; each needs 2 CPU, the most free on one node is 1 CPU (n1).",
+            id="waits for room",
+        ),
+        pytest.param(
+            [
+                node("n1", cpu="8", pods=2),
+                node("n2", cpu="2"),
+                node("n3", cpu="2"),
+                pod("o", "", "1", node="n3"),
+            ],
+            "NotEnoughResources",
+            "3 of 4 pods fit; each needs 2 CPU, which no node has free at once.",
+            id="no node has all of it",
+        ),
+        pytest.param(
+            [node("n1", cpu="64"), queue(capability={"cpu": "7"})],
+            "QueueLimit",
+            "This can never start in queue default: it needs more than the queue's limit of 7 CPU.",
+            id="queue ceiling",
+        ),
+        pytest.param(
+            [
+                node("n1", cpu="64"),
+                queue("root", {"cpu": "9"}),
+                queue(parent="root"),
+                queue("other", parent="root"),
+                group("o", 1, queue="other", phase="Running"),
+                pod("o-0", "o", "2", node="n1", phase="Running"),
+            ],
+            "QueueLimit",
+            "Queue root is at its limit: 2 CPU more are needed, 1 CPU of 9 CPU left.",
+            id="ceiling of an ancestor",
+        ),
+    ],
+)
+def test_every_gang_that_is_not_placed_says_why(objects, reason, words):
+    world = World(queue(), *objects, group(minimum=4), *pods(4, cpu="2"))
+    world.cycle()
+    assert world.condition()["reason"] == reason
+    assert sentence(world) == words
+    assert {"g-0", "g-1", "g-2", "g-3"}.isdisjoint(world.where())
+    (event,) = [event for event in world.events if event["involvedObject"]["name"] == "g"]
+    assert (event["type"], event["reason"]) == ("Warning", "Unschedulable")
+    told = world.get(resources.PODS, "g-0")["status"]["conditions"][0]
+    assert (told["status"], told["reason"], told["message"]) == ("False", "Unschedulable", words)
+
+
+def test_a_selector_that_no_node_matches():
+    world = World(node("n1"), queue(), group(), pod("g-0", nodeSelector={"disk": "ssd"}))
+    world.cycle()
+    assert sentence(world) == "No node has the labels that the pods select (1 node looked at)."
+    world.put(node("n1", labels={"disk": "ssd"}))
+    world.cycle()
+    assert world.where() == {"g-0": "n1"}
+
+
+def test_a_resource_that_no_node_has():
+    world = World(node("n1"), queue(), group(), pod("g-0", requests={"nvidia.com/gpu": "2"}))
+    world.cycle()
+    assert sentence(world) == (
+        "This can never start: a pod needs 2 nvidia.com/gpu, and no node that it may use has any."
+    )
+    world.put(node("n2", **{"nvidia.com/gpu": "4"}))
+    world.cycle()
+    assert world.where() == {"g-0": "n2"}
+
+
+def test_a_queue_that_does_not_exist_stops_nobody_else():
+    world = World(node("n1"), queue(), group("a", queue="gone"), pod("a-0", "a"), group("b"), pod("b-0", "b"))
+    world.cycle()
+    assert world.condition("a")["reason"] == "QueueNotFound"
+    assert sentence(world, "a") == "Queue gone does not exist; create it or choose another."
+    assert world.where() == {"b-0": "n1"}
+
+
+def test_a_closed_queue_lets_nobody_in_but_a_closing_one_goes_on():
+    world = World(
+        node("n1"),
+        queue("shut", state="Closed"),
+        queue("closing", state="Closing"),
+        group("a", queue="shut", phase=""),
+        pod("a-0", "a"),
+        group("b", queue="closing"),
+        pod("b-0", "b"),
+    )
+    world.cycle()
+    assert world.condition("a")["reason"] == "QueueClosed"
+    assert world.where() == {"b-0": "n1"}
+
+
+def test_the_message_ends_with_the_text_of_volcano():
+    world = World(node("n1", cpu="1"), node("n2", unschedulable=True), queue(), group(minimum=2), *pods(2))
+    world.put(node("n3", cpu="5"), pod("other", "", "5", node="n3"))
+    world.cycle()
+    assert world.condition()["message"].removeprefix(sentence(world)) == (
+        " 1/2 tasks in gang unschedulable: pod group is not ready, 2 Pending, 2 minAvailable; "
+        "Pending: 1 Schedulable, 1 Unschedulable. Origin reason is "
+        "0/3 nodes are unavailable: 1 node(s) were unschedulable, 2 Insufficient cpu."
+    )
+
+
+def test_higher_priority_goes_first_then_age_then_name():
+    world = World(
+        node("n1", cpu="2"),
+        queue(),
+        priority_class("high", 10),
+        group("old"),
+        group("young", created="2026-01-02T00:00:00Z"),
+        group("urgent", created="2026-01-03T00:00:00Z", priorityClassName="high"),
+        *[pod(f"{name}-0", name) for name in ("young", "old", "urgent")],
+    )
+    world.cycle()
+    assert world.where() == {"old-0": "n1", "urgent-0": "n1"}
+
+
+def test_the_driver_and_two_executors_start_or_nobody_does():
+    spark = [pod("s-driver-0", "s", "2", role="driver", priority=100)] + [
+        pod(f"s-executor-{i}", "s", "1", role="executor", priority=1) for i in range(5)
+    ]
+    world = World(node("n1", cpu="4"), queue(), group("s", 3), *spark)
+    world.cycle()
+    assert sorted(world.where()) == ["s-driver-0", "s-executor-0", "s-executor-1"]
+    world = World(
+        node("n1", cpu="1"), node("n2", cpu="2"), pod("x", "", "1", node="n2"), queue(), group("s", 3), *spark
+    )
+    world.cycle()
+    assert sorted(world.where()) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("minima", "expected"),
+    [
+        pytest.param({"ps": 1, "worker": 2}, ["g-ps-0", "g-worker-0", "g-worker-1"], id="minima hold"),
+        pytest.param(
+            {"ps": 2, "worker": 4}, ["g-ps-0", "g-ps-1", "g-worker-0"], id="ignored above minMember"
+        ),
+        pytest.param({"worker": 1}, ["g-ps-0", "g-ps-1", "g-worker-0"], id="the rest in task order"),
+    ],
+)
+def test_minima_of_tasks(minima, expected):
+    tasks = [pod(f"g-ps-{i}", role="ps", priority=9) for i in range(2)]
+    tasks += [pod(f"g-worker-{i}", role="worker") for i in range(4)]
+    world = World(node("n1", cpu="3"), queue(), group(minimum=3, minTaskMember=minima), *tasks)
+    world.cycle()
+    assert sorted(world.where()) == expected
+
+
+def test_pods_beyond_the_minimum_say_what_they_wait_for():
+    world = World(node("n1", cpu="3"), queue(), group(minimum=2), *pods(5))
+    world.cycle()
+    assert len(world.where()) == 3
+    assert world.status()["phase"] == "Running"
+    told = world.get(resources.PODS, "g-4")["status"]["conditions"][0]
+    assert told["message"] == (
+        "3 of 5 pods have a node; each of the others needs 1 CPU, the most free on one node is 0 CPU (n1)."
+    )
+
+
+def test_at_most_ten_pods_of_a_waiting_gang_are_told():
+    world = World(node("n1", cpu="10", pods=200), queue(), group(minimum=100), *pods(100))
+    decisions = world.cycle()
+    assert [note.pod.name for note in decisions.groups[0].notes] == [f"g-{i}" for i in range(10)]
+
+
+def test_nothing_is_written_twice():
+    world = World(node("n1", cpu="1"), queue(), group(minimum=2), *pods(2))
+    world.cycle()
+    written = world.writes
+    for seconds in (0, 1, 10, 100):
+        assert world.cycle(seconds).groups == []
+    assert world.writes == written
+
+
+def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
+    world = World(node("n1", cpu="6"), queue(), group(minimum=3), *pods(3, cpu="2"))
+    filler = pod("filler", "", "3", node="n1")
+    world.put(filler)
+    world.cycle()
+    before = world.condition()["message"]
+    world.put(pod("filler", "", "1", node="n1"))
+    decisions = world.cycle(seconds=1)
+    assert decisions.groups == []
+    assert decisions.wake is not None
+    world.cycle(seconds=(decisions.wake - world.now) / 1000)
+    assert world.condition()["message"] != before
+    assert len(world.events) == 1
+    world.cycle(seconds=60)
+    told = world.get(resources.PODS, "g-0")["status"]["conditions"][0]
+    assert told["message"] == sentence(world)
+
+
+@pytest.mark.parametrize(
+    ("phases", "before", "phase"),
+    [
+        pytest.param(["Running"] * 3, "Running", "Running", id="all run"),
+        pytest.param(["Succeeded", "Succeeded", "Failed"], "Running", "Completed", id="all finished"),
+        pytest.param(
+            ["Running", "Failed", "Succeeded"], "Running", "Running", id="one failed, none is missing"
+        ),
+        pytest.param([], "Completed", "Completed", id="finished and cleaned away"),
+        pytest.param([], "Running", "Pending", id="all pods gone"),
+    ],
+)
+def test_phases(phases, before, phase):
+    members = [pod(f"g-{i}", phase=p, node="n1") for i, p in enumerate(phases)]
+    world = World(node("n1"), queue(), group(minimum=3, phase=before), *members)
+    world.cycle()
+    status = world.status()
+    assert status["phase"] == phase
+    assert [status.get(k, 0) for k in ("running", "succeeded", "failed")] == [
+        phases.count(p) for p in ("Running", "Succeeded", "Failed")
+    ]
+
+
+def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
+    world = World(node("n1", cpu="2"), queue(), group(minimum=3, phase="Running"), pod("g-2"))
+    world.put(*[pod(f"g-{i}", phase="Running", node="n1") for i in range(2)])
+    world.cycle()
+    assert world.status()["phase"] == "Unknown"
+    world.put(node("n2"))
+    world.cycle()
+    assert world.status()["phase"] == "Running"
+
+
+def test_a_lost_pod_is_awaited_before_the_gang_is_called_unknown():
+    world = World(node("n1"), queue(), group(minimum=2, phase="Running"))
+    world.put(*[pod(f"g-{i}", phase="Running", node="n1") for i in range(2)])
+    world.cycle()
+    world.remove(resources.PODS, "g-1")
+    decisions = world.cycle()
+    assert world.status()["phase"] == "Inqueue"
+    assert decisions.wake is not None
+    world.cycle(seconds=11)
+    assert world.status()["phase"] == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("objects", "minimum", "phase", "words"),
+    [
+        pytest.param([], {"cpu": "4"}, "Inqueue", "", id="fits"),
+        pytest.param([], {"cpu": "4800m"}, "Inqueue", "", id="within the overcommit factor"),
+        pytest.param([], None, "Inqueue", "", id="states nothing"),
+        pytest.param([], {"requests.cpu": "99", "cpu": "1"}, "Inqueue", "", id="quota spellings are ignored"),
+        pytest.param(
+            [],
+            {"cpu": "5"},
+            "Pending",
+            "This can never start: its minimum needs 5 CPU, the whole cluster has 4 CPU.",
+            id="more than the cluster",
+        ),
+        pytest.param(
+            [group("x", minResources={"cpu": "3"})],
+            {"cpu": "2"},
+            "Pending",
+            "Waits for room in the cluster: its minimum needs 2 CPU, 1.8 CPU can still be given out.",
+            id="others are in already",
+        ),
+        pytest.param(
+            [
+                group("x", minResources={"cpu": "3"}, phase="Running"),
+                pod("x-0", "x", "3", node="n1", phase="Running"),
+            ],
+            {"cpu": "2"},
+            "Pending",
+            "Waits for room in the cluster: its minimum needs 2 CPU, 1.8 CPU can still be given out.",
+            id="what runs counts once",
+        ),
+        pytest.param(
+            [
+                group("x", phase="Running", priorityClassName="low"),
+                pod("x-0", "x", "3", node="n1", phase="Running"),
+            ],
+            {"cpu": "4"},
+            "Inqueue",
+            "",
+            id="what lower priority uses is no obstacle",
+        ),
+        pytest.param(
+            [node("n2", cpu="99", ready=False)], {"cpu": "5"}, "Pending", None, id="only ready nodes count"
+        ),
+    ],
+)
+def test_who_is_let_in(objects, minimum, phase, words):
+    spec = {} if minimum is None else {"minResources": minimum}
+    world = World(
+        node("n1"),
+        queue(),
+        priority_class("low", -5),
+        *objects,
+        group("z", phase="Pending", minimum=2, **spec),
+    )
+    world.cycle()
+    assert world.status("z")["phase"] == phase
+    if words:
+        assert sentence(world, "z") == words
+
+
+def test_a_group_that_is_let_in_late_no_longer_says_that_it_waits():
+    world = World(node("n1"), queue(), group(phase="Pending", minResources={"cpu": "6"}))
+    world.cycle()
+    assert world.condition()["status"] == "True"
+    world.put(node("n2"))
+    world.cycle()
+    assert world.status()["phase"] == "Inqueue"
+    assert world.condition()["status"] == "False"
+
+
+def test_pods_without_a_group_get_one():
+    world = World(node("n1"), queue(), pod("solo", group=""))
+    world.cycle()
+    made = world.get(resources.POD_GROUPS, "podgroup-uid-solo")
+    assert made["spec"] == {"minMember": 1, "queue": "default"}
+    assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-solo"
+    world.cycle()
+    assert world.where() == {"solo": "n1"}
+    assert world.cycle().adoptions == []
+
+
+def test_pods_of_one_controller_share_a_group():
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-j", "controller": True}
+    world = World(node("n1"), queue())
+    for name in ("a", "b"):
+        kind, obj = pod(name, group="")
+        obj["metadata"]["ownerReferences"] = [owner]
+        world.put((kind, obj))
+    world.cycle()
+    assert world.get(resources.POD_GROUPS, "podgroup-uid-j")["metadata"]["ownerReferences"] == [owner]
+    world.cycle()
+    assert len(world.where()) == 2
+
+
+def test_pods_of_other_schedulers_only_take_room():
+    world = World(node("n1", cpu="2"), queue(), group(minimum=2), *pods(2))
+    world.put(pod("theirs", group="", scheduler="default-scheduler", node="n1"), pod("t2", "", scheduler="x"))
+    world.cycle()
+    assert world.where() == {"theirs": "n1"}
+    assert world.cycle().adoptions == []
+
+
+def test_a_pod_whose_group_does_not_exist_is_told_after_a_while():
+    world = World(node("n1"), queue(), pod("p", "nowhere"))
+    world.cycle()
+    world.cycle(seconds=11)
+    told = world.get(resources.PODS, "p")["status"]["conditions"][0]
+    assert told["message"].startswith("Pod group nowhere does not exist;")
+
+
+def test_gated_pods_do_not_exist_yet():
+    gate = [{"name": "hold"}]
+    world = World(node("n1"), queue(), group(minimum=2), pod("g-0"), pod("g-1", schedulingGates=gate))
+    world.cycle()
+    world.cycle(seconds=11)
+    assert world.where() == {}
+    assert sentence(world) == "1 of 2 pods may be scheduled; 1 is held back by scheduling gates."
+    world.put(pod("g-1"))
+    world.cycle()
+    assert len(world.where()) == 2
+
+
+def test_room_that_a_leaving_pod_still_holds_is_not_given_out():
+    world = World(node("n1", cpu="1"), queue(), group(), pod("g-0"))
+    world.put(pod("old", "x", node="n1", phase="Running", deleted="2026-01-01T00:00:00Z"))
+    world.cycle()
+    assert "g-0" not in world.where()
+    world.remove(resources.PODS, "old")
+    world.cycle()
+    assert world.where() == {"g-0": "n1"}
+
+
+def test_other_conditions_of_a_pod_survive_its_binding():
+    kind, obj = pod("g-0")
+    obj["status"]["conditions"] = [{"type": "Initialized", "status": "True", "extra": 1}]
+    world = World(node("n1"), queue(), group(), (kind, obj))
+    world.cycle()
+    kept = world.get(resources.PODS, "g-0")["status"]["conditions"]
+    assert {"type": "Initialized", "status": "True", "extra": 1} in kept
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param((resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "spec": 7}), id="spec"),
+        pytest.param(
+            (resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "status": None}), id="null"
+        ),
+        pytest.param(pod("x", cpu="much"), id="request"),
+        pytest.param(pod("x", cpu="-5"), id="negative request"),
+        pytest.param(pod("x", cpu="9223372036854775807"), id="huge request"),
+        pytest.param(
+            pod("x", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),
+            id="terms",
+        ),
+        pytest.param(pod("x", tolerations=7), id="tolerations"),
+        pytest.param(pod("x", nodeSelector=["a"]), id="selector"),
+        pytest.param(node("x", cpu="lots"), id="node amount"),
+        pytest.param(queue("x", capability={"cpu": "?"}), id="queue amount"),
+        pytest.param(queue("x", parent="x"), id="queue that is its own parent"),
+        pytest.param(group("x", minMember="many"), id="minimum"),
+    ],
+)
+def test_an_object_that_makes_no_sense_stops_nobody(broken):
+    world = World(node("n1"), queue(), broken, group(), pod("g-0"))
+    world.cycle()
+    assert world.where()["g-0"] == "n1"

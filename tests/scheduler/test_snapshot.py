@@ -1,0 +1,197 @@
+"""The snapshot follows the log: whatever happened, it equals one built from the objects."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kube import resources
+from scheduler.cycle import schedule
+from scheduler.writes import groups_of
+
+from .world import World, group, node, pod, priority_class, queue
+
+NODES = ("n1", "n2", "n3")
+GROUPS = ("a", "b")
+
+
+def facts(snapshot):
+    """Everything that decisions depend on, by name."""
+    names = snapshot.nodes.names()
+    allocatable, free = snapshot.nodes.matrices()
+    return {
+        "nodes": names,
+        "columns": list(snapshot.nodes.columns),
+        "allocatable": allocatable.tolist(),
+        "free": free.tolist(),
+        "used": snapshot.nodes.used_by_node(),
+        "pods": {
+            key: (p.standing, p.node, p.group, p.role, p.shape.request) for key, p in snapshot.pods.items()
+        },
+        "groups": {
+            key: (g.exists, g.phase, g.counts, g.ready_roles, set(g.pending), shapes(g.shapes))
+            for key, g in snapshot.groups.items()
+        },
+        "usage": {key: shapes(used) for key, used in snapshot.usage.items()},
+        "waiting": snapshot.waiting,
+        "orphans": set(snapshot.orphans),
+        "queues": {name: (q.state, q.capability, q.parent) for name, q in snapshot.queues.items()},
+        "priorities": (snapshot.priorities, snapshot.default_priority),
+        "namespaces": snapshot.namespace_queues,
+        "verdicts": {
+            key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()
+        },
+    }
+
+
+def shapes(counter):
+    return sorted((repr(sorted(shape.request.items())), shape.rule_key, n) for shape, n in counter.items())
+
+
+some_nodes = st.builds(
+    node,
+    st.sampled_from(NODES),
+    st.sampled_from(["1", "2", "4"]),
+    pods=st.integers(1, 4),
+    labels=st.sampled_from([{}, {"disk": "ssd"}]),
+    taints=st.sampled_from([[], [{"key": "k", "value": "v", "effect": "NoSchedule"}]]),
+    ready=st.sampled_from([True, True, False]),
+    unschedulable=st.sampled_from([False, False, True]),
+).flatmap(
+    lambda made: st.sampled_from([None, "1", "2"]).map(
+        lambda gpus: (gpus and made[1]["status"]["allocatable"].update({"example.com/gpu": gpus})) or made
+    )
+)
+some_pods = st.builds(
+    pod,
+    st.sampled_from([f"p-{i}" for i in range(6)]),
+    st.sampled_from([*GROUPS, ""]),
+    st.sampled_from(["1", "2", "500m"]),
+    phase=st.sampled_from(["Pending", "Pending", "Running", "Succeeded", "Failed", "Unknown", ""]),
+    node=st.sampled_from(["", "", *NODES]),
+    role=st.sampled_from(["", "w"]),
+    requests=st.sampled_from([None, {"example.com/gpu": "1"}]),
+    scheduler=st.sampled_from(["volcano", "", "other"]),
+    deleted=st.sampled_from(["", "", "2026-01-01T00:00:00Z"]),
+    priorityClassName=st.sampled_from(["", "high"]),
+    nodeSelector=st.sampled_from([{}, {"disk": "ssd"}]),
+    tolerations=st.sampled_from([[], [{"operator": "Exists"}]]),
+)
+some_groups = st.builds(
+    group,
+    st.sampled_from(GROUPS),
+    st.integers(0, 4),
+    queue=st.sampled_from(["default", "team", "gone"]),
+    phase=st.sampled_from(["", "Pending", "Inqueue", "Running", "Unknown", "Completed"]),
+    priorityClassName=st.sampled_from(["", "high"]),
+    minResources=st.sampled_from([{}, {"cpu": "2"}, {"cpu": "20"}]),
+    minTaskMember=st.sampled_from([{}, {"w": 1}, {"w": 9}]),
+)
+some_others = st.one_of(
+    st.builds(queue, st.sampled_from(["default", "team"]), st.sampled_from([None, {"cpu": "3"}])),
+    st.builds(priority_class, st.just("high"), st.integers(-3, 9), globalDefault=st.booleans()),
+    st.builds(
+        lambda q: (
+            resources.NAMESPACES,
+            {"metadata": {"name": "ns", "annotations": {"scheduling.volcano.sh/queue-name": q}}},
+        ),
+        st.sampled_from(["default", "team"]),
+    ),
+)
+puts = st.one_of(some_pods, some_pods, some_groups, some_nodes, some_others)
+steps = st.one_of(puts, puts, puts, st.just("cycle"), st.integers(0, 30))
+
+
+def play(world, script):
+    for step in script:
+        if step == "cycle":
+            world.cycle(seconds=3)
+        elif isinstance(step, int):
+            if world.objects:
+                resource, _, name = list(world.objects)[step % len(world.objects)]
+                world.remove(resources.by_id(resource), name)
+        else:
+            world.put(step)
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, max_size=40))
+def test_a_snapshot_that_followed_equals_one_built_from_the_objects(script):
+    world = World(queue(), node("n1"))
+    play(world, script)
+    assert facts(world.snapshot) == facts(world.rebuilt())
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, max_size=30))
+def test_history_has_no_influence_on_decisions(script):
+    world = World(queue(), node("n1"))
+    play(world, script)
+    world.cycle(seconds=3600)
+    world.cycle(seconds=3600)
+    later = world.now + 3_600_000
+    assert groups_of(schedule(world.rebuilt(), later), later) == groups_of(
+        schedule(world.snapshot, later), later
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(puts, max_size=30), st.lists(puts, max_size=10))
+def test_no_cycle_overcommits_a_node_or_starts_a_gang_below_its_minimum(script, more):
+    world = World(queue(), node("n1"))
+    play(world, script)
+    for late in [*more, "cycle"]:
+        before = world.snapshot.nodes.matrices()[1]
+        play(world, [late] if late != "cycle" else [])
+        names, free = world.snapshot.nodes.names(), world.snapshot.nodes.matrices()[1]
+        decisions = world.cycle(seconds=3)
+        after = world.snapshot.nodes.matrices()[1]
+        assert world.snapshot.nodes.names() == names
+        assert (after >= free.clip(max=0)).all()
+        assert before.ndim == after.ndim
+        for decision in decisions.groups:
+            known = world.snapshot.groups.get(decision.key)
+            if decision.binds and known is not None:
+                assert known.ready() >= known.min_member
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(steps, max_size=30))
+def test_a_world_at_rest_is_not_written_to(script):
+    world = World(queue(), node("n1"))
+    play(world, script)
+    for _ in range(4):
+        world.cycle(seconds=3600)
+    written = world.writes
+    world.cycle(seconds=3600)
+    assert world.writes == written
+
+
+def _seconds_per_change(pods):
+    world = World(queue(), *(node(f"n{i}", cpu="1000", pods=10_000) for i in range(50)))
+    world.put(*(pod(f"p-{i}", node=f"n{i % 50}", phase="Running") for i in range(pods)))
+    best = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        for i in range(50):
+            world.put(pod(f"q-{i}", node=f"n{i}", phase="Running"))
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def test_a_change_costs_the_same_however_many_pods_there_are():
+    assert _seconds_per_change(4000) < 5 * _seconds_per_change(100)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_rows_are_found_again_after_nodes_came_and_went(count):
+    world = World(queue(), group(minimum=1), pod("g-0"))
+    for i in range(count):
+        world.put(node(f"n{i:03}"))
+    for i in range(count - 1):
+        world.remove(resources.NODES, f"n{i:03}")
+    world.cycle()
+    assert world.where() == {"g-0": f"n{count - 1:03}"}

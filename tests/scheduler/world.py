@@ -1,0 +1,160 @@
+"""Objects for the scheduler's tests, and a world in which its decisions come true."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.store import rules
+from kube import resources
+from scheduler.cycle import schedule
+from scheduler.snapshot import Snapshot
+from scheduler.writes import groups_of
+
+START = 1_800_000_000_000
+
+
+@dataclass(frozen=True)
+class Change:
+    resource: str
+    namespace: str
+    name: str
+    verb: str
+    at: int
+    body: bytes
+
+
+def node(
+    name, cpu="4", memory="8Gi", pods=10, *, labels=None, taints=None, ready=True, unschedulable=False, **more
+):
+    return resources.NODES, {
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"taints": taints or [], "unschedulable": unschedulable},
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **more},
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+def queue(name="default", capability=None, parent="", state="Open"):
+    return resources.QUEUES, {
+        "metadata": {"name": name},
+        "spec": {"capability": capability or {}, "parent": parent},
+        "status": {"state": state},
+    }
+
+
+def group(name="g", minimum=1, *, queue="default", phase="Inqueue", created="2026-01-01T00:00:00Z", **spec):
+    return resources.POD_GROUPS, {
+        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": created},
+        "spec": {"minMember": minimum, "queue": queue, **spec},
+        "status": {"phase": phase} if phase else {},
+    }
+
+
+def pod(
+    name, group="g", cpu="1", *, phase="Pending", node="", role="", requests=None, scheduler="volcano", **spec
+):
+    annotations = {"scheduling.k8s.io/group-name": group} if group else {}
+    if role:
+        annotations["volcano.sh/task-spec"] = role
+    wanted = {"cpu": cpu, **(requests or {})} if cpu else dict(requests or {})
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "ns",
+        "uid": f"uid-{name}",
+        "annotations": annotations,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    }
+    if (deleted := spec.pop("deleted", "")) != "":
+        metadata["deletionTimestamp"] = deleted
+    inner = {
+        "schedulerName": scheduler,
+        "containers": [{"name": "c", "resources": {"requests": wanted}}],
+        **spec,
+    }
+    if node:
+        inner["nodeName"] = node
+    return resources.PODS, {"metadata": metadata, "spec": inner, "status": {"phase": phase} if phase else {}}
+
+
+def priority_class(name, value, **more):
+    return resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more}
+
+
+class World:
+    """Objects, a snapshot that follows them, and a clock. Writes are done by the store's own rules."""
+
+    def __init__(self, *objects) -> None:
+        self.now = START
+        self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.snapshot = Snapshot()
+        self.events: list[dict[str, Any]] = []
+        self.writes = 0
+        self.put(*objects)
+
+    def put(self, *objects) -> World:
+        for resource, obj in objects:
+            metadata = obj["metadata"]
+            key = (resource.id, metadata.get("namespace", ""), metadata["name"])
+            verb = "MODIFIED" if key in self.objects else "ADDED"
+            self.objects[key] = obj
+            self.snapshot.apply(self._change(key, verb, obj))
+        return self
+
+    def remove(self, resource, name) -> None:
+        key = (resource.id, "ns" if resource.namespaced else "", name)
+        self.snapshot.apply(self._change(key, "DELETED", self.objects.pop(key)))
+
+    def cycle(self, seconds=0):
+        """Schedule once and do what was decided; return the decisions."""
+        self.now += int(seconds * 1000)
+        decisions = schedule(self.snapshot, self.now)
+        self.snapshot.settled()
+        for some in groups_of(decisions, self.now):
+            for write in some.writes:
+                self.writes += 1
+                self._do(write)
+        return decisions
+
+    def get(self, resource, name):
+        return self.objects[resource.id, "ns" if resource.namespaced else "", name]
+
+    def status(self, name="g"):
+        return self.get(resources.POD_GROUPS, name).get("status", {})
+
+    def condition(self, name="g", kind="Unschedulable"):
+        return next((c for c in self.status(name).get("conditions", ()) if c["type"] == kind), None)
+
+    def where(self):
+        """Return the node of each bound pod."""
+        return {
+            key[2]: obj["spec"]["nodeName"]
+            for key, obj in self.objects.items()
+            if key[0] == "pods" and isinstance(obj.get("spec"), dict) and obj["spec"].get("nodeName")
+        }
+
+    def rebuilt(self) -> Snapshot:
+        fresh = Snapshot()
+        for key, obj in reversed(self.objects.items()):
+            fresh.apply(self._change(key, "ADDED", obj))
+        return fresh
+
+    def _do(self, write) -> None:
+        resource = write.resource
+        if not hasattr(write, "patch"):
+            if resource is resources.EVENTS:
+                self.events.append(write.object)
+            else:
+                made = dict(write.object)
+                made["metadata"] = {**made["metadata"], "uid": f"uid-{made['metadata']['name']}"}
+                self.put((resource, made))
+            return
+        old = self.objects[resource.id, write.namespace, write.name]
+        old["metadata"].setdefault("resourceVersion", "1")
+        self.put((resource, rules.patched(write, old, self.now)))
+
+    def _change(self, key, verb, obj):
+        return Change(*key, verb, self.now, json.dumps(obj).encode())
