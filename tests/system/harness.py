@@ -115,7 +115,13 @@ class System:
         """Run a management command on the system's state directory; return what it printed."""
         command = [sys.executable, "manage.py", *words]
         done = subprocess.run(
-            command, cwd=PROJECT, env=self.environment, capture_output=True, text=True, timeout=60, check=False
+            command,
+            cwd=PROJECT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -213,7 +219,7 @@ def _environment(values):
 
 def _is_below(folder, data):
     """Tell whether a process works in a state directory or was told of it."""
-    if Path(os.readlink(folder / "cwd")).is_relative_to(data):
+    if (folder / "cwd").readlink().is_relative_to(data):
         return True
     return os.fsencode(data) in (folder / "environ").read_bytes()
 

@@ -62,7 +62,9 @@ def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watche
 
 def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_is_room(person, watcher, here):
     cores = os.cpu_count()
-    person.create(job("holder", shell("sleep 3600", cpu=str(cores - 0.5), terminationGracePeriodSeconds=0, **here)))
+    person.create(
+        job("holder", shell("sleep 3600", cpu=str(cores - 0.5), terminationGracePeriodSeconds=0, **here))
+    )
     watcher.reaches("holder", "Running")
     person.create(job("gang", shell("exit 0", replicas=2, cpu="500m", **here)))
 
@@ -85,7 +87,9 @@ def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_i
         pytest.param(["sh", "-c", "kill -9 $$"], 137, "137", id="killed by a signal"),
     ],
 )
-def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, here, request, command, code, words):
+def test_failing_command_fails_its_job_and_the_reason_is_said(
+    person, watcher, here, request, command, code, words
+):
     name = "fails-" + request.node.callspec.id.replace(" ", "-")
     person.create(job(name, task(command, **here), maxRetry=0))
     watcher.reaches(name, "Failed", within_s=40)
@@ -117,7 +121,9 @@ def marked(system, mark):
 
 
 def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, here, system):
-    flood = "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
+    flood = (
+        "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
+    )
     person.create(job("flood", shell(flood, **here)))
     watcher.reaches("flood", "Completed", within_s=60)
     assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")
@@ -137,7 +143,9 @@ def test_binary_output_does_not_harm_the_log(person, watcher, here):
 
 
 def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, here, system):
-    person.create(job("endless", shell("while :; do sleep 3513; done", **here, terminationGracePeriodSeconds=1)))
+    person.create(
+        job("endless", shell("while :; do sleep 3513; done", **here, terminationGracePeriodSeconds=1))
+    )
     watcher.reaches("endless", "Running")
     until(lambda: marked(system, "sleep 3513"), within_s=10, what="its process")
     answer = person.post("/jobs/default/endless/delete/")
@@ -146,7 +154,9 @@ def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, here, sys
     until(lambda: not marked(system, "sleep 3513"), within_s=10, what="the end of its processes")
 
 
-@pytest.mark.parametrize(("text", "name"), [(TF_JOB, "tf-job"), (SPARK_JOB, "spark-job")], ids=["tf-job", "spark-job"])
+@pytest.mark.parametrize(
+    ("text", "name"), [(TF_JOB, "tf-job"), (SPARK_JOB, "spark-job")], ids=["tf-job", "spark-job"]
+)
 def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
     person.create(text)
     stored = watcher.job(name)
@@ -183,7 +193,9 @@ def test_killed_pod_process_is_reported_with_its_signal(person, watcher, here, s
     person.create(job("victim", shell("exec sleep 3514", **here), maxRetry=0))
     watcher.reaches("victim", "Running")
     pid = until(
-        lambda: next((p for p, line in system.processes("sleep 3514").items() if line.strip() == "sleep 3514"), None),
+        lambda: next(
+            (p for p, line in system.processes("sleep 3514").items() if line.strip() == "sleep 3514"), None
+        ),
         within_s=10,
         what="its process",
     )

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -29,7 +30,7 @@ SIMULATED = {"ui.volcano.sh/simulated": "true"}
 def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
     seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
-        print(f"\nKILL_SEED={seed}", end=" ")
+        sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "ran"
     system = System(tmp_path / "data", nodes=3)
     with system.start(), system.store() as store:
@@ -40,7 +41,12 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
         killed = kill(system, random.Random(seed + 1), submitting)
         submitting.join(SETTLE_S)
         assert not submitting.is_alive(), "not every job could be submitted"
-        until(lambda: finished(watcher) == JOBS_COUNT, within_s=SETTLE_S, every_s=0.5, what="the end of every job")
+        until(
+            lambda: finished(watcher) == JOBS_COUNT,
+            within_s=SETTLE_S,
+            every_s=0.5,
+            what="the end of every job",
+        )
         assert sum(killed.values()) == KILLS
         check(watcher, jobs, ran)
     system.assert_gone()
@@ -54,10 +60,15 @@ def small_jobs(watcher, ran, choices):
         count = choices.choice((1, 1, 1, 2, 3))
         if number % 5 == 0:
             note = {"ui.volcano.sh/duration-seconds": str(choices.choice((1, 2)))}
-            yield job(f"k{number}", task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED))
+            yield job(
+                f"k{number}",
+                task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED),
+            )
             continue
         script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'
-        real = shell(script, replicas=count, cpu="100m", memory="8Mi", nodeSelector={"kubernetes.io/hostname": here})
+        real = shell(
+            script, replicas=count, cpu="100m", memory="8Mi", nodeSelector={"kubernetes.io/hostname": here}
+        )
         (container,) = real["template"]["spec"]["containers"]
         container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
         yield job(f"k{number}", real)

@@ -15,7 +15,17 @@ from volcano_ui import valkey
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 
-PAGES = ("/", "/jobs/", "/jobs/new/", "/queues/", "/nodes/", "/events/", "/audit/", "/access/", "/account/password/")
+PAGES = (
+    "/",
+    "/jobs/",
+    "/jobs/new/",
+    "/queues/",
+    "/nodes/",
+    "/events/",
+    "/audit/",
+    "/access/",
+    "/account/password/",
+)
 SECOND_START_S = 8  # the bound for an idle machine; tests share theirs, so twice that passes
 ENDLESS = "trap '' TERM; echo started; while :; do sleep 3517; done"
 MARK = "sleep 3517"
@@ -62,7 +72,14 @@ def test_killing_up_itself_leaves_no_process_and_the_next_start_goes_on(own):
 def test_state_survives_a_restart_and_the_second_start_is_fast(own):
     with own.start(), Person(own) as person, own.store() as store:
         watcher = Watcher(store)
-        person.create(job("kept", shell("echo kept words; exit 0"), shell("sleep 1; exit 3", name="fails", minAvailable=0), minimum=1))
+        person.create(
+            job(
+                "kept",
+                shell("echo kept words; exit 0"),
+                shell("sleep 1; exit 3", name="fails", minAvailable=0),
+                minimum=1,
+            )
+        )
         watcher.reaches("kept", "Completed", "Failed")
         before = watcher.job("kept")["status"]
         own.stop()

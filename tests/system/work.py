@@ -129,12 +129,16 @@ class Watcher:
 
         def look():
             found = self.job(name)
-            return found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
+            return (
+                found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
+            )
 
         try:
             return until(look, within_s=within_s)
         except AssertionError:
-            raise AssertionError(f"{name} is {self.state(name)} after {within_s} s; {self.story(name)}") from None
+            raise AssertionError(
+                f"{name} is {self.state(name)} after {within_s} s; {self.story(name)}"
+            ) from None
 
     def pods(self, name):
         """Return a job's pods by name."""
