@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
-KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
+KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -201,7 +201,7 @@ def release(resource: Resource, obj: Object, view: ClusterView) -> None:
         raise Forbidden.of(resource.id, name, "this namespace may not be deleted")
     causes = [c for rule in _rules[resource.id] if rule.delete is not None for c in rule.delete(obj, view)]
     if causes:
-        detail = " ".join(cause.message for cause in causes)
+        detail = " ".join(cause.message.removeprefix("Forbidden: ") for cause in causes)
         raise Forbidden(
             f'{resource.id} "{name}" is forbidden: {detail}', causes=causes, resource=resource.id, name=name
         )

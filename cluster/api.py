@@ -113,12 +113,14 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     name = metadata.name_of(shaped.object)
     namespace = _namespace(resource, shaped.object)
     old = view.get(resource, namespace, name) if name else None
+    if not shaped.causes:
+        denied = _rights_causes(actor, resource, shaped.object, old if update else None, view)
+        if denied:  # who may not do it does not learn either what else is there
+            return Admitted(resource, shaped.object, tuple(denied))
     admitted = admission.judge(shaped, old if update else None, view, warnings=True)
     causes = list(admitted.causes)
     if old is not None and not update and shaped.object["metadata"].get("name"):
         causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
-    if not shaped.causes:
-        causes += _rights_causes(actor, resource, shaped.object, old if update else None, view)
     return Admitted(resource, admitted.object, tuple(causes), admitted.warnings)
 
 

@@ -1,8 +1,10 @@
-"""Forgetting old history.
+"""Forgetting old history and old events.
 
 A log row is removed when it is older than the retention, has been superseded
 (it is nobody's newest revision) and every consumer has read past it. After
 that a reader that asks for what came before gets Expired and lists again.
+
+Events are objects of their own; the oldest go when they are too old or too many.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import time
 from django.conf import settings
 from django.db import connections, transaction
 
-from cluster.store import clock, sql, store
+from cluster.store import Delete, Group, clock, sql, store
+from kube.resources import EVENTS
 
 BATCH = 2000
+MOST_EVENTS = 200_000
 
 
 def run(until: float, *, now: int | None = None) -> int:
@@ -25,6 +29,21 @@ def run(until: float, *, now: int | None = None) -> int:
         count, done = _step(horizon)
         removed += count
         if done:
+            break
+    return removed
+
+
+def expire_events(until: float, *, now: int | None = None) -> int:
+    """Delete the events that are too old or too many until time.monotonic() is `until`; return how many."""
+    oldest = (clock() if now is None else now) - settings.EVENT_HOURS * 3600 * 1000
+    excess = sum(store.count(EVENTS, by="namespace").values()) - MOST_EVENTS
+    removed = 0
+    while time.monotonic() < until:
+        found = store.find(EVENTS, order="created", limit=BATCH)
+        doomed = [event for n, event in enumerate(found) if event.created < oldest or n < excess - removed]
+        store.commit([Group([Delete(EVENTS, event.namespace, event.name)]) for event in doomed])
+        removed += len(doomed)
+        if len(doomed) < BATCH:
             break
     return removed
 

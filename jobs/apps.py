@@ -1,4 +1,4 @@
-"""The jobs application."""
+"""The jobs application: Volcano Jobs, their rules and their controller."""
 
 from __future__ import annotations
 
@@ -7,3 +7,18 @@ from django.apps import AppConfig
 
 class JobsConfig(AppConfig):
     name = "jobs"
+
+    def ready(self) -> None:
+        from cluster import admission as chain
+        from cluster.registry import Registration, register
+        from jobs import admission
+        from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+
+        register(
+            Registration(
+                "jobs",
+                "jobs.consumer.JobConsumer",
+                (JOBS, PODS, POD_GROUPS, CLAIMS, PRIORITY_CLASSES),
+            )
+        )
+        chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

@@ -125,6 +125,18 @@ def show(name: str, amount: int) -> str:
     return f"{amount} {name}"
 
 
+def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Write amounts as a Kubernetes resource list, sorted by name; also under names such as `limits.cpu`."""
+    return {name: _text(name, amount) for name, amount in sorted(amounts.items())}
+
+
+def _text(name: str, amount: int) -> str:
+    if name.rpartition(".")[2] == "cpu":
+        return quantity.canonical(f"{amount}m")
+    binary = name.endswith(("memory", "storage")) or "hugepages-" in name
+    return quantity.canonical(f"{amount}", binary=binary)
+
+
 def _amount(name: str, written: Any) -> int:
     if type(written) is str:
         return _milli(written) if name == "cpu" else _units(written)

@@ -29,15 +29,20 @@ class AssetsError(Exception):
     """The front end could not be built; the message ends with what the failing tool said."""
 
 
+def built() -> bool:
+    """Return whether the built files are those of the source as it is."""
+    return _stamp().exists() and _stamp().read_text() == _digest()
+
+
 def build(say: Say) -> bool:
     """Bring the built files up to date; return whether there was something to do."""
     # Looked at before the lock is taken: an installation may be read-only.
-    if _built(_digest()):
+    if built():
         return False
     with _alone():
-        digest = _digest()
-        if _built(digest):
+        if built():
             return False
+        digest = _digest()
         _install(say, dev=False)
         say("building the front end")
         _node("frontend/build.js")
@@ -93,10 +98,6 @@ def _node(*arguments: str) -> None:
 
 def _stamp() -> Path:
     return Path(settings.STATIC_ROOT) / ".stamp"
-
-
-def _built(digest: str) -> bool:
-    return _stamp().exists() and _stamp().read_text() == digest
 
 
 def _digest() -> str:

@@ -134,6 +134,8 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
 
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
+# How long events stay: long enough to explain yesterday's failure. Kubernetes keeps them one hour.
+EVENT_HOURS = env.number("EVENT_HOURS", 24, least=1)
 # How long the audit keeps who did what.
 AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 

@@ -85,24 +85,35 @@ class Supervisor:
         self._stopping = False
         self._starting = 0
         self._housekeeper: asyncio.Task[None] | None = None
+        if _prctl:
+            _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     async def start(self, program: Program) -> None:
         """Run program and keep it running until `stop`."""
         if self._housekeeper is None:
-            if _prctl:
-                _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
             self._housekeeper = asyncio.create_task(self._keep_house())
         child = self._children[program.name] = Child(program)
         await self._spawn(child)
         child.keeper = asyncio.create_task(self._keep(child))
 
-    def pid(self, name: str) -> int | None:
-        """Return the process id of a program, or None while it is down."""
-        return self._children[name].pid
-
-    def failures(self, name: str) -> int:
-        """Return how often a program failed since it last was well."""
-        return self._children[name].failures
+    async def call(self, *command: str) -> int:
+        """Run a command to its end, its output going to the terminal, and return its exit status."""
+        self._starting += 1
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                cwd=self._cwd,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=_die_with(os.getpid(), signal.SIGKILL),
+            )
+            try:
+                return await process.wait()
+            finally:
+                _kill_group(process.pid)
+        finally:
+            self._starting -= 1
 
     async def stop(self) -> None:
         """End every program, stage by stage, and whatever they left behind."""
@@ -125,9 +136,15 @@ class Supervisor:
             well = time.monotonic() - child.started > WELL_AFTER_S
             child.failures = 1 if well else child.failures + 1
             wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** (child.failures - 1))
-            self._say(f"✗ {child.program.name} {self._epitaph(child, code)}; starting it again in {wait:g} s")
+            self._report(child, code, wait)
             await asyncio.sleep(wait)
             await self._spawn(child)
+
+    def _report(self, child: Child, code: int, wait: float) -> None:
+        line = f"✗ {child.program.name} {self._epitaph(child, code)}; starting it again in {wait:g} s"
+        with self._log(child.program).open("a") as log:
+            log.write(f"{line}\n")
+        self._say(line)
 
     def _epitaph(self, child: Child, code: int) -> str:
         if code < 0:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 READY_WITHIN_S = 60
 PROBE_EVERY_S = 0.1
+MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
 class StartError(Exception):
@@ -115,7 +116,7 @@ class Up:
         with step(f"port {settings.PORT}"):
             listener = self._take_port()
         with step("front end"):
-            await asyncio.to_thread(_build_assets)
+            await self._build_assets()
         with step("Redis"):
             await self._start_redis()
         with step("database"):
@@ -159,6 +160,11 @@ class Up:
         self._held.append(listener)
         return listener
 
+    async def _build_assets(self) -> None:
+        # A process of its own, which a signal ends together with the tools that it runs.
+        if not assets.built() and await self._supervisor.call(*MANAGE, "assets"):
+            raise StartError("The front end could not be built; what is above says why.")
+
     async def _start_redis(self) -> None:
         if valkey.url(settings.DATA) == settings.REDIS_URL:
             await self._supervisor.start(_redis())
@@ -200,7 +206,6 @@ def _redis() -> Program:
 
 def _programs(listener: socket.socket) -> list[Program]:
     """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
-    manage = [sys.executable, str(settings.BASE_DIR / "manage.py")]
     celery = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui"]
     worker = [*celery, "worker", "--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"]
     descriptor = listener.fileno()
@@ -217,17 +222,10 @@ def _programs(listener: socket.socket) -> list[Program]:
     ]
     commands = get_commands()
     if "agent" in commands:
-        programs.append(Program("agent", [*manage, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
+        programs.append(Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
     if settings.NODES and "simulator" in commands:
-        programs.append(Program("simulator", [*manage, "simulator", f"--nodes={settings.NODES}"], stage=0))
+        programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
     return programs
-
-
-def _build_assets() -> None:
-    try:
-        assets.build(lambda line: say(f"• {line}"))
-    except assets.AssetsError as error:
-        raise StartError(str(error)) from None
 
 
 def _prepare_database() -> int:

@@ -68,8 +68,8 @@ class Object(models.Model):
             models.Index(fields=["resource", "created"], name="object_created"),
             models.Index(fields=["resource", "phase", "created"], name="object_phase"),
             models.Index(fields=["resource", "queue", "phase"], name="object_queue"),
-            models.Index(fields=["node"], name="object_node", condition=~Q(node="")),
-            models.Index(fields=["owner"], name="object_owner", condition=~Q(owner="")),
+            models.Index(fields=["node", "resource"], name="object_node", condition=~Q(node="")),
+            models.Index(fields=["owner", "resource"], name="object_owner", condition=~Q(owner="")),
         ]
 
     def __str__(self) -> str:

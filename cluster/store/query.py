@@ -22,6 +22,7 @@ ORDERS = {
     "creator": "o.creator, o.created DESC",
     "-creator": "o.creator DESC, o.created DESC",
 }
+PARTIAL = ("node", "owner")  # columns whose index leaves out what is empty
 GROUPS = ("phase", "queue", "namespace", "node", "creator")
 
 
@@ -50,6 +51,9 @@ class Filter:
             values = [value] if isinstance(value, str) else list(value)
             parts.append(f"o.{column} IN ({', '.join(['%s'] * len(values))})" if values else "1 = 0")
             params.extend(values)
+            if column in PARTIAL and values:
+                # Without the index's own condition SQLite reads all objects of the kind instead.
+                parts.append(f"NOT (o.{column} = '')")
         if self.text:
             parts.append("LOWER(o.name) LIKE %s ESCAPE '!'")
             params.append(f"%{_escaped(self.text.lower())}%")

@@ -157,7 +157,7 @@ class Store:
     def dependents(self, uid: str, *, limit: int | None = None) -> list[Stored]:
         """Return the objects of any kind that name uid among their owners; events about it are none of them."""
         where = (
-            "((o.owner = %s AND o.resource <> %s)"
+            "((o.owner = %s AND NOT (o.owner = '') AND o.resource <> %s)"
             " OR o.key IN (SELECT key FROM cluster_ownership WHERE owner = %s))"
         )
         tail = " ORDER BY o.revision" + ("" if limit is None else f" LIMIT {int(limit)}")

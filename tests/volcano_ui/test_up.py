@@ -8,7 +8,7 @@ import pytest
 
 from tests.volcano_ui.system import System, until
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+pytestmark = [pytest.mark.timeout(180)]
 
 WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT = (
     "volcano_ui.web",
@@ -115,3 +115,11 @@ def test_state_survives_and_the_directory_is_free_again_after_a_kill(start):
     first.said("^Open ")
     first.stop(signal.SIGKILL)
     start(first.data).said("^Open ")
+
+
+def test_crash_is_written_where_the_program_writes(system):
+    system.kill(BEAT)
+    until(
+        lambda: "beat was killed by SIGKILL" in (system.data / "logs" / "beat.log").read_text(),
+        what="the line",
+    )

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 from django.db import OperationalError
 
-from cluster import access, admission, api
+from cluster import access, admission, api, immutable
 from cluster.admission import ClusterView
 from cluster.models import AuditEntry
 from cluster.store import Create, store
@@ -19,6 +19,7 @@ from kube.errors import (
     Invalid,
     NotFound,
     ServiceUnavailable,
+    forbidden,
     invalid,
 )
 
@@ -243,8 +244,10 @@ def test_only_the_object_that_was_meant_is_deleted(alice):
 
 
 def test_a_rule_keeps_an_object(admin, monkeypatch):
-    admission.register(QUEUES, delete=lambda obj, view: [invalid("", "", "Close it first.")])
-    with pytest.raises(Forbidden, match="Close it first"):
+    admission.register(QUEUES, delete=lambda obj, view: [forbidden("status.state", "Close it first.")])
+    with pytest.raises(
+        Forbidden, match=r'queues.scheduling.volcano.sh "default" is forbidden: Close it first\.'
+    ):
         api.delete(admin, QUEUES, "", "default")
     assert isinstance(api.delete_many(admin, QUEUES, [("", "default")])[0], Forbidden)
 
@@ -449,10 +452,38 @@ def test_a_review_tells_everything_and_changes_nothing(alice):
     assert causes(api.review(alice, JOBS, job("taken"))) == ["metadata.name"]
     assert causes(api.review(alice, JOBS, job("taken"), update=True)) == []
     assert causes(api.review(alice, JOBS, job("x", "other"))) == ["metadata.namespace"]
-    assert "metadata.namespace" in causes(api.review(alice, JOBS, job("x", "nowhere")))
+    assert causes(api.review(alice, JOBS, job("x", "nowhere"))) == ["metadata.namespace"]
     assert causes(api.review(alice, JOBS, [])) == [""]
     assert api.review(alice, JOBS, {**job("x"), "spce": 1}).warnings == ('unknown field "spce"',)
     assert (AuditEntry.objects.count(), store.revision()) == (count, revision)
+
+
+def test_a_review_does_not_tell_a_stranger_what_exists(alice):
+    store.write(Create(JOBS, job("x", "other")))
+    told = [api.review(alice, JOBS, job(name, "other")) for name in ("x", "free")]
+    assert [causes(admitted) for admitted in told] == [["metadata.namespace"]] * 2
+
+
+def pod(**spec):
+    containers = [{"name": "main", "image": "busybox"}]
+    meta = {"name": "p", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        pytest.param(None, pod(nodeName="n"), "spec.nodeName", id="a node chosen by hand"),
+        pytest.param(pod(), pod(nodeName="n"), "spec.nodeName", id="bound by hand"),
+        pytest.param(pod(nodeName="n"), pod(), "spec", id="unbound by hand"),
+        pytest.param(pod(), pod(containers=[{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "9"}}}]), "spec", id="larger"),
+        pytest.param(pod(), pod(containers=[{"name": "main", "image": "other"}]), None, id="another image"),
+        pytest.param(pod(nodeName="n"), pod(nodeName="n", activeDeadlineSeconds=9), None, id="a deadline"),
+    ],
+)  # fmt: skip
+def test_where_a_pod_runs_and_what_it_asks_for_is_not_changed_by_hand(old, new, field):
+    found = immutable.check_pod(new, old, ClusterView())
+    assert [cause.field for cause in found] == ([field] if field else [])
 
 
 def test_a_view_made_before_a_change_does_not_see_it(alice):

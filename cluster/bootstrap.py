@@ -1,0 +1,75 @@
+"""What every cluster has from its first moment: namespaces, queues and priority classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.store import Create, Group, store
+from kube.errors import AlreadyExists, ApiError
+from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from kube.resources import Resource
+
+NAMESPACE_NAMES = ("default", "kube-system", "kube-node-lease")
+
+
+def bootstrap() -> list[str]:
+    """Make what is missing, and leave alone what is there; return what was made, such as `queues/default`."""
+    wanted = [*_namespaces(), *_queues(), *_priority_classes()]
+    outcomes = store.commit([Group([Create(kind, obj)]) for kind, obj in wanted])
+    made = []
+    for (kind, obj), outcome in zip(wanted, outcomes, strict=True):
+        if not isinstance(outcome, ApiError):
+            made.append(f"{kind.plural}/{obj['metadata']['name']}")
+        elif not isinstance(outcome, AlreadyExists):
+            raise outcome
+    return made
+
+
+def _namespaces() -> list[tuple[Resource, Object]]:
+    return [
+        (
+            NAMESPACES,
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            },
+        )
+        for name in NAMESPACE_NAMES
+    ]
+
+
+def _queues() -> list[tuple[Resource, Object]]:
+    """The built-in queues (reference: volcano-queue-podgroup-cli §1.5)."""
+    root = _queue("root", {"weight": 1, "reclaimable": False, "state": "Open"})
+    default = _queue("default", {"weight": 1, "reclaimable": True, "parent": "root", "state": "Open"})
+    return [root, default]
+
+
+def _queue(name: str, spec: dict[str, Any]) -> tuple[Resource, Object]:
+    return QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
+
+
+def _priority_classes() -> list[tuple[Resource, Object]]:
+    return [
+        _priority_class("system-node-critical", 2_000_001_000, "For pods that a node cannot do without."),
+        _priority_class(
+            "system-cluster-critical", 2_000_000_000, "For pods that the cluster cannot do without."
+        ),
+        _priority_class(
+            "master-pri", 1000, "The class that the examples of Volcano's Job API give to their driver."
+        ),
+    ]
+
+
+def _priority_class(name: str, value: int, description: str) -> tuple[Resource, Object]:
+    return PRIORITY_CLASSES, {
+        "metadata": {"name": name},
+        "value": value,
+        "globalDefault": False,
+        "description": description,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }

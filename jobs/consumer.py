@@ -1,0 +1,335 @@
+"""The job controller: keeps every job's pods, pod group and status as its spec says.
+
+Reads jobs, pods, pod groups, claims and priority classes; remembers the
+unfinished jobs as compact facts (`jobs.facts`), and asks `jobs.plan` about
+each job that something happened to. A job whose last writes have not come
+back through the log yet is left alone until they have: what it knows is older
+than what it did.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import msgspec
+
+from cluster import registry
+from cluster.consumer import Consumer, Plan, Timer
+from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
+from jobs import facts, plan
+from jobs.lifecycle import FINISHED
+from jobs.plan import Known, World
+from kube import meta
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import PodPhase
+from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jobs.facts import JobFact
+
+NAME = "jobs"
+ROOM = 3000  # writes of one transaction; what is left follows in the next
+CHUNK = 500  # names in one query
+UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
+UNENDED = (PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
+_MORE = "more"
+_TTL = "ttl:"
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Entry:
+    """A job in memory, and the writes that have not come back yet."""
+
+    known: Known
+    making: set[str] = field(default_factory=set)  # names of pods, or of the pod group
+    ending: set[str] = field(default_factory=set)
+    status_sent: dict[str, Any] | None = None
+    again: bool = False  # to be planned once they have come back
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self.making or self.ending or self.status_sent is not None)
+
+
+@dataclass(slots=True)
+class State:
+    """The unfinished jobs of one shard, and what all pods depend on."""
+
+    shard: int
+    shards: int
+    entries: dict[str, Entry] = field(default_factory=dict)
+    priorities: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, set[str]] = field(default_factory=dict)
+    strangers: dict[str, str] = field(
+        default_factory=dict
+    )  # key of a pod that holds a job's name → the job's key
+    touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
+
+    def holds(self, key: str) -> bool:
+        """Say whether a job belongs to this shard."""
+        return self.shards == 1 or crc32(key.encode()) % self.shards == self.shard
+
+    @property
+    def world(self) -> World:
+        return World(self.priorities, self.claims)
+
+
+class JobConsumer(Consumer[State]):
+    """Reconciles Volcano Jobs; one of `shards` by the job's namespace and name."""
+
+    name = NAME
+
+    def load(self, shard: int, revision: int) -> State:
+        """Read the unfinished jobs, and finished ones that still have pods to end."""
+        state = State(shard, registry.get(NAME).shards)
+        for stored in store.find(PRIORITY_CLASSES):
+            _note_priority(state, stored.body)
+        for stored in store.find(CLAIMS):
+            state.claims.setdefault(stored.namespace, set()).add(stored.name)
+        ending = {facts.job_key_of_pod(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
+        jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
+        jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
+        _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
+        state.touched = dict.fromkeys(state.entries)
+        return state
+
+    def apply(self, state: State, change: Change) -> None:
+        """Note one change; what it may lead to is planned later, once for all of a batch."""
+        try:
+            _APPLY[change.resource](state, change)
+        except msgspec.ValidationError as error:
+            log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Plan every job that something happened to, as far as one transaction should reach."""
+        groups = [_expiry(timer) for timer in timers if timer.key.startswith(_TTL)]
+        again = [timer.key for timer in timers if not timer.key.startswith(_TTL) and timer.key != _MORE]
+        _refresh(state, [key for key in again if state.holds(key)])
+        deadlines: list[Timer] = []
+        room = ROOM
+        while state.touched and room > 0:
+            key = next(iter(state.touched))
+            del state.touched[key]
+            entry = state.entries.get(key)
+            if entry is None:
+                continue
+            if entry.is_waiting:
+                entry.again = True
+            elif _is_over(entry.known):
+                del state.entries[key]
+                deadlines += _deadline(entry.known.job)
+            elif writes := _plan_one(state, entry, now):
+                groups.append(Group(writes, key))
+                room -= len(writes)
+        more = [Timer(_MORE, now)] if state.touched else []
+        return Plan(groups, [*more, *deadlines])
+
+
+def _plan_one(state: State, entry: Entry, now: int) -> list[Write]:
+    known = entry.known
+    writes, entry.again = plan.reconcile(known, state.world, now)
+    known.group_in_step = known.group is not None and not _touches_group(writes)
+    _expect(entry, writes)
+    return writes
+
+
+def _came_back(state: State, key: str, entry: Entry) -> None:
+    """Plan a job whose writes have all come back, if there is more to do."""
+    if entry.again and not entry.is_waiting:
+        state.touched[key] = None
+
+
+def _apply_job(state: State, change: Change) -> None:
+    if not state.holds(change.key):
+        return
+    entry = state.entries.get(change.key)
+    if change.verb == "DELETED":
+        state.entries.pop(change.key, None)
+        return
+    job = facts.read_job(change.body)
+    if entry is None or entry.known.job.uid != job.uid:
+        if not job.is_finished:
+            state.entries[change.key] = Entry(Known(job))
+            state.touched[change.key] = None
+        return
+    before, entry.known.job = entry.known.job, job
+    if job.generation != before.generation:
+        entry.known.group_in_step = False
+        state.touched[change.key] = None
+    if entry.status_sent is not None and job.status == entry.status_sent:
+        entry.status_sent = None
+        _came_back(state, change.key, entry)
+    else:
+        state.touched[change.key] = None
+
+
+def _apply_pod(state: State, change: Change) -> None:
+    key, pod = facts.read_pod(change.body, change.revision)
+    if state.strangers and change.verb == "DELETED":
+        key = state.strangers.pop(change.key, key)
+    entry = state.entries.get(key)
+    if entry is None:
+        return
+    pods, before = entry.known.pods, entry.known.pods.get(change.name)
+    if before is not None and before.revision >= change.revision:
+        return
+    if change.verb == "DELETED" or pod.deleting:
+        entry.ending.discard(change.name)
+    if change.verb == "DELETED":
+        entry.making.discard(change.name)
+        pods.pop(change.name, None)
+        state.touched[key] = None
+        return
+    pods[change.name] = pod
+    if change.name in entry.making:
+        entry.making.discard(change.name)
+        _came_back(state, key, entry)
+    elif before is None or not pod.counts_like(before):
+        state.touched[key] = None
+
+
+def _apply_group(state: State, change: Change) -> None:
+    key = facts.job_key_of_group(change.body)
+    entry = state.entries.get(key)
+    if entry is None or change.name != entry.known.job.group_name:
+        return
+    before = entry.known.group
+    if before is not None and before.revision >= change.revision:
+        return
+    group = facts.read_group(change.body, change.revision)
+    if change.verb == "DELETED" or group.deleting:
+        entry.ending.discard(change.name)
+    if change.verb == "DELETED":
+        is_ours = entry.known.job.is_finished
+        entry.known.group = None
+    else:
+        is_ours = change.name in entry.making
+        entry.making.discard(change.name)
+        entry.known.group = group
+        entry.known.group_in_step &= before is not None and before.spec == group.spec
+    if is_ours:
+        _came_back(state, key, entry)
+    else:
+        state.touched[key] = None
+
+
+def _apply_claim(state: State, change: Change) -> None:
+    names = state.claims.setdefault(change.namespace, set())
+    if change.verb == "DELETED":
+        names.discard(change.name)
+    else:
+        names.add(change.name)
+
+
+def _apply_priority(state: State, change: Change) -> None:
+    if change.verb == "DELETED":
+        state.priorities.pop(change.name, None)
+    else:
+        _note_priority(state, change.body)
+
+
+_APPLY = {
+    JOBS.id: _apply_job,
+    PODS.id: _apply_pod,
+    POD_GROUPS.id: _apply_group,
+    CLAIMS.id: _apply_claim,
+    PRIORITY_CLASSES.id: _apply_priority,
+}
+
+
+def _note_priority(state: State, body: bytes) -> None:
+    name, value, is_default = facts.read_priority(body)
+    state.priorities[name] = value
+    if is_default:
+        state.priorities[""] = value
+
+
+def _remember(state: State, jobs: Iterable[Stored]) -> None:
+    """Put stored jobs into the state, with their pods and pod groups."""
+    entries: dict[str, Entry] = {}
+    for stored in jobs:
+        try:
+            entries[stored.uid] = Entry(Known(facts.read_job(stored.body)))
+        except msgspec.ValidationError as error:
+            log.error("ignored job %s, which cannot be read: %s", stored.key, error)
+    uids = list(entries)
+    for start in range(0, len(uids), CHUNK):
+        owners = uids[start : start + CHUNK]
+        for stored in store.find(PODS, owner=owners):
+            _, pod = facts.read_pod(stored.body, stored.revision)
+            entries[pod.owner].known.pods[pod.name] = pod
+        for stored in store.find(POD_GROUPS, owner=owners):
+            group = facts.read_group(stored.body, stored.revision)
+            known = entries[group.owner].known
+            if group.name == known.job.group_name:
+                known.group = group
+    state.entries |= {entry.known.job.key: entry for entry in entries.values()}
+
+
+def _refresh(state: State, keys: Sequence[str]) -> None:
+    """Read jobs again whose writes failed: something was written that this state had not seen."""
+    if not keys:
+        return
+    for key in keys:
+        state.entries.pop(key, None)
+        state.touched[key] = None
+    found = store.by_keys(JOBS, keys)
+    _remember(state, found.values())
+    for key in found:
+        entry = state.entries.get(key)
+        if entry is not None:
+            _note_strangers(state, entry.known)
+
+
+def _note_strangers(state: State, known: Known) -> None:
+    """Note pods of somebody else, such as an earlier job of the same name, that hold the names of missing ones."""
+    job = known.job
+    names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
+    missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
+    for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
+        _, known.pods[stored.name] = facts.read_pod(stored.body, stored.revision)
+        state.strangers[stored.key] = job.key
+
+
+def _expect(entry: Entry, writes: Sequence[Write]) -> None:
+    """Remember what must come back through the log before the job is planned again."""
+    for write in writes:
+        if isinstance(write, Create) and write.resource in (PODS, POD_GROUPS):
+            entry.making.add(write.object["metadata"]["name"])
+        elif isinstance(write, Delete):
+            entry.ending.add(write.name)
+        elif isinstance(write, Update):
+            entry.status_sent = write.object["status"]
+
+
+def _touches_group(writes: Sequence[Write]) -> bool:
+    return any(write.resource == POD_GROUPS for write in writes)
+
+
+def _is_over(known: Known) -> bool:
+    """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
+    if not known.job.is_finished or known.group is not None or known.job.status.get("terminating"):
+        return False
+    return not any(
+        pod.owner == known.job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
+    )
+
+
+def _deadline(job: JobFact) -> list[Timer]:
+    """Return the timer that deletes a finished job (reference: volcano-job §6.2)."""
+    since = (job.status.get("state") or {}).get("lastTransitionTime")
+    if job.ttl_s is None or not since or job.deleting:
+        return []
+    return [Timer(_TTL + job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
+
+
+def _expiry(timer: Timer) -> Group:
+    """Delete a job and what it made; without a key, since a job that is gone already needs no second look."""
+    namespace, _, name = timer.key.removeprefix(_TTL).partition("/")
+    return Group([Delete(JOBS, namespace, name, uid=timer.payload["uid"], propagation="Foreground")])

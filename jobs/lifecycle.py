@@ -1,0 +1,246 @@
+"""What a job does in each phase, and which phase comes next, as tables.
+
+A row of `STEPS` answers "in this phase, asked for this action": bring the pods
+in line with the spec (SYNC) or end them (KILL), then go through the rules, the
+first that holds decides the phase with its reason and message. `TRANSITIONS`
+lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would
+make another one is a defect and raises.
+
+A new action is a new column: rows `(phase, action) → Step`. What is not in the
+table is answered by the phase's SyncJob row, as Volcano does.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from jobs import words
+from jobs.counts import Counts
+from kube.kinds.batch import Action, JobPhase
+from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+SOFT = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})  # the pods that a kill leaves for their logs
+
+
+class Task(Struct, frozen=True):
+    """The numbers of a task."""
+
+    name: str
+    replicas: int
+    minimum: int | None  # None: all of them
+
+    @property
+    def needed(self) -> int:
+        """How many pods of the task count towards the job's minimum."""
+        return self.replicas if self.minimum is None else self.minimum
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """What the rules look at."""
+
+    tasks: tuple[Task, ...]
+    counts: Counts
+    min_available: int
+    min_success: int | None = None
+    retry_count: int = 0
+    max_retry: int = 3
+    admitted: bool = True  # the scheduler has let the pod group into its queue
+    waiting: str = ""  # why the pod group is not placed, in the scheduler's words
+    failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
+
+    @property
+    def replicas(self) -> int:
+        """How many pods the job wants."""
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def all_ended(self) -> bool:
+        """Every pod the job wants ran to an end."""
+        return self.counts.ended == self.replicas
+
+    @property
+    def short_task(self) -> Task | None:
+        """Return a task with too few successes, where the job asks for each task's minimum."""
+        if self.min_available < sum(task.needed for task in self.tasks):
+            return None
+        for task in self.tasks:
+            succeeded = self.counts.tasks.get(task.name, {}).get(PodPhase.SUCCEEDED, 0)
+            if task.minimum is not None and task.name in self.counts.tasks and succeeded < task.minimum:
+                return task
+        return None
+
+
+class Rule(NamedTuple):
+    """When it holds, the job goes to a phase, or keeps the one it has, for a reason told in words."""
+
+    when: Callable[[Situation], bool]
+    phase: JobPhase | None
+    reason: str
+    message: Callable[[Situation], str]
+
+
+class Decision(NamedTuple):
+    """The phase that follows, and why; an empty reason leaves reason and message as they are."""
+
+    phase: JobPhase
+    reason: str
+    message: str
+
+
+class Procedure(Enum):
+    """What is done to the pods before the rules are asked."""
+
+    SYNC = "sync"
+    KILL = "kill"
+
+
+class Step(NamedTuple):
+    """What an action means in a phase."""
+
+    procedure: Procedure
+    rules: tuple[Rule, ...]
+    retain: frozenset[PodPhase] = frozenset()
+
+
+def always(_: Situation) -> bool:
+    """Hold in every situation: the last rule of a list."""
+    return True
+
+
+PENDING_RULES = (
+    Rule(
+        lambda s: s.min_available <= s.counts.started,
+        JobPhase.RUNNING,
+        "MinAvailableReached",
+        words.progress,
+    ),
+    Rule(lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", words.waiting_for_queue),
+    Rule(lambda s: bool(s.waiting), None, "Unschedulable", words.unschedulable),
+    Rule(lambda s: bool(s.held), None, "NamesTaken", words.names_taken),
+    Rule(always, None, "WaitingForPods", words.progress),
+)
+
+RUNNING_RULES = (
+    Rule(lambda s: s.replicas == 0, None, "NoReplicas", words.no_replicas),
+    Rule(
+        lambda s: s.min_success is not None and s.counts.succeeded >= s.min_success,
+        JobPhase.COMPLETED,
+        "MinSuccessReached",
+        words.min_success_reached,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.short_task is not None,
+        JobPhase.FAILED,
+        "TaskMinimumMissed",
+        words.task_minimum_missed,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.min_success is not None,
+        JobPhase.FAILED,
+        "MinSuccessMissed",
+        words.min_success_missed,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.counts.succeeded >= s.min_available,
+        JobPhase.COMPLETED,
+        "AllPodsEnded",
+        words.outcome,
+    ),
+    Rule(lambda s: s.all_ended, JobPhase.FAILED, "TooFewSucceeded", words.outcome),
+    Rule(
+        lambda s: s.counts.pending > s.replicas - s.min_available,
+        JobPhase.PENDING,
+        "TooManyPending",
+        words.progress,
+    ),
+    Rule(always, None, "PodsRunning", words.progress),
+)
+
+RESTARTING_RULES = (
+    Rule(lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, "RetriesUsedUp", words.retries_used_up),
+    Rule(
+        lambda s: s.replicas - s.counts.terminating >= s.min_available,
+        JobPhase.PENDING,
+        "Restarted",
+        words.restarted,
+    ),
+    Rule(always, None, "WaitingForPodsToEnd", words.waiting_for_pods_to_end),
+)
+
+UNCHANGED = (Rule(always, None, "", lambda _: ""),)
+
+
+def _once_ended(phase: JobPhase, reason: str) -> tuple[Rule, ...]:
+    """Rules of a phase that only waits for its pods to end (AliveEval)."""
+    return (
+        Rule(
+            lambda s: not (s.counts.terminating or s.counts.pending or s.counts.running),
+            phase,
+            reason,
+            words.outcome,
+        ),
+        Rule(always, None, "WaitingForPodsToEnd", words.waiting_for_pods_to_end),
+    )
+
+
+STEPS: dict[JobPhase, dict[Action, Step]] = {
+    JobPhase.PENDING: {Action.SYNC_JOB: Step(Procedure.SYNC, PENDING_RULES)},
+    JobPhase.RUNNING: {Action.SYNC_JOB: Step(Procedure.SYNC, RUNNING_RULES)},
+    JobPhase.RESTARTING: {Action.SYNC_JOB: Step(Procedure.SYNC, RESTARTING_RULES)},
+    JobPhase.ABORTING: {
+        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.ABORTED, "Aborted"), SOFT),
+    },
+    JobPhase.ABORTED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.COMPLETING: {
+        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.COMPLETED, "CompletedOnRequest"), SOFT),
+    },
+    JobPhase.COMPLETED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.TERMINATING: {
+        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.TERMINATED, "Terminated"), SOFT),
+    },
+    JobPhase.TERMINATED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.FAILED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+}
+
+_STOPPING = {JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING}
+TRANSITIONS: dict[JobPhase, frozenset[JobPhase]] = {
+    JobPhase.PENDING: frozenset({JobPhase.RUNNING, *_STOPPING}),
+    JobPhase.RUNNING: frozenset({JobPhase.PENDING, JobPhase.COMPLETED, JobPhase.FAILED, *_STOPPING}),
+    JobPhase.RESTARTING: frozenset({JobPhase.PENDING, JobPhase.FAILED}),
+    JobPhase.ABORTING: frozenset({JobPhase.ABORTED, JobPhase.RESTARTING}),
+    JobPhase.ABORTED: frozenset({JobPhase.RESTARTING}),
+    JobPhase.COMPLETING: frozenset({JobPhase.COMPLETED}),
+    JobPhase.TERMINATING: frozenset({JobPhase.TERMINATED}),
+    **dict.fromkeys(FINISHED, frozenset()),
+}
+
+
+def phase_of(written: str) -> JobPhase:
+    """Read a status' phase; an empty or unknown one is Pending (reference: volcano-job §2.1)."""
+    try:
+        return JobPhase(written)
+    except ValueError:
+        return JobPhase.PENDING
+
+
+def step_for(phase: JobPhase, action: Action = Action.SYNC_JOB) -> Step:
+    """Return what an action means in a phase."""
+    row = STEPS[phase]
+    return row.get(action, row[Action.SYNC_JOB])
+
+
+def decide(phase: JobPhase, rules: tuple[Rule, ...], situation: Situation) -> Decision:
+    """Return the decision of the first rule that holds."""
+    rule = next(rule for rule in rules if rule.when(situation))
+    following = rule.phase or phase
+    if following != phase and following not in TRANSITIONS[phase]:
+        raise ValueError(f"A job cannot go from {phase} to {following} ({rule.reason}).")
+    return Decision(following, rule.reason, rule.message(situation))

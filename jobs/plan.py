@@ -1,0 +1,271 @@
+"""What must be written so that a job's pods, pod group and status are as they should be.
+
+`reconcile` looks at a job and everything made for it, and returns writes; it
+does nothing by itself. Asked again after its writes were carried out, it
+returns nothing. A large job is brought about in several rounds: no round makes
+or deletes more pods than it has room for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+
+from cluster.store import Create, Delete, Patch, Update, Write
+from jobs import census, facts, groups, lifecycle, plugins, status, words
+from jobs.facts import GroupFact, JobFact, PodFact
+from jobs.lifecycle import Decision, Procedure, Situation
+from jobs.pods import Blueprint, Priorities, claim_name, owner_of
+from kube import events
+from kube.kinds.batch import JobPhase
+from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from kube.meta import Object
+
+COMPONENT = "vc-controller-manager"
+ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
+_UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
+
+
+class Known(Struct):
+    """What is known of one job: the stored versions of it and of what was made for it."""
+
+    job: JobFact
+    pods: dict[str, PodFact] = field(default_factory=dict)
+    group: GroupFact | None = None
+    group_in_step: bool = False  # the pod group was compared with this version of the job
+
+
+class World(NamedTuple):
+    """What a job's pods depend on beside the job."""
+
+    priorities: Priorities
+    claims: Mapping[str, Collection[str]]  # namespace → names
+
+
+class Outcome(NamedTuple):
+    """The writes, all or none to be carried out, and whether to ask again when they have been."""
+
+    writes: list[Write]
+    again: bool = False
+
+
+def reconcile(known: Known, world: World, now: int, *, room: int = ROOM) -> Outcome:
+    """Return what brings a job one step further."""
+    if known.job.deleting:
+        return Outcome([])
+    step = lifecycle.step_for(known.job.phase)
+    round_ = _Round(known, world, now, room)
+    if step.procedure is Procedure.SYNC:
+        round_.sync(step.rules)
+    else:
+        round_.kill(step.rules, step.retain)
+    return Outcome(round_.writes, round_.again)
+
+
+class _Round:
+    """One round of work on a job: what was found, and the writes so far."""
+
+    def __init__(self, known: Known, world: World, now: int, room: int) -> None:
+        self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
+        self.writes: list[Write] = []
+        self.again = False
+        self.census = census.take(self.job, known.pods.values())
+        self.counts = self.census.counts
+
+    def sync(self, rules: tuple[lifecycle.Rule, ...]) -> None:
+        """Make what is missing, delete what is too much, then decide (reference: volcano-job §2.4)."""
+        is_admitted = self.known.group is not None and self.known.group.is_admitted
+        if not self.job.is_new:
+            # A restarting job without retries left fails before it makes pods (reference: volcano-job §10, Q-19).
+            decision = self._decide(rules, is_admitted)
+            if decision.phase in lifecycle.FINISHED:
+                self._finish(decision)
+                return
+        self._keep_group()
+        made: list[tuple[int, int]] = []
+        if is_admitted:
+            made = list(islice(census.missing(self.job, self.known.pods, self.census), self.room))
+            self._make(made)
+            surplus = self.census.surplus[: self.room - len(made)]
+            self._remove(surplus, "they are more than the job's replicas", is_surplus=True)
+            self.again = len(made) + len(surplus) == self.room
+        self._write_status(self._decide(rules, is_admitted))
+
+    def kill(self, rules: tuple[lifecycle.Rule, ...], retain: Collection[str]) -> None:
+        """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
+        changes = self._end(retain)
+        self._write_status(self._decide(rules, is_admitted=True), **changes)
+
+    def _finish(self, decision: Decision) -> None:
+        """Write the last phase, and end in the same round what still runs."""
+        changes = self._end(lifecycle.SOFT)
+        self._write_status(decision, **changes)
+
+    def _end(self, retain: Collection[str]) -> dict[str, Any]:
+        """Delete unretained pods and the pod group; retained ones stay counted (reference: volcano-job §10, Q-1)."""
+        ending = [
+            pod
+            for pod in self.known.pods.values()
+            if pod.owner == self.job.uid and not pod.deleting and pod.phase not in retain
+        ]
+        self._remove(ending[: self.room], "the job is over")
+        self.again = len(ending) > self.room
+        group = self.known.group
+        if group is not None:
+            self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
+        if not ending and group is None:
+            return {}
+        return {
+            "version": self.job.status.get("version", 0) + 1,
+            "runningDuration": status.running_duration(self.job, self.now),
+        }
+
+    def _keep_group(self) -> None:
+        group = self.known.group
+        if group is not None and self.known.group_in_step:
+            return
+        whole = self.job.whole()
+        if group is None:
+            self._make_claims(whole)
+            self.writes.append(Create(POD_GROUPS, groups.pod_group(self.job, whole, self.world.priorities)))
+            return
+        wanted = groups.spec_in_step(self.job, whole, self.world.priorities)
+        changes = {
+            name: wanted.get(name) for name in groups.KEPT_IN_STEP if wanted.get(name) != group.spec.get(name)
+        }
+        if changes:
+            changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
+            self.writes.append(
+                Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid)
+            )
+
+    def _make_claims(self, whole: Object) -> None:
+        """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
+        volumes = whole["spec"].get("volumes") or []
+        named = []
+        for number, volume in enumerate(volumes):
+            if not volume.get("volumeClaim"):
+                named.append(volume)
+                continue
+            name = volume.get("volumeClaimName") or claim_name(self.job, number)
+            named.append({**volume, "volumeClaimName": name})
+            if name not in self.world.claims.get(self.job.namespace, ()):
+                self.writes.append(Create(CLAIMS, _claim(self.job, name, volume["volumeClaim"])))
+        if named != volumes:
+            changes = {"spec": {"volumes": named}}
+            self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
+
+    def _make(self, wanted: list[tuple[int, int]]) -> None:
+        if not wanted:
+            return
+        whole = self.job.whole()
+        claims = self.world.claims.get(self.job.namespace, ())
+        blueprints: dict[int, Blueprint] = {}
+        for task, index in wanted:
+            if task not in blueprints:
+                blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims)
+            self.writes.append(Create(PODS, blueprints[task].pod(index)))
+        for task, number in Counter(task for task, _ in wanted).items():
+            self.counts.add_pending(self.job.tasks[task].name, number)
+        if not self.known.pods:
+            self._tell_missing_claims(whole, claims)
+        total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
+        self._tell(
+            "SuccessfulCreate", f"Created {len(wanted)}{total} {'pod' if self.job.replicas == 1 else 'pods'}."
+        )
+
+    def _tell_missing_claims(self, whole: Object, claims: Collection[str]) -> None:
+        for volume in whole["spec"].get("volumes") or []:
+            name = volume.get("volumeClaimName")
+            if name and name not in claims:
+                text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
+                self._tell("ClaimMissing", text, events.WARNING)
+
+    def _remove(self, unwanted: list[PodFact], why: str, *, is_surplus: bool = False) -> None:
+        """Delete pods, marked first so that nobody takes it for an eviction (reference: volcano-job §10, Q-3)."""
+        for pod in unwanted:
+            if not pod.out_of_sync:
+                mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
+                self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
+            self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
+            self.counts.end("" if is_surplus else pod.task, pod.phase)
+        self.counts.sum_up()
+        if unwanted:
+            self._tell("SuccessfulDelete", f"Deleted {words.pods(len(unwanted))}: {why}.")
+
+    def _decide(self, rules: tuple[lifecycle.Rule, ...], is_admitted: bool) -> Decision:
+        group = self.known.group
+        failed = self.census.failed[: census.SHOWN_FAILURES]
+        situation = Situation(
+            tasks=self.job.tasks,
+            counts=self.counts,
+            min_available=self.job.min_available,
+            min_success=self.job.min_success,
+            retry_count=self.job.status.get("retryCount", 0),
+            max_retry=self.job.max_retry,
+            admitted=is_admitted,
+            waiting=group.waiting if group else "",
+            failures=tuple(pod.failure for pod in failed),
+            held=tuple(self.census.held),
+        )
+        if self.job.is_new and not is_admitted:
+            # Every job is Pending first, also one that needs no pod to be Running.
+            return lifecycle.decide(JobPhase.PENDING, rules[1:], situation)
+        return lifecycle.decide(self.job.phase, rules, situation)
+
+    def _write_status(self, decision: Decision, **changes: Any) -> None:
+        if self.job.is_new and (controlled := _controlled(self.job.whole())):
+            changes["controlledResources"] = controlled
+        wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
+        if wanted == self.job.status:
+            return
+        if decision.phase != self.job.phase:
+            # What holds in the next phase may lead further at once.
+            self.again = True
+            kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
+            self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
+        elif decision.reason == "Unschedulable" != (self.job.status.get("state") or {}).get("reason"):
+            self._tell("PodGroupPending", decision.message, events.WARNING)
+        metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
+        self.writes.append(
+            Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status")
+        )
+
+    def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
+        event = events.event(_about(self.job), reason, message, self.now, component=COMPONENT, kind=kind)
+        self.writes.append(Create(EVENTS, event))
+
+
+def _about(job: JobFact) -> Object:
+    metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
+
+
+def _claim(job: JobFact, name: str, spec: Object) -> Object:
+    metadata = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
+    return {"apiVersion": CLAIMS.api_version, "kind": CLAIMS.kind, "metadata": metadata, "spec": spec}
+
+
+def _controlled(whole: Object) -> dict[str, str]:
+    """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
+    wanted = whole["spec"].get("plugins") or {}
+    controlled = {f"plugin-{name}": name for name in plugins.POD_HOOKS if name in wanted}
+    for volume in whole["spec"].get("volumes") or []:
+        name = volume.get("volumeClaimName")
+        if name:
+            controlled[f"volume-pvc-{name}"] = name
+    return controlled
+
+
+def _replaced(old: Any, new: Any) -> Any:
+    """Return the merge patch that turns one mapping into the other."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return {**dict.fromkeys(old.keys() - new.keys()), **new}

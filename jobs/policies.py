@@ -1,0 +1,96 @@
+"""The rules for a list of lifecycle policies (reference: volcano-job §7.3, policy list rules)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube import lenient
+from kube.errors import Cause, duplicate, forbidden, invalid, not_supported, required
+from kube.kinds.batch import Action, JobEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALLOWED_EVENTS = tuple(
+    event
+    for event in JobEvent
+    if event not in (JobEvent.POD_RUNNING, JobEvent.OUT_OF_SYNC, JobEvent.COMMAND_ISSUED)
+)
+ALLOWED_ACTIONS = (
+    Action.ABORT_JOB,
+    Action.RESTART_JOB,
+    Action.RESTART_TASK,
+    Action.RESTART_POD,
+    Action.RESTART_PARTITION,
+    Action.TERMINATE_JOB,
+    Action.COMPLETE_JOB,
+    Action.RESUME_JOB,
+)
+
+
+def check(policies: list[Any], path: str) -> list[Cause]:
+    """Return everything wrong with a job's or a task's policies."""
+    causes: list[Cause] = []
+    for number, policy in enumerate(policies):
+        causes += _check_one(policy, f"{path}[{number}]")
+    causes += _repeated(policies, path)
+    handled = {event for policy in policies for event in events_of(policy)}
+    if JobEvent.ANY in handled and len(handled) > 1:
+        causes.append(
+            forbidden(
+                path,
+                "if there's * here, no other policy should be here; keep * or name each event on its own.",
+            )
+        )
+    return causes
+
+
+def events_of(policy: Any) -> list[str]:
+    """Return the events of a policy: `event` and `events` together, each once."""
+    event = lenient.text(policy, "event")
+    listed = [event] if event else []
+    return list(dict.fromkeys([*listed, *lenient.texts(policy, "events")]))
+
+
+def _check_one(policy: Any, path: str) -> Iterator[Cause]:
+    events, exit_code = events_of(policy), lenient.whole(policy, "exitCode")
+    action = lenient.text(policy, "action")
+    if events and exit_code is not None:
+        yield forbidden(
+            path,
+            "a policy must not specify event and exitCode simultaneously; write two policies, one for each.",
+        )
+    if not events and exit_code is None:
+        yield required(
+            path, "either event and exitCode should be specified; add the event that the action answers."
+        )
+    for event in events:
+        if event not in ALLOWED_EVENTS:
+            yield not_supported(f"{path}.event", event, ALLOWED_EVENTS)
+    # Policies for exit codes need an action as well (reference: volcano-job §10, Q-16).
+    if not action:
+        yield required(
+            f"{path}.action", f"invalid policy action; choose one of {', '.join(ALLOWED_ACTIONS)}."
+        )
+    elif action not in ALLOWED_ACTIONS:
+        yield not_supported(f"{path}.action", action, ALLOWED_ACTIONS)
+    if exit_code == 0:
+        yield invalid(
+            f"{path}.exitCode", 0, "0 is not a valid error code; a container that ends with 0 succeeded."
+        )
+
+
+def _repeated(policies: list[Any], path: str) -> Iterator[Cause]:
+    events: set[str] = set()
+    exit_codes: set[int] = set()
+    for number, policy in enumerate(policies):
+        here = events_of(policy)
+        for event in here:
+            if event in events:
+                yield duplicate(f"{path}[{number}].event", event)
+        events.update(here)
+        exit_code = lenient.whole(policy, "exitCode")
+        if exit_code is not None and exit_code in exit_codes:
+            yield duplicate(f"{path}[{number}].exitCode", exit_code)
+        if exit_code is not None:
+            exit_codes.add(exit_code)

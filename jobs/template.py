@@ -1,0 +1,158 @@
+"""The rules for the pods that a task describes: as much of Kubernetes' pod validation as the schema cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube import lenient, names, quantity
+from kube.errors import Cause, duplicate, invalid, not_supported, required
+from kube.kinds.core import RestartPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+_FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
+
+
+def check(template: Any, path: str) -> list[Cause]:
+    """Return everything wrong with a pod template that is right by its schema."""
+    causes = list(_check_metadata(lenient.mapping(template, "metadata"), f"{path}.metadata"))
+    spec, where = lenient.mapping(template, "spec"), f"{path}.spec"
+    containers = lenient.sequence(spec, "containers")
+    if not containers:
+        causes.append(
+            required(f"{where}.containers", "a pod needs a container; add one with a name and a command.")
+        )
+    seen: set[str] = set()
+    volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(lenient.sequence(spec, kind)):
+            causes += _check_container(container, f"{where}.{kind}[{number}]", seen, volumes)
+    policy = lenient.text(spec, "restartPolicy")
+    if policy and policy not in tuple(RestartPolicy):
+        causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
+    causes += _check_names(spec, where)
+    return causes
+
+
+def forever(template: Any) -> bool:
+    """Say whether the containers start again whenever they end, so that the pod never ends."""
+    return lenient.text(template, "spec", "restartPolicy") in ("", RestartPolicy.ALWAYS)
+
+
+def whole_cpus(template: Any) -> Iterator[tuple[str, bool]]:
+    """Say for each container, by its path, whether it asks for a whole number of CPUs (at least one)."""
+    spec = lenient.mapping(template, "spec")
+    for kind in ("initContainers", "containers"):
+        for number, container in enumerate(lenient.sequence(spec, kind)):
+            resources = lenient.mapping(container, "resources")
+            asked = lenient.mapping(resources, "requests") or lenient.mapping(resources, "limits")
+            cpu = _value(asked.get("cpu"))
+            yield f"spec.{kind}[{number}]", cpu is not None and cpu > 0 and cpu.denominator == 1
+
+
+def _check_metadata(metadata: dict[str, Any], path: str) -> Iterator[Cause]:
+    for field in ("labels", "annotations"):
+        for key, value in lenient.mapping(metadata, field).items():
+            problem = names.qualified_name(str(key))
+            if problem:
+                yield invalid(f"{path}.{field}", key, problem)
+            problem = names.label_value(value) if field == "labels" and isinstance(value, str) else None
+            if problem:
+                yield invalid(f"{path}.{field}[{key}]", value, problem)
+
+
+def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
+    for field in ("hostname", "subdomain"):
+        value = lenient.text(spec, field)
+        problem = names.dns_label(value) if value else None
+        if problem:
+            yield invalid(f"{path}.{field}", value, problem)
+    seen: set[str] = set()
+    for number, volume in enumerate(lenient.sequence(spec, "volumes")):
+        name = lenient.text(volume, "name")
+        if not name:
+            yield required(
+                f"{path}.volumes[{number}].name", "a volume needs a name that containers mount it by."
+            )
+        elif name in seen:
+            yield duplicate(f"{path}.volumes[{number}].name", name)
+        elif problem := names.dns_label(name):
+            yield invalid(f"{path}.volumes[{number}].name", name, problem)
+        seen.add(name)
+
+
+def _check_container(container: Any, path: str, seen: set[str], volumes: set[str]) -> Iterator[Cause]:
+    name = lenient.text(container, "name")
+    if not name:
+        yield required(f"{path}.name", "a container needs a name, for example main.")
+    elif name in seen:
+        yield duplicate(f"{path}.name", name)
+    elif problem := names.dns_label(name):
+        yield invalid(f"{path}.name", name, problem)
+    seen.add(name)
+    yield from _check_environment(lenient.sequence(container, "env"), f"{path}.env")
+    yield from _check_mounts(lenient.sequence(container, "volumeMounts"), f"{path}.volumeMounts", volumes)
+    yield from _check_resources(lenient.mapping(container, "resources"), f"{path}.resources")
+
+
+def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
+    for number, variable in enumerate(variables):
+        name = lenient.text(variable, "name")
+        if not name:
+            yield required(f"{path}[{number}].name", "a variable needs a name.")
+        elif problem := names.env_name(name):
+            yield invalid(f"{path}[{number}].name", name, problem)
+        if lenient.text(variable, "value") and lenient.mapping(variable, "valueFrom"):
+            yield invalid(
+                f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two."
+            )
+
+
+def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[Cause]:
+    taken: set[str] = set()
+    for number, mount in enumerate(mounts):
+        name, where = lenient.text(mount, "name"), lenient.text(mount, "mountPath")
+        if name not in volumes:
+            detail = f"no volume of the pod has this name; add it under spec.volumes or mount one of {sorted(volumes)}."
+            yield invalid(f"{path}[{number}].name", name, detail)
+        if not where:
+            yield required(
+                f"{path}[{number}].mountPath", "say where the container sees the volume, such as /data."
+            )
+        elif where in taken:
+            yield duplicate(f"{path}[{number}].mountPath", where)
+        taken.add(where)
+
+
+def _check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:
+    requests, limits = lenient.mapping(resources, "requests"), lenient.mapping(resources, "limits")
+    for field, amounts in (("requests", requests), ("limits", limits)):
+        for name, written in amounts.items():
+            yield from _check_amount(str(name), written, f"{path}.{field}[{name}]")
+    for name, written in requests.items():
+        asked, limit = _value(written), _value(limits.get(name))
+        if asked is not None and limit is not None and asked > limit:
+            detail = f"must be less than or equal to the {name} limit of {limits[name]}; lower it or raise the limit."
+            yield invalid(f"{path}.requests[{name}]", written, detail)
+
+
+def _check_amount(name: str, written: Any, path: str) -> Iterator[Cause]:
+    problem = names.qualified_name(name)
+    if problem:
+        yield invalid(path, name, problem)
+    value = _value(written)
+    if value is None:
+        return  # the schema tells what is wrong with the text
+    if value < 0:
+        yield invalid(path, written, "must be greater than or equal to 0; remove the minus sign.")
+    elif value.denominator != 1 and name not in _FRACTIONS_ALLOWED:
+        yield invalid(path, written, f"must be an integer: {name} cannot be divided.")
+
+
+def _value(written: Any) -> Fraction | None:
+    try:
+        return quantity.parse(written)
+    except quantity.QuantityError:
+        return None

@@ -1,0 +1,116 @@
+"""What a job's status says about it, in sentences with numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobs.lifecycle import Situation
+
+
+def pods(number: int) -> str:
+    """Write a number of pods: `1 pod`, `2 pods`."""
+    return f"{number} pod" if number == 1 else f"{number} pods"
+
+
+def are(number: int, total: int) -> str:
+    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`."""
+    return f"{number} of {pods(total)} {'is' if number == 1 else 'are'}"
+
+
+def progress(s: Situation) -> str:
+    """`2 of 4 pods are running, 1 succeeded; minAvailable is 4.`"""
+    parts = [f"{are(s.counts.running, s.replicas)} running", *_others(s)]
+    return f"{', '.join(parts)}; minAvailable is {s.min_available}."
+
+
+def _others(s: Situation) -> list[str]:
+    counts = s.counts
+    numbers = {
+        "pending": counts.pending if counts.running else 0,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "on a node that does not answer": counts.unknown,
+        "being deleted": counts.terminating,
+    }
+    return [f"{number} {what}" for what, number in numbers.items() if number]
+
+
+def waiting_for_queue(s: Situation) -> str:
+    """Say that the scheduler has not looked at the job."""
+    return f"Waiting for the scheduler to admit the job's {pods(s.min_available)} to the queue."
+
+
+def unschedulable(s: Situation) -> str:
+    """Give the scheduler's explanation after the numbers."""
+    return f"{are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}. {s.waiting}"
+
+
+def names_taken(s: Situation) -> str:
+    """Name a pod that stands in the way."""
+    return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+
+
+def no_replicas(_: Situation) -> str:
+    """Say why nothing happens."""
+    return "Every task has 0 replicas; raise a task's replicas or delete the job."
+
+
+def min_success_reached(s: Situation) -> str:
+    """Say how many pods succeeded, and that this was enough."""
+    return f"{_succeeded(s)}; minSuccess is {s.min_success}."
+
+
+def min_success_missed(s: Situation) -> str:
+    """Say how many pods succeeded, and that this was too few."""
+    return f"{_ended(s)}; minSuccess is {s.min_success}.{_failures(s)}"
+
+
+def task_minimum_missed(s: Situation) -> str:
+    """Name the task that had too few successes."""
+    task = s.short_task
+    if task is None:
+        return outcome(s)
+    succeeded = s.counts.tasks[task.name].get("Succeeded", 0)
+    return (
+        f"{succeeded} of {pods(task.replicas)} of task {task.name} succeeded; "
+        f"its minAvailable is {task.minimum}.{_failures(s)}"
+    )
+
+
+def outcome(s: Situation) -> str:
+    """`All 4 pods succeeded.` or `2 of 4 pods succeeded and 2 failed; minAvailable is 4. …`"""
+    if s.counts.succeeded == s.replicas:
+        return "The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded."
+    return f"{_ended(s)}; minAvailable is {s.min_available}.{_failures(s)}"
+
+
+def retries_used_up(s: Situation) -> str:
+    """Say that the job is not tried again."""
+    return f"The job was restarted {s.retry_count} times; maxRetry is {s.max_retry}.{_failures(s)}"
+
+
+def restarted(s: Situation) -> str:
+    """Say which attempt starts."""
+    return f"Starting again: restart {s.retry_count}; maxRetry is {s.max_retry}."
+
+
+def waiting_for_pods_to_end(s: Situation) -> str:
+    """Say what is left to end."""
+    left = s.counts.terminating + s.counts.pending + s.counts.running
+    return f"Waiting for {pods(left)} to end."
+
+
+def _succeeded(s: Situation) -> str:
+    return f"{s.counts.succeeded} of {pods(s.replicas)} succeeded"
+
+
+def _ended(s: Situation) -> str:
+    return f"{_succeeded(s)} and {s.counts.failed} failed" if s.counts.failed else _succeeded(s)
+
+
+def _failures(s: Situation) -> str:
+    if not s.failures:
+        return ""
+    more = s.counts.failed - len(s.failures)
+    return f" {', '.join(s.failures)}{f' and {more} more' if more > 0 else ''}."

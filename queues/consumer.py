@@ -1,0 +1,257 @@
+"""The queue controller: keeps each queue's state, counters and allocated resources.
+
+Reads queues, pod groups and pods. Thousands of changes a second may concern
+one queue: its status is written at most every `PAUSE_MS`, with a timer for
+the last one; a change of state is written at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.consumer import Consumer, Plan, Timer
+from cluster.store import Change, Create, Group, Update, Write, store
+from kube import amounts, events
+from kube.kinds.fields import View
+from kube.kinds.scheduling import PodGroupPhase, QueueState
+from kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
+from queues import states, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kube.amounts import Amounts
+    from queues.usage import Usage
+
+NAME = "queues"
+PAUSE_MS = 250  # between two writes of one queue's counters
+COMPONENT = "queue-controller"
+UNENDED = ("Pending", "Running", "Unknown")
+_COUNTED = tuple(phase.value for phase in PodGroupPhase)
+_FLUSH = "flush"
+log = logging.getLogger(__name__)
+
+
+class _Metadata(View):
+    name: str = ""
+    uid: str = ""
+
+
+class _QueueSpec(View):
+    state: str = ""
+    parent: str = ""
+
+
+class QueueFact(View):
+    """A stored version of a queue."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _QueueSpec = _QueueSpec()
+    status: dict[str, Any] = {}
+
+
+class _GroupSpec(View):
+    queue: str = ""
+
+
+class _GroupStatus(View):
+    phase: str = ""
+
+
+class _Group(View):
+    spec: _GroupSpec = _GroupSpec()
+    status: _GroupStatus = _GroupStatus()
+
+
+@dataclass(slots=True)
+class State:
+    """All queues, and what each of them holds."""
+
+    queues: dict[str, QueueFact] = field(default_factory=dict)
+    groups: dict[str, tuple[str, str]] = field(default_factory=dict)  # key → (queue, phase)
+    pods: dict[str, tuple[str, Amounts]] = field(default_factory=dict)  # key → (queue, amounts)
+    phases: dict[str, Counter[str]] = field(default_factory=dict)  # queue → pod groups by phase
+    allocated: dict[str, Counter[str]] = field(default_factory=dict)  # queue → amounts of its own pods
+    written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
+    stale: set[str] = field(default_factory=set)
+
+
+class QueueConsumer(Consumer[State]):
+    """Keeps the status of all queues."""
+
+    name = NAME
+
+    def load(self, shard: int, revision: int) -> State:
+        """Read all queues and pod groups, and the pods that have not ended."""
+        state = State()
+        for stored in store.find(QUEUES):
+            state.queues[stored.name] = stored.read(QueueFact)
+        for stored in store.find(POD_GROUPS):
+            _put_group(state, stored.key, stored.read(_Group))
+        for stored in store.find(PODS, phase=UNENDED):
+            _put_pod(state, stored.key, usage.of(stored.body))
+        state.stale = set(state.queues)
+        return state
+
+    def apply(self, state: State, change: Change) -> None:
+        """Bring the counts from one revision to the next."""
+        try:
+            _APPLY[change.resource](state, change)
+        except msgspec.ValidationError as error:
+            log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Write the status of queues that changed, but of none too often."""
+        state.stale.update(timer.key for timer in timers if timer.key in state.queues)
+        groups: list[Group] = []
+        for name in list(_with_ancestors(state, state.stale)):
+            queue = state.queues[name]
+            wanted = status_of(state, queue)
+            if wanted == queue.status:
+                state.stale.discard(name)
+            elif _is_due(state, queue, wanted, now):
+                groups.append(Group(_writes(queue, wanted, now), name))
+                state.written[name] = now
+                state.stale.discard(name)
+            else:
+                state.stale.add(name)
+        state.stale &= state.queues.keys()
+        return Plan(groups, [Timer(_FLUSH, now + PAUSE_MS)] if state.stale else [])
+
+
+def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
+    """Return the status that a queue should have; what nobody here writes is kept."""
+    name = queue.metadata.name
+    parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
+    wishes = {other.metadata.name: other.spec.state for other in state.queues.values()}
+    phases = state.phases.get(name) or Counter()
+    wish = QueueState.OPEN if name == states.ROOT else queue.spec.state
+    standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
+    status = {
+        key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
+    }
+    status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
+    status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
+    total = Counter({"cpu": 0, "memory": 0})
+    for below in _subtree(name, parents):
+        total.update(state.allocated.get(below) or {})
+    held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
+    status["allocated"] = amounts.resource_list(held)
+    return status
+
+
+def _is_due(state: State, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
+    if wanted["state"] != queue.status.get("state"):
+        return True
+    return now - state.written.get(queue.metadata.name, 0) >= PAUSE_MS
+
+
+def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
+    about = {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": queue.metadata.name, "uid": queue.metadata.uid},
+    }
+    writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
+    if queue.status.get("state") not in (None, "", wanted["state"]):
+        event = events.event(about, wanted["reason"], wanted["message"], now, component=COMPONENT)
+        writes.append(Create(EVENTS, event))
+    return writes
+
+
+def _apply_queue(state: State, change: Change) -> None:
+    # A queue's wish and its parent decide about the queues below it as well.
+    state.stale.update(state.queues)
+    if change.verb == "DELETED":
+        state.queues.pop(change.name, None)
+        state.written.pop(change.name, None)
+    else:
+        state.queues[change.name] = change.read(QueueFact)
+        state.stale.add(change.name)
+
+
+def _apply_group(state: State, change: Change) -> None:
+    _put_group(state, change.key, None if change.verb == "DELETED" else change.read(_Group))
+
+
+def _apply_pod(state: State, change: Change) -> None:
+    _put_pod(state, change.key, None if change.verb == "DELETED" else usage.of(change.body))
+
+
+_APPLY = {QUEUES.id: _apply_queue, POD_GROUPS.id: _apply_group, PODS.id: _apply_pod}
+
+
+def _put_group(state: State, key: str, group: _Group | None) -> None:
+    """Count a pod group where it belongs, and no longer where it was."""
+    before = state.groups.pop(key, None)
+    after = (
+        None
+        if group is None
+        else (group.spec.queue or "default", group.status.phase or PodGroupPhase.PENDING)
+    )
+    if after is not None:
+        state.groups[key] = after
+    if before == after:
+        return
+    if before is not None:
+        state.phases[before[0]][before[1]] -= 1
+        state.stale.add(before[0])
+    if after is not None:
+        state.phases.setdefault(after[0], Counter())[after[1]] += 1
+        state.stale.add(after[0])
+
+
+def _put_pod(state: State, key: str, held: Usage | None) -> None:
+    before = state.pods.pop(key, None)
+    queue = _queue_of(state, held) if held else ""
+    after = (queue, held.amounts) if held and queue else None
+    if after is not None:
+        state.pods[key] = after
+    if before == after:
+        return
+    if before is not None:
+        state.allocated[before[0]].subtract(before[1])
+        state.stale.add(before[0])
+    if after is not None:
+        state.allocated.setdefault(after[0], Counter()).update(after[1])
+        state.stale.add(after[0])
+
+
+def _queue_of(state: State, held: Usage) -> str:
+    """Return the queue of a pod; one that neither names a queue nor is in a known group belongs to none."""
+    return held.queue or state.groups.get(held.group, ("", ""))[0]
+
+
+def _parent(queue: QueueFact) -> str:
+    return "" if queue.metadata.name == states.ROOT else queue.spec.parent or states.ROOT
+
+
+def _with_ancestors(state: State, names: set[str]) -> Iterator[str]:
+    """Yield the known queues of names and those above them, each once."""
+    seen: set[str] = set()
+    for name in sorted(names):
+        current = name
+        while current in state.queues and current not in seen:
+            seen.add(current)
+            yield current
+            current = _parent(state.queues[current])
+
+
+def _subtree(name: str, parents: dict[str, str]) -> Iterator[str]:
+    """Yield a queue and all below it."""
+    children: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    seen: set[str] = set()
+    left = [name]
+    while left:
+        current = left.pop()
+        if current not in seen:
+            seen.add(current)
+            yield current
+            left += children.get(current, [])

@@ -1,0 +1,95 @@
+"""The state of a queue, from what is wished and what is left in it.
+
+`spec.state` is the wish and `status.state` the fact (seed: queue state
+management). A queue below a closed one is closed with it, whatever its own
+wish, and opens again with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube.kinds.scheduling import PodGroupPhase, QueueState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = "root"
+FINISHED = frozenset({PodGroupPhase.COMPLETED.value})
+
+
+class Standing(NamedTuple):
+    """The state of a queue, and why, for people."""
+
+    state: QueueState
+    reason: str
+    message: str
+
+
+class Case(NamedTuple):
+    """A row of the table: what is wished, whether a queue above is closed, whether work is left, and what follows."""
+
+    wish: QueueState
+    is_closed_above: bool
+    has_work: bool
+    state: QueueState
+    reason: str
+    message: str
+
+
+TABLE = (
+    Case(QueueState.OPEN, False, False, QueueState.OPEN, "Opened", "The queue accepts jobs."),
+    Case(QueueState.OPEN, False, True, QueueState.OPEN, "Opened", "The queue accepts jobs."),
+    Case(
+        QueueState.OPEN, True, True, QueueState.CLOSING, "ClosedByParent",
+        "Closing with its parent queue {above}: {left}. Open {above} to accept jobs again.",
+    ),
+    Case(
+        QueueState.OPEN, True, False, QueueState.CLOSED, "ClosedByParent",
+        "Closed with its parent queue {above}. Open {above} to accept jobs again.",
+    ),
+    Case(
+        QueueState.CLOSED, False, True, QueueState.CLOSING, "Closing",
+        "Closing: {left}. What is in the queue keeps being scheduled; new jobs are refused.",
+    ),
+    Case(
+        QueueState.CLOSED, True, True, QueueState.CLOSING, "Closing",
+        "Closing: {left}. What is in the queue keeps being scheduled; new jobs are refused.",
+    ),
+    Case(QueueState.CLOSED, False, False, QueueState.CLOSED, "Closed", "The queue is empty and accepts no jobs."),
+    Case(QueueState.CLOSED, True, False, QueueState.CLOSED, "Closed", "The queue is empty and accepts no jobs."),
+)  # fmt: skip
+
+_ROWS = {(case.wish, case.is_closed_above, case.has_work): case for case in TABLE}
+
+
+def standing(wish: str, closed_above: str, groups: Mapping[str, int]) -> Standing:
+    """Return the state that follows.
+
+    `closed_above` names the nearest closed queue above, or is empty; `groups`
+    counts the queue's pod groups by phase. A wish that is neither Open nor
+    Closed is Open (seed: an empty state means Open).
+    """
+    wished = QueueState.CLOSED if wish == QueueState.CLOSED else QueueState.OPEN
+    unfinished = {phase: number for phase, number in groups.items() if number and phase not in FINISHED}
+    case = _ROWS[wished, bool(closed_above), bool(unfinished)]
+    return Standing(case.state, case.reason, case.message.format(above=closed_above, left=_left(unfinished)))
+
+
+def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str]) -> str:
+    """Return the nearest queue above that wishes to be closed; root never is."""
+    seen = {name}
+    above = parents.get(name, "")
+    # A circle of parents is refused by admission; a stored one must not hang the controller.
+    while above and above != ROOT and above not in seen:
+        if wishes.get(above) == QueueState.CLOSED:
+            return above
+        seen.add(above)
+        above = parents.get(above, "")
+    return ""
+
+
+def _left(unfinished: Mapping[str, int]) -> str:
+    number = sum(unfinished.values())
+    listed = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(unfinished.items()))
+    return f"{number} unfinished pod {'group is' if number == 1 else 'groups are'} left ({listed})"

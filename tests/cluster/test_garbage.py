@@ -1,0 +1,201 @@
+"""What belongs to something that is gone is deleted, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from cluster import garbage, registry
+from cluster.consumer import Runner
+from cluster.store import Create, Delete, Group, Patch, clock, store
+from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS, QUEUES
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def collector():
+    return started()
+
+
+def started():
+    runner = Runner(registry.get("garbage"), 0, garbage.GarbageCollector())
+    settle(runner)
+    return runner
+
+
+def settle(runner):
+    while runner.step():
+        pass
+
+
+def job(name="owner"):
+    return store.write(Create(JOBS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))[0]
+
+
+def reference(owner, **fields):
+    api_version, kind = owner.object["apiVersion"], owner.object["kind"]
+    return {"apiVersion": api_version, "kind": kind, "name": owner.name, "uid": owner.uid, **fields}
+
+
+def dependent(name, *references, kind=CONFIGMAPS, **spec):
+    metadata = {"name": name, "namespace": "d", "ownerReferences": list(references)}
+    return store.write(Create(kind, {"metadata": metadata, "spec": spec}))[0]
+
+
+def names(kind=CONFIGMAPS):
+    return [stored.name for stored in store.find(kind)]
+
+
+def test_dependents_go_after_their_owner(collector):
+    owner = job()
+    dependent("a", reference(owner, controller=True))
+    dependent("b", reference(owner))
+    dependent("other")
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    assert names() == ["other"]
+
+
+def test_dependent_made_after_its_owner_vanished_goes_too(collector):
+    owner = job()
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    dependent("late", reference(owner, controller=True))
+    settle(collector)
+    assert names() == []
+
+
+def test_new_owner_of_the_same_name_keeps_nothing_of_the_old_one(collector):
+    owner = job()
+    dependent("old", reference(owner, controller=True))
+    store.write(Delete(JOBS, "d", "owner"))
+    dependent("new", reference(job(), controller=True))
+    settle(collector)
+    assert names() == ["new"]
+
+
+def test_reference_that_dangles_is_taken_away_while_another_owner_lives(collector):
+    first, second = job("first"), job("second")
+    dependent("shared", reference(first), reference(second))
+    store.write(Delete(JOBS, "d", "first"))
+    settle(collector)
+    references = store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]
+    assert [r["name"] for r in references] == ["second"]
+
+
+def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector):
+    owner = job()
+    dependent("pod", reference(owner, controller=True, blockOwnerDeletion=True), kind=PODS, nodeName="n")
+    dependent("map", reference(owner, controller=True, blockOwnerDeletion=True))
+    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+    settle(collector)
+    assert names() == []
+    assert names(JOBS) == ["owner"]
+    assert "deletionTimestamp" in store.get(PODS, "d", "pod").object["metadata"]
+    store.write(Delete(PODS, "d", "pod", grace=0))
+    settle(collector)
+    assert names(JOBS) == []
+
+
+def test_foreground_deletion_goes_on_in_a_new_process(collector):
+    owner = job()
+    dependent("pod", reference(owner, controller=True, blockOwnerDeletion=True), kind=PODS, nodeName="n")
+    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+    settle(collector)
+    successor = started()
+    store.write(Delete(PODS, "d", "pod", grace=0))
+    settle(successor)
+    with transaction.atomic():
+        make_timers_due()
+    settle(successor)
+    assert names(JOBS) == []
+
+
+def make_timers_due():
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE cluster_timer SET due = %s", [clock() - 1])
+
+
+def test_foreground_owner_without_dependents_goes_at_once(collector):
+    job()
+    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+    settle(collector)
+    assert names(JOBS) == []
+
+
+def test_orphans_lose_their_reference_and_stay(collector):
+    owner = job()
+    dependent("a", reference(owner, controller=True))
+    store.write(Delete(JOBS, "d", "owner", propagation="Orphan"))
+    settle(collector)
+    assert names(JOBS) == []
+    assert "ownerReferences" not in store.get(CONFIGMAPS, "d", "a").object["metadata"]
+
+
+def test_large_family_goes_in_batches(collector, monkeypatch):
+    monkeypatch.setattr(garbage, "ROOM", 7)
+    owner = job()
+    for number in range(30):
+        dependent(f"pod-{number}", reference(owner, controller=True), kind=PODS)
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    assert names(PODS) == []
+
+
+def test_families_of_families_go(collector):
+    owner = job()
+    child = dependent("pod", reference(owner, controller=True), kind=PODS)
+    dependent("map", reference(child, controller=True))
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    assert names() == names(PODS) == []
+
+
+def test_events_about_an_object_outlive_it(collector):
+    owner = job()
+    about = {"kind": "Job", "namespace": "d", "name": "owner", "uid": owner.uid}
+    store.write(Create(EVENTS, {"metadata": {"name": "e", "namespace": "d"}, "involvedObject": about}))
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    settle(started())
+    assert names(EVENTS) == ["e"]
+
+
+def test_object_of_the_cluster_is_not_deleted_for_an_owner_in_a_namespace(collector):
+    owner = job()
+    store.write(
+        Create(QUEUES, {"metadata": {"name": "q", "ownerReferences": [reference(owner)]}, "spec": {}}),
+        Delete(JOBS, "d", "owner"),
+    )
+    settle(collector)
+    assert names(QUEUES) == ["q"]
+    assert [e.object["reason"] for e in store.find(EVENTS)] == ["OwnerRefInvalidNamespace"]
+
+
+def test_collector_that_was_away_finds_what_vanished():
+    owner = job()
+    dependent("a", reference(owner, controller=True))
+    dependent("b", reference(owner))
+    store.write(Delete(JOBS, "d", "owner"))
+    started()
+    assert names() == []
+
+
+def test_dependent_changed_meanwhile_is_looked_at_again(collector):
+    owner, other = job("owner"), job("other")
+    dependent("shared", reference(owner), reference(other))
+    store.commit([Group([Delete(JOBS, "d", "owner")])])
+    collector.step()
+    store.write(Patch(CONFIGMAPS, "d", "shared", {"metadata": {"labels": {"a": "b"}}}))
+    settle(collector)
+    assert len(store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]) == 1
+
+
+def test_nodes_are_no_business_of_the_collector(collector):
+    before = collector.generation
+    store.write(Create(NODES, {"metadata": {"name": "n"}}))
+    settle(collector)
+    assert collector.generation == before

@@ -1,0 +1,191 @@
+"""The queue controller against the real store: states, counters and what is allocated."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import registry
+from cluster.bootstrap import bootstrap
+from cluster.consumer import Runner
+from cluster.store import Create, Delete, Group, Patch, clock, store
+from kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
+from queues.consumer import PAUSE_MS, QueueConsumer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Controller(Runner):
+    """The queue controller, run by hand on the store's clock."""
+
+    def __init__(self):
+        super().__init__(registry.get("queues"), 0, QueueConsumer())
+
+    def settle(self):
+        while self.step():
+            pass
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    def __init__(self):
+        self.now = clock()
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch):
+    moved = Clock()
+    monkeypatch.setattr("cluster.consumer.clock", moved)
+    return moved
+
+
+@pytest.fixture
+def controller(time):
+    bootstrap()
+    controller = Controller()
+    later(controller, time)
+    return controller
+
+
+def later(controller, time):
+    """Let things settle, with time for every pause."""
+    controller.settle()
+    time.now += PAUSE_MS
+    controller.settle()
+
+
+def queue(name, parent="root", state="Open", **spec):
+    spec = {"weight": 1, "parent": parent, "state": state, **spec}
+    store.write(Create(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}))
+
+
+def group(name, queue="default", phase="Pending"):
+    metadata = {"name": name, "namespace": "d"}
+    store.write(
+        Create(POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue}, "status": {"phase": phase}})
+    )
+
+
+def pod(name, queue="default", node="n", phase="Running", cpu="1"):
+    metadata = {"name": name, "namespace": "d", "annotations": {"volcano.sh/queue-name": queue}}
+    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    spec = {"containers": [{"name": "c", "resources": resources}], **({"nodeName": node} if node else {})}
+    store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
+
+
+def wish(name, state):
+    store.write(Patch(QUEUES, "", name, {"spec": {"state": state}}))
+
+
+def status(name="default"):
+    return store.get(QUEUES, "", name).object["status"]
+
+
+def test_pod_groups_are_counted_by_phase(controller, time):
+    for number, phase in enumerate(["Pending", "", "Inqueue", "Running", "Completed", "Unknown"]):
+        group(f"g{number}", phase=phase)
+    later(controller, time)
+    counted = {key: status().get(key) for key in ("pending", "inqueue", "running", "completed", "unknown")}
+    assert counted == {"pending": 2, "inqueue": 1, "running": 1, "completed": 1, "unknown": 1}
+    store.write(Delete(POD_GROUPS, "d", "g3"))
+    later(controller, time)
+    assert "running" not in status()
+
+
+def test_allocated_is_what_bound_pods_ask_for_up_to_root(controller, time):
+    queue("team")
+    queue("sub", parent="team")
+    pod("a", "sub", cpu="1500m")
+    pod("b", "sub", cpu="1")
+    pod("waits", "sub", node="")
+    pod("ended", "sub", phase="Succeeded")
+    later(controller, time)
+    for name in ("sub", "team", "root"):
+        assert status(name)["allocated"] == {"cpu": "2500m", "memory": "2Gi", "pods": "2"}
+    assert status()["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+def test_pod_that_ends_or_goes_gives_back_what_it_held(controller, time):
+    pod("a")
+    pod("b")
+    later(controller, time)
+    store.write(Patch(PODS, "d", "a", {"status": {"phase": "Failed"}}, "status"))
+    store.write(Delete(PODS, "d", "b", grace=0))
+    later(controller, time)
+    assert status()["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller, time):
+    group("a", phase="Running")
+    group("b")
+    wish("default", "Closed")
+    controller.settle()
+    assert status()["state"] == "Closing"
+    assert "2 unfinished pod groups are left (1 pending, 1 running)" in status()["message"]
+    store.write(Delete(POD_GROUPS, "d", "b"))
+    store.write(Patch(POD_GROUPS, "d", "a", {"status": {"phase": "Completed"}}))
+    later(controller, time)
+    assert status()["state"] == "Closed"
+    wish("default", "Open")
+    controller.settle()
+    assert status()["state"] == "Open"
+    assert [e.object["reason"] for e in store.find(EVENTS, order="created")] == [
+        "Closing",
+        "Closed",
+        "Opened",
+    ]
+
+
+def test_queues_below_a_closed_one_close_and_open_with_it(controller, time):
+    queue("team")
+    queue("sub", parent="team")
+    queue("own", parent="team", state="Closed")
+    wish("team", "Closed")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("team", "sub", "own")] == ["Closed", "Closed", "Closed"]
+    assert "parent queue team" in status("sub")["message"]
+    wish("team", "Open")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("team", "sub", "own")] == ["Open", "Open", "Closed"]
+
+
+def test_counters_are_written_a_few_times_a_second_however_much_happens(controller, time):
+    before = store.revision()
+    for number in range(20):
+        group(f"g{number}")
+        controller.step()
+        time.now += 10
+    later(controller, time)
+    writes = [c for c in store.changes(before, [QUEUES]) if c.name == "default"]
+    assert len(writes) <= 3
+    assert status()["pending"] == 20
+
+
+def test_change_of_state_is_written_at_once(controller):
+    group("a")
+    controller.step()
+    wish("default", "Closed")
+    controller.step()
+    assert status()["state"] == "Closing"
+
+
+def test_new_process_writes_what_the_last_one_still_owed(controller, time):
+    group("a")
+    controller.settle()
+    group("b")
+    controller.settle()
+    time.now += PAUSE_MS
+    Controller().settle()
+    assert status()["pending"] == 2
+
+
+def test_queue_deleted_meanwhile_does_not_stop_the_others(controller, time):
+    queue("team")
+    store.commit([Group([Delete(QUEUES, "", "team")])])
+    group("a", queue="team")
+    group("b")
+    later(controller, time)
+    assert status()["pending"] == 1

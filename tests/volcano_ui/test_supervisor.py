@@ -1,0 +1,120 @@
+"""The supervisor over small shell programs, in a process of its own: it adopts and kills what is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from django.conf import settings
+
+from tests.volcano_ui.system import until
+
+HARNESS = """
+import asyncio, os, sys
+from pathlib import Path
+from volcano_ui.supervisor import Program, Supervisor
+
+def sh(name, script, **options):
+    return Program(name, ["sh", "-c", script], **options)
+
+async def main(folder):
+    supervisor = Supervisor(logs=folder, cwd=folder, environment=dict(os.environ), say=lambda line: print(line, flush=True))
+{body}
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a harness whose body is given; return the process."""
+    processes = []
+
+    def begin(body):
+        code = HARNESS.format(body=textwrap.indent(textwrap.dedent(body), "    "))
+        command = [sys.executable, "-c", code, str(tmp_path)]
+        processes.append(subprocess.Popen(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True))
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_restarts_wait_longer_each_time_and_say_the_last_line(run):
+    process = run("""
+        await supervisor.start(sh("short", "echo it broke; exit 3"))
+        await asyncio.sleep(1.2)
+        await supervisor.stop()
+    """)
+    lines = process.communicate(timeout=30)[0].splitlines()
+    told = "✗ short ended with exit code 3 (it broke); starting it again in"
+    assert lines[:3] == [f"{told} {wait} s" for wait in ("0.2", "0.4", "0.8")]
+
+
+def test_later_stages_outlive_earlier_ones(run, tmp_path):
+    run("""
+        mark = "trap 'echo {} >> order; exit' TERM; echo up; while :; do sleep 0.05; done"
+        for name, stage in (("third", 2), ("first", 0), ("second", 1)):
+            await supervisor.start(sh(name, mark.replace("{}", name), stage=stage))
+        while not all((folder / f"{name}.log").read_text() for name in ("first", "second", "third")):
+            await asyncio.sleep(0.05)
+        await supervisor.stop()
+    """).wait(30)
+    assert (tmp_path / "order").read_text().split() == ["first", "second", "third"]
+
+
+def test_program_that_ignores_the_signal_is_killed_after_its_patience(run):
+    process = run("""
+        await supervisor.start(sh("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done", patience_s=0.3))
+        while not (folder / "deaf.log").read_text():
+            await asyncio.sleep(0.05)
+        await supervisor.stop()
+    """)
+    assert process.communicate(timeout=30)[0] == "✗ deaf did not stop within 0.3 s; killed\n"
+
+
+def test_what_a_program_left_in_another_session_is_killed_at_the_end(run, tmp_path):
+    run("""
+        await supervisor.start(sh("parent", "setsid sh -c 'echo $$ > child; sleep 600' & sleep 600"))
+        while not (folder / "child").exists() or not (folder / "child").read_text():
+            await asyncio.sleep(0.05)
+        await supervisor.stop()
+    """).wait(30)
+    assert not alive(int((tmp_path / "child").read_text()))
+
+
+def test_killed_supervisor_sends_each_program_its_signal(run, tmp_path):
+    process = run("""
+        await supervisor.start(sh("soft", "echo $$ > soft; trap 'echo bye > said; exit' TERM; while :; do sleep 0.05; done",
+                                  orphaned=__import__("signal").SIGTERM))
+        await supervisor.start(sh("hard", "echo $$ > hard; exec sleep 600"))
+        await asyncio.sleep(600)
+    """)
+    pids = [int(until(lambda name=name: (tmp_path / name).exists() and (tmp_path / name).read_text())) for name in ("soft", "hard")]  # fmt: skip
+    process.send_signal(signal.SIGKILL)
+    until(lambda: (tmp_path / "said").exists() and not any(map(alive, pids)), 10, "their end")
+
+
+def test_cancelled_call_takes_its_group_along(run, tmp_path):
+    run("""
+        call = asyncio.create_task(supervisor.call("sh", "-c", "sleep 600 & echo $! > inner; wait"))
+        while not (folder / "inner").exists() or not (folder / "inner").read_text():
+            await asyncio.sleep(0.05)
+        call.cancel()
+        await supervisor.stop()
+    """).wait(30)
+    assert not alive(int((tmp_path / "inner").read_text()))
