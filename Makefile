@@ -26,7 +26,7 @@ up: .venv/runtime ## Start everything; Ctrl-C stops it
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@echo "• tests, two at a time"
-	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS

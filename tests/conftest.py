@@ -25,6 +25,13 @@ def pytest_configure(config):
     _guard("connect_ex")
 
 
+def pytest_collection_modifyitems(items):
+    """A file's tests share a worker process, for their fixtures; those that start a whole system share one for all files."""
+    for item in items:
+        group = "system" if item.get_closest_marker("system") else item.path
+        item.add_marker(pytest.mark.xdist_group(str(group)))
+
+
 def _guard(name):
     """Let a method of sockets reach this machine only: a test that needs the network is a wrong test."""
     connect = getattr(socket.socket, name)

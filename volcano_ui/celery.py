@@ -82,6 +82,12 @@ def keep_django_logging(**_: Any) -> None:
     """Stop Celery from setting up logging of its own: Django has done it."""
 
 
+@signals.celeryd_init.connect
+def lead_by_name(sender: str, **_: Any) -> None:
+    """Hold leases under the worker's name: one that is started again goes on at once, whatever its process id."""
+    os.environ.setdefault("VOLCANO_UI_WORKER", sender)
+
+
 @signals.worker_init.connect
 def keep_connections(**_: Any) -> None:
     """Let a worker process keep its database connection, and with it SQLite's page cache."""

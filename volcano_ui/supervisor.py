@@ -33,8 +33,9 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 10.0
-# A program that lived this long was well; its next failure is its first.
-WELL_AFTER_S = 10.0
+# A program that lived this long, which is longer than any of them takes to start, was well; its next
+# failure is its first.
+WELL_AFTER_S = 5.0
 HOUSEKEEPING_S = 5.0
 
 

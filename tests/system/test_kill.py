@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,11 @@ from tests.system.harness import System, until
 from tests.system.work import FINISHED, Person, Watcher, job, shell, task
 
 JOBS_COUNT = 200
-KILLS = 70
-BETWEEN_S = (0.1, 1.0)
+KILLS = 72
+BETWEEN_S = (0.2, 1.2)
+# Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
+GROWN_S = 5.2
+YOUNG_SHARE = 0.15
 SETTLE_S = 60  # after the last kill; the longest pause before a restart is 10 s
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
@@ -38,7 +42,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
         jobs = list(small_jobs(watcher, ran, random.Random(seed)))
         submitting = threading.Thread(target=submit, args=(system, jobs))
         submitting.start()
-        killed = kill(system, random.Random(seed + 1), submitting)
+        killed = kill(system, random.Random(seed + 1))
         submitting.join(SETTLE_S)
         assert not submitting.is_alive(), "not every job could be submitted"
         until(
@@ -84,19 +88,28 @@ def submit(system, jobs):
             person.insist(each, within_s=SETTLE_S)
 
 
-def kill(system, choices, submitting):
-    """Kill whoever runs, at random moments; go on while jobs are still submitted."""
+def kill(system, choices):
+    """Kill at random moments; return how often each was hit."""
     killed = Counter()
     while sum(killed.values()) < KILLS:
         time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
-        running = system.children()
-        if not running:
-            continue
-        name = choices.choice(sorted(running))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(running[name], signal.SIGKILL)
-            killed[name] += 1
+        young = choices.random() < YOUNG_SHARE
+        victims = {n: pid for n, pid in system.children().items() if young or age_s(pid) > GROWN_S}
+        if victims:
+            name = choices.choice(sorted(victims))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victims[name], signal.SIGKILL)
+                killed[name] += 1
     return killed
+
+
+def age_s(pid):
+    """Return for how long a process has been running."""
+    try:
+        began = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
 
 
 def finished(watcher):
