@@ -19,3 +19,4 @@ class ClusterConfig(AppConfig):
         # The other kinds own nothing and belong to nothing.
         owned = tuple(kind for kind in ALL if kind not in (EVENTS, LEASES, NODES, PRIORITY_CLASSES))
         register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
+        register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))

@@ -19,13 +19,14 @@ from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
 from scheduler.enqueue import enqueue, is_outside, queue_cause
 from scheduler.layout import first_pods, layout_of
-from scheduler.snapshot import DEFAULT_QUEUE
+from scheduler.records import DEFAULT_QUEUE
 from scheduler.status import NOTED_PODS, Outcome, Writer
 
 if TYPE_CHECKING:
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.layout import Layout
-    from scheduler.snapshot import Group, Orphan, Snapshot
+    from scheduler.records import Group, Orphan
+    from scheduler.snapshot import Snapshot
 
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
@@ -44,8 +45,9 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
-        if not cycle.is_unchanged(group):
-            writer.write(cycle.outcome(group, answers))
+        if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
+            continue
+        writer.write(cycle.outcome(group, answers))
     for key in sorted(snapshot.dirty - snapshot.waiting):
         if (settled := snapshot.groups.get(key)) is not None and settled.exists:
             writer.write(Outcome(settled, [], []))
@@ -96,6 +98,13 @@ class _Cycle:
             return False
         self._decisions.wake_at(due)
         return True
+
+    def goes_on_waiting(self, group: Group, answers: dict[str, Cause | None]) -> bool:
+        """Tell whether a group waited before, waits still, and nothing of its own changed."""
+        if group.key in self._snapshot.dirty:
+            return False
+        attempt = self._attempts.get(group.key)
+        return answers.get(group.key) is not None or (attempt is not None and attempt.short is not None)
 
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kube.meta import Object
-    from scheduler.snapshot import Orphan, Pod
+    from scheduler.records import Orphan, Pod
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from scheduler.engine.cluster import Cluster, Vector
-    from scheduler.snapshot import Group, Snapshot
+    from scheduler.records import Group
+    from scheduler.snapshot import Snapshot
 
 OVERCOMMIT_PERCENT = 120
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scheduler.nodes import Shape
-    from scheduler.snapshot import Group, Pod, Snapshot
+    from scheduler.records import Group, Pod
+    from scheduler.snapshot import Snapshot
 
 
 @dataclass(slots=True)
@@ -74,6 +75,8 @@ def _lay_out(snapshot: Snapshot, group: Group) -> Layout:
     waiting = [pod for pod in group.pending.values() if not pod.gated]
     heaps = _heaps(snapshot, waiting)
     roles = _role_minima(group)
+    if len(heaps) == 1 and not roles:
+        return _of_equals(snapshot, group, heaps[0], missing)
     needed = max(missing, sum(roles.values()))
     present = Counter(pod.role for pod in waiting)
     absent = max(missing - len(waiting), sum(max(n - present[role], 0) for role, n in roles.items()))
@@ -83,16 +86,32 @@ def _lay_out(snapshot: Snapshot, group: Group) -> Layout:
     return Layout(heaps, gang, needed, max(absent, 0), len(group.pending) - len(waiting))
 
 
+def _of_equals(snapshot: Snapshot, group: Group, heap: Heap, missing: int) -> Layout:
+    """Return the layout when all pods are equal: one bin, at most one step."""
+    absent = max(missing - len(heap.pods), 0)
+    steps = (Step(missing, (0,)),) if missing and not absent else ()
+    level = snapshot.priority_of(group.priority_class)
+    gang = Gang((Bin(heap.shape.number, len(heap.pods)),), steps, level=level)
+    return Layout([heap], gang, missing, absent, len(group.pending) - len(heap.pods))
+
+
 def _heaps(snapshot: Snapshot, pods: list[Pod]) -> list[Heap]:
+    if len(pods) == 1:
+        pod = pods[0]
+        return [Heap(_priority(snapshot, pod), pod.role, pod.shape, pods)]
     ranks = {id(pod): _rank(pod) for pod in pods}
     found: dict[tuple[int, str, int], Heap] = {}
     for pod in sorted(pods, key=lambda pod: ranks[id(pod)]):
-        priority = snapshot.priority_of(pod.priority_class) if pod.priority is None else pod.priority
+        priority = _priority(snapshot, pod)
         heap = found.setdefault(
             (priority, pod.role, pod.shape.number), Heap(priority, pod.role, pod.shape, [])
         )
         heap.pods.append(pod)
     return sorted(found.values(), key=lambda heap: (-heap.priority, ranks[id(heap.pods[0])]))
+
+
+def _priority(snapshot: Snapshot, pod: Pod) -> int:
+    return snapshot.priority_of(pod.priority_class) if pod.priority is None else pod.priority
 
 
 def _rank(pod: Pod) -> tuple[int, int, str]:

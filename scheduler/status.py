@@ -13,16 +13,15 @@ written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.engine.sentence.people gives the sentence back.
 
-Nothing is written that has not changed. Where only numbers in the message
-changed it is written again after REFRESH_MS at the soonest, later when many
-groups wait, so that a long queue costs the same number of writes a second as
-a short one. An event is written when a group becomes ready and when the
+Nothing is written that has not changed. What a waiting group was told is
+looked at again after REFRESH_MS at the soonest, later when many groups wait,
+so that a long queue costs the same work a second as a short one; a change of
+its own pods is told at once. An event is written when a group becomes ready and when the
 reason of its waiting changes. Pods: see notes().
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +33,15 @@ from kube.meta import now_text, parse_time
 from scheduler.decisions import Bind, GroupDecision, Note, Report
 from scheduler.engine.sentence import fit_errors, people, sentence
 from scheduler.reading import GroupCondition, value_of
-from scheduler.snapshot import READY, Standing
+from scheduler.records import READY, Standing
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
 
     from scheduler.decisions import Decisions
     from scheduler.engine.cause import Cause
-    from scheduler.snapshot import Group, Pod
+    from scheduler.records import Group, Pod
 
 REFRESH_MS = 5000
 REFRESH_PER_GROUP_MS = 20
@@ -71,9 +71,21 @@ class Writer:
     def __init__(self, decisions: Decisions, *, waiting: int, now: int) -> None:
         self._decisions = decisions
         self._now = now
+        self._time = now_text(now)
         self._refresh = max(REFRESH_MS, waiting * REFRESH_PER_GROUP_MS)
         self._told: dict[int, str] = {}
         self._causes: list[Cause] = []
+
+    def was_told(self, group: Group) -> bool:
+        """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
+        known = _find(group, UNSCHEDULABLE)
+        if known is None or known.status != "True":
+            return False
+        due = _time(known.last_transition_time) + self._refresh
+        if due <= self._now:
+            return False
+        self._decisions.wake_at(due)
+        return True
 
     def write(self, outcome: Outcome) -> None:
         """Add to the decisions what must be written about one group, if anything."""
@@ -166,7 +178,7 @@ class Writer:
             status="True",
             reason=str(reason),
             message=message,
-            last_transition_time=now_text(self._now),
+            last_transition_time=self._time,
             transition_id=str(self._now),
         )
         other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
@@ -186,7 +198,7 @@ class Writer:
         return msgspec.structs.replace(
             condition,
             status="False",
-            last_transition_time=now_text(self._now),
+            last_transition_time=self._time,
             transition_id=str(self._now),
         )
 
@@ -234,10 +246,11 @@ def pod_scheduled(pod: Pod) -> dict[str, Any]:
 
 
 def _after(group: Group, binds: list[Bind]) -> Counter[Standing]:
-    counts = Counter(group.counts)
-    if binds:
-        counts[Standing.PENDING] -= len(binds)
-        counts[Standing.BOUND] += len(binds)
+    if not binds:
+        return group.counts
+    counts = group.counts.copy()
+    counts[Standing.PENDING] -= len(binds)
+    counts[Standing.BOUND] += len(binds)
     return counts
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.store import Create, Group, Patch
-from kube.meta import now_text, timestamp
+from kube.meta import now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from scheduler.reading import value_of
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
-    from scheduler.snapshot import Orphan, Pod
+    from scheduler.records import Orphan, Pod
 
 COMPONENT = "volcano"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
@@ -24,39 +24,40 @@ GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
 def groups_of(decisions: Decisions, now: int) -> list[Group]:
     """Return the writes: one Group a gang, so that it is bound all or not at all."""
+    time = now_text(now)
     groups: list[Group] = []
     for decision in decisions.groups:
-        writes: list[Write] = [_bind(bind, now) for bind in decision.binds]
-        writes += _about_group(decision, now)
+        writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
+        writes += _about_group(decision, time)
         if writes:
             groups.append(Group(writes, decision.key))
-        notes = [_note(note, now) for note in decision.notes]
+        notes = [_note(note, time) for note in decision.notes]
         if notes:
             groups.append(Group(notes))
     groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
     return groups
 
 
-def _bind(bind: Bind, now: int) -> Patch:
-    conditions = _with_scheduled(bind.pod, now, status="True")
+def _bind(bind: Bind, time: str) -> Patch:
+    conditions = _with_scheduled(bind.pod, time, status="True")
     patch = {"spec": {"nodeName": bind.node}, "status": {"conditions": conditions}}
     return Patch(PODS, bind.pod.namespace, bind.pod.name, patch, subresource="binding", uid=bind.pod.uid)
 
 
-def _note(note: Note, now: int) -> Patch:
+def _note(note: Note, time: str) -> Patch:
     pod = note.pod
-    conditions = _with_scheduled(pod, now, status="False", reason="Unschedulable", message=note.message)
+    conditions = _with_scheduled(pod, time, status="False", reason="Unschedulable", message=note.message)
     patch = {"status": {"conditions": conditions}}
     return Patch(PODS, pod.namespace, pod.name, patch, subresource="status", uid=pod.uid)
 
 
-def _with_scheduled(pod: Pod, now: int, **fields: str) -> list[dict[str, Any]]:
+def _with_scheduled(pod: Pod, time: str, **fields: str) -> list[dict[str, Any]]:
     """Return the pod's conditions with a new PodScheduled; a merge patch replaces lists whole."""
     kept = [c for c in value_of(pod.conditions) or () if c.get("type") != "PodScheduled"]
-    return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": now_text(now)}]
+    return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]
 
 
-def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
+def _about_group(decision: GroupDecision, time: str) -> Iterable[Write]:
     if decision.status:
         yield Patch(
             POD_GROUPS,
@@ -67,10 +68,10 @@ def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
             uid=decision.uid,
         )
     if decision.report is not None:
-        yield Create(EVENTS, _event(decision, decision.report, now))
+        yield Create(EVENTS, _event(decision, decision.report, time))
 
 
-def _event(decision: GroupDecision, report: Report, now: int) -> dict[str, Any]:
+def _event(decision: GroupDecision, report: Report, time: str) -> dict[str, Any]:
     return {
         "metadata": {"generateName": f"{decision.name[:57]}.", "namespace": decision.namespace},
         "involvedObject": {
@@ -85,8 +86,8 @@ def _event(decision: GroupDecision, report: Report, now: int) -> dict[str, Any]:
         "message": report.message,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
-        "firstTimestamp": timestamp(now),
-        "lastTimestamp": timestamp(now),
+        "firstTimestamp": f"{time[:19]}Z",
+        "lastTimestamp": f"{time[:19]}Z",
         "count": 1,
     }
 

@@ -97,6 +97,14 @@ def keep_connections(**_: Any) -> None:
         connection.settings_dict["CONN_MAX_AGE"] = None
 
 
+@signals.worker_init.connect
+def collect_garbage_rarely(**_: Any) -> None:
+    """Let the collector look less often at the tens of thousands of small objects that consumers remember."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+
+
 @signals.task_prerun.connect
 def refresh_connections(task_id: str, task: Any, **_: Any) -> None:
     """Start a run with a database connection that works, and its name in every log line."""

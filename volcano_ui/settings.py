@@ -11,6 +11,9 @@ DATA = env.directory("DATA", BASE_DIR / "data")
 PORT = env.number("PORT", 8000, least=1, most=65535)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 NODES = env.number("NODES", 0, most=100_000)
+LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
+LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
+NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
 
 SECRET_KEY = env.secret("SECRET_KEY", DATA / "secret-key")

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from kube.meta import now_text
+from kube.meta import now_text, parse_time
 
 UNKNOWN_REASON = "ContainerStatusUnknown"
 SHUTDOWN = "NodeShutdown"
@@ -90,3 +90,13 @@ def time_text(time_us: int) -> str:
 @lru_cache(maxsize=64)
 def _second_text(second: int) -> str:
     return now_text(second * 1000)[:19]
+
+
+def parse_us(text: str, default: int) -> int:
+    """Read a time that time_text() wrote, to the microsecond; default when it is none."""
+    try:
+        base = parse_time(text) // 1000 * 1_000_000
+    except ValueError:
+        return default
+    fraction = text.partition(".")[2].rstrip("Z")
+    return base + (int(fraction.ljust(6, "0")[:6]) if fraction.isdecimal() else 0)

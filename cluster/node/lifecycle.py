@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.node import status
-from cluster.node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, Run, State
+from cluster.node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, Run, State, parse_us
 from cluster.node.status import FINISHED, Place, Waiting, is_sidecar
 from kube.kinds.core import PodPhase, RestartPolicy
-from kube.meta import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -261,8 +260,4 @@ def _phase(pod: Pod, runs: Mapping[str, Run], active: bool) -> str:
 
 def start_of(pod: Pod, now_us: int) -> int:
     """Return when the node took the pod on: what its status says, otherwise now."""
-    text = pod.status.start_time
-    if not text:
-        return now_us
-    micros = text.partition(".")[2].rstrip("Z")
-    return parse_time(text) // 1000 * SECOND + (int(micros.ljust(6, "0")[:6]) if micros.isdecimal() else 0)
+    return parse_us(pod.status.start_time, now_us)

@@ -124,7 +124,7 @@ class Machine:
         self.due = time.monotonic() + RETRY_S
         now_us = clock_us()
         renew(self.name, now_us)
-        if self._said != self._readings():
+        if self._said != self._readings() or not self._is_ready():
             self._write_status(now_us)
         self.due = time.monotonic() + BEAT_S
 
@@ -146,6 +146,14 @@ class Machine:
         except ApiError:  # the node was deleted by somebody: it is made again with the next beat
             self.announce()
         self._said = said
+
+    def _is_ready(self) -> bool:
+        """Whether the store calls this node ready: after a long silence it does not, and is to be told."""
+        try:
+            found = store.get(NODES, "", self.name).read(Node)
+        except NotFound:
+            return False
+        return any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
 
     def _readings(self) -> tuple[tuple[str, str], ...]:
         """Return what the conditions say, without their times."""

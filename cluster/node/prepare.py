@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.node import attempts, environment, hosts, volumes
+from cluster.node import attempts, environment, hosts, retention, volumes
 from cluster.node.layout import IDENTITY, TMP, WORK
 from cluster.node.lifecycle import Refusal
 from cluster.node.shim.order import Bind, Order
@@ -58,6 +58,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
     for path in (directory, home / WORK, home / TMP):
         path.mkdir(parents=True, exist_ok=True)
+    retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
     directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
     mounted = means.mounts != "none"

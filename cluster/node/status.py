@@ -51,14 +51,24 @@ def compose(
     reason: str = "",
     message: str = "",
     waiting: Mapping[str, Waiting] | None = None,
+    scheme: str = "process",
 ) -> dict[str, Any]:
     """Return the whole status of a pod as JSON.
 
     Conditions that did not change keep their transition time, and conditions of
-    types that a node does not write stay as they are.
+    types that a node does not write stay as they are. The scheme of container
+    ids tells real containers from simulated ones.
     """
     waiting = waiting or {}
-    default = Waiting("PodInitializing" if pod.spec.init_containers else "ContainerCreating")
+    prefix = f"{scheme}://{pod.metadata.uid}"
+    creating = Waiting("PodInitializing" if pod.spec.init_containers else "ContainerCreating")
+
+    def entries(containers: Sequence[Container], default: Waiting, *, init: bool) -> list[dict[str, Any]]:
+        return [
+            _container(one, runs.get(one.name, NEVER_RAN), waiting.get(one.name, default), prefix, init=init)
+            for one in containers
+        ]
+
     status: dict[str, Any] = {
         "phase": str(phase),
         "conditions": conditions(pod, runs, phase, now_us),
@@ -67,24 +77,13 @@ def compose(
         "podIP": place.pod_ip,
         "podIPs": [{"ip": place.pod_ip}],
         "startTime": time_text(place.start_us),
-        "containerStatuses": [
-            _container(
-                pod, container, runs.get(container.name, NEVER_RAN), waiting.get(container.name, default)
-            )
-            for container in pod.spec.containers
-        ],
+        "containerStatuses": entries(pod.spec.containers, creating, init=False),
         "qosClass": pod.status.qos_class or qos_class(pod.spec.containers),
     }
     if pod.spec.init_containers:
-        status["initContainerStatuses"] = [
-            _container(
-                pod,
-                container,
-                runs.get(container.name, NEVER_RAN),
-                waiting.get(container.name, Waiting("PodInitializing")),
-            )
-            for container in pod.spec.init_containers
-        ]
+        status["initContainerStatuses"] = entries(
+            pod.spec.init_containers, Waiting("PodInitializing"), init=True
+        )
     if reason:
         status["reason"] = reason
     if message:
@@ -92,50 +91,49 @@ def compose(
     return status
 
 
-def _container(pod: Pod, container: Container, run: Run, waiting: Waiting) -> dict[str, Any]:
-    current = run.current
+def _container(
+    container: Container, run: Run, waiting: Waiting, prefix: str, *, init: bool
+) -> dict[str, Any]:
+    current, last = run
+    prefix = f"{prefix}/{container.name}"
     running = current is not None and current.state is State.RUNNING
-    ended_init = current is not None and current.state is State.ENDED and current.exit_code == 0
-    is_init = any(container is one for one in pod.spec.init_containers)
+    done = current is not None and current.state is State.ENDED and current.exit_code == 0
+    if current is None or current.state is State.ORDERED:
+        state: dict[str, Any] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
+    elif running:
+        state = {"running": {"startedAt": time_text(current.started_us)}}
+    elif waiting.reason == "CrashLoopBackOff":
+        state = {"waiting": {"reason": waiting.reason, "message": waiting.message}}
+        last = current
+    else:
+        state = {"terminated": _terminated(current, prefix)}
     result: dict[str, Any] = {
         "name": container.name,
         "image": container.image,
         "imageID": "",
-        "ready": ended_init if is_init and not is_sidecar(container) else running,
+        "ready": done if init and not is_sidecar(container) else running,
         "started": running,
         "restartCount": current.number if current is not None else 0,
-        "state": {},
-        "lastState": {},
+        "state": state,
+        "lastState": {} if last is None else {"terminated": _terminated(last, prefix)},
     }
-    last = run.last
-    if current is None or current.state is State.ORDERED:
-        result["state"] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
-    elif running:
-        result["state"] = {"running": {"startedAt": time_text(current.started_us)}}
-    elif waiting.reason == "CrashLoopBackOff":
-        result["state"] = {"waiting": {"reason": waiting.reason, "message": waiting.message}}
-        last = current
-    else:
-        result["state"] = {"terminated": _terminated(pod, container, current)}
-    if last is not None:
-        result["lastState"] = {"terminated": _terminated(pod, container, last)}
     if current is not None:
-        result["containerID"] = container_id(pod, container, current.number)
+        result["containerID"] = f"{prefix}/{current.number}"
     return result
 
 
 def container_id(pod: Pod, container: Container, number: int) -> str:
-    """Return how a status names one attempt."""
+    """Return how a status names one attempt of a container that really runs."""
     return f"process://{pod.metadata.uid}/{container.name}/{number}"
 
 
-def _terminated(pod: Pod, container: Container, attempt: Attempt) -> dict[str, Any]:
+def _terminated(attempt: Attempt, prefix: str) -> dict[str, Any]:
     ended: dict[str, Any] = {
         "exitCode": attempt.exit_code,
         "reason": attempt.reason or ("Completed" if attempt.exit_code == 0 else "Error"),
         "startedAt": time_text(attempt.started_us or attempt.finished_us),
         "finishedAt": time_text(attempt.finished_us),
-        "containerID": container_id(pod, container, attempt.number),
+        "containerID": f"{prefix}/{attempt.number}",
     }
     if attempt.signal:
         ended["signal"] = attempt.signal

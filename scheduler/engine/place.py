@@ -46,6 +46,8 @@ class Placer:
         self.cluster = cluster
         self._pods = pods
         self._rankings: dict[int, Ranking] = {}
+        # Room only shrinks while placing, so this bound stays true.
+        self._most_free = cluster.free.max(axis=0) if len(cluster.free) else None
 
     def minimum(self, gang: Gang) -> Attempt:
         """Place what must start together; if it is short, nothing is placed."""
@@ -108,10 +110,17 @@ class Placer:
     def _may_fit(self, gang: Gang) -> bool:
         """Whether each step has room if it had the cluster to itself; cheap and never wrongly no."""
         for step in gang.steps:
-            bins = [gang.bins[b] for b in step.bins]
+            bins = [gang.bins[b] for b in step.bins if self._may_fit_one(gang.bins[b].pod_class)]
             if sum(min(some.count, self.room(some.pod_class)) for some in bins) < step.need:
                 return False
         return True
+
+    def _may_fit_one(self, pod_class: int) -> bool:
+        """Whether some node has enough of each resource; spares ranking the nodes for what cannot fit."""
+        if self._most_free is None or pod_class in self._rankings:
+            return self._most_free is not None
+        request = self.cluster.classes[pod_class].request
+        return bool(((request <= self._most_free) | (request == 0)).all())
 
     def _first_left(self, gang: Gang, attempt: Attempt, bins: tuple[int, ...]) -> int:
         left = (b for b in bins if attempt.taken[b] < gang.bins[b].count)

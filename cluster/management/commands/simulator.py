@@ -1,0 +1,34 @@
+"""`manage.py simulator`: nodes that exist by name only, and their pods by the clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from cluster.node.fleet import Size
+from cluster.node.simulator import Simulator
+from cluster.node.stages import StageError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    help = "Run simulated nodes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--nodes", type=int, default=settings.NODES, help="how many nodes")
+        parser.add_argument("--cpu", default=Size().cpu, help="CPUs of each node")
+        parser.add_argument("--memory", default=Size().memory, help="memory of each node")
+        parser.add_argument("--pods", default=Size().pods, help="how many pods a node takes")
+        parser.add_argument("--stages", type=Path, default=None, help="a directory with stage files")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        size = Size(options["cpu"], options["memory"], options["pods"])
+        try:
+            Simulator(options["nodes"], size, options["stages"]).run()
+        except StageError as error:
+            raise CommandError(str(error)) from None

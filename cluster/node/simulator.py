@@ -1,0 +1,304 @@
+"""The simulator: runs pods on simulated nodes by the clock, thousands in one process.
+
+Pods wait in a heap for the time of their next stage. What is due is taken in
+batches and written in one commit; so is what a commit brings forth at once.
+The statuses are made by the same code as a real node's. Nothing is kept that
+the store does not have: a simulator that was killed goes on from the statuses.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import os
+import selectors
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from django.db import Error as DatabaseError
+
+from cluster.node import stages
+from cluster.node.attempt import clock_us
+from cluster.node.fleet import Fleet, Size
+from cluster.node.gathering import Gatherings
+from cluster.node.listen import Listener
+from cluster.node.simulated import Simulated
+from cluster.node.status import FINISHED
+from cluster.store import Change, Delete, Group, Stored, Update, store
+from kube.errors import ApiError, Expired
+from kube.kinds.core import Node, Pod
+from kube.resources import NODES, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.node.stages import Stage
+    from cluster.store import Write
+
+BATCH = 1000  # status writes in one commit
+READ = 4000
+RETRY_S = 0.5
+THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
+log = logging.getLogger(__name__)
+
+
+class Simulator:
+    """All simulated nodes and their pods."""
+
+    def __init__(self, count: int, size: Size | None = None, directory: Path | None = None) -> None:
+        self.fleet = Fleet(count, size or Size())
+        self.stages: Sequence[Stage] = stages.load(directory or stages.DEFAULT)
+        self.listener = Listener()
+        self.selector = selectors.DefaultSelector()
+        self.pods: dict[str, Simulated] = {}
+        self.gatherings = Gatherings()
+        self.heap: list[tuple[int, int, str]] = []
+        self.turns = itertools.count(1)
+        self.revision = 0
+        self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
+        self.stopping = False
+        self.write_again_at = 0.0
+        self._heard: object = None
+
+    def run(self) -> None:
+        """Work until a signal asks for the end."""
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self.selector.register(reader, selectors.EVENT_READ)
+        while not self.stopping:
+            try:
+                self.begin()
+                break
+            except DatabaseError as error:
+                log.warning("the database does not answer, trying again: %s", error)
+                time.sleep(RETRY_S)
+        log.info("simulator ready: %d nodes", self.fleet.count)
+        while not self.stopping:
+            self.turn()
+        self._end()
+
+    def _on_signal(self, *_: object) -> None:
+        self.stopping = True
+
+    def begin(self) -> None:
+        """Bring the fleet up, and take on its pods where their statuses say they are."""
+        self.fleet.announce()
+        with store.reading() as revision:
+            found = store.find(PODS)
+        self.revision = revision
+        for stored in found:
+            self._take(stored.read(Pod), stored.revision)
+        self._gather()
+
+    def _end(self) -> None:
+        try:
+            self.fleet.depart()
+        except DatabaseError as error:
+            log.warning("the fleet's end was not recorded: %s", error)
+        self.listener.close()
+        self.selector.close()
+
+    def turn(self) -> None:
+        """Wait for the next thing to happen and handle it."""
+        self._wait(self._timeout())
+        try:
+            self._read_changes()
+            while self._play():
+                pass
+            self.fleet.beat()
+            self.fleet.lose()
+        except DatabaseError as error:
+            log.warning("the database refused, trying again: %s", error)
+            self.write_again_at = time.monotonic() + RETRY_S
+
+    def _timeout(self) -> float:
+        now = time.monotonic()
+        dues = [self.listener.due() - now, self.fleet.due - now]
+        dues += [due - now for due in self.fleet.loss_due.values()]
+        if self.heap:
+            dues.append(max((self.heap[0][0] - clock_us()) / 1e6, self.write_again_at - now))
+        return max(0.0, min(dues))
+
+    def _wait(self, timeout: float) -> None:
+        socket = self.listener.socket
+        if socket is not self._heard:
+            if self._heard is not None:
+                self.selector.unregister(self._heard)  # type: ignore[arg-type]
+            if socket is not None:
+                self.selector.register(socket, selectors.EVENT_READ)
+            self._heard = socket
+        for key, _ in self.selector.select(timeout):
+            if key.fileobj is self._heard:
+                self.listener.drain()
+            else:
+                os.read(key.fd, 512)
+
+    def _read_changes(self) -> None:
+        if time.monotonic() < self.listener.due():
+            return
+        self.listener.asked()
+        try:
+            while changes := store.changes(self.revision, (PODS, NODES), limit=READ):
+                for change in changes:
+                    if change.revision in self.own:
+                        self.own.discard(change.revision)
+                    else:
+                        self._apply(change)
+                self.revision = changes[-1].revision
+            self._gather()
+        except Expired:
+            self.pods.clear()
+            self.own.clear()
+            self.begin()
+
+    def _apply(self, change: Change) -> None:
+        if change.resource == NODES.id:
+            if change.verb != "DELETED" and self.fleet.see(change.name, change.read(Node)):
+                self._wake_node(change.name)
+        elif change.verb == "DELETED":
+            self.pods.pop(change.uid, None)
+            self.gatherings.leave(change.uid)
+        else:
+            known = self.pods.get(change.uid)
+            if known is None or known.revision < change.revision:
+                self._take(change.read(Pod), change.revision)
+
+    def _wake_node(self, name: str) -> None:
+        for uid, known in self.pods.items():
+            if known.pod.spec.node_name == name:
+                self._schedule(uid, known, clock_us())
+
+    def _take(self, pod: Pod, revision: int) -> None:
+        """Learn of a pod, or of its newest version."""
+        uid = pod.metadata.uid
+        self.gatherings.see(pod)
+        if pod.spec.node_name not in self.fleet.addresses:
+            return
+        known = self.pods.get(uid)
+        if pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+            self.pods.pop(uid, None)
+            return
+        if known is None:
+            known = self.pods[uid] = Simulated.of(pod, revision, clock_us())
+        else:
+            known.pod, known.revision, known.phase = pod, revision, pod.status.phase
+        self._schedule(uid, known, clock_us())
+
+    def _gather(self) -> None:
+        """Schedule the pods of jobs that have come together: their clocks begin."""
+        now_us = clock_us()
+        for uid in self.gatherings.begin(now_us):
+            if uid in self.pods:
+                self._schedule(uid, self.pods[uid], now_us)
+
+    def _schedule(self, uid: str, known: Simulated, now_us: int) -> None:
+        """Put a pod into the heap for its next stage; what was planned before is void."""
+        known.turn = next(self.turns)
+        known.stage = stages.match(self.stages, known.look)
+        if known.stage is None:
+            return
+        due = self._due(known, now_us)
+        if due is not None:
+            heapq.heappush(self.heap, (due, known.turn, uid))
+        if len(self.heap) > 2 * len(self.pods) + 1000:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop entries that are void, so that plans for next year do not pile up."""
+        turns = {one.turn for one in self.pods.values()}
+        self.heap = [entry for entry in self.heap if entry[1] in turns]
+        heapq.heapify(self.heap)
+
+    def _due(self, known: Simulated, now_us: int) -> int | None:
+        stage = known.stage
+        if stage is None or known.pod.spec.node_name in self.fleet.lost:
+            return None
+        annotations = known.pod.metadata.annotations
+        since = known.since_us
+        if stages.waits_for_job(stage.delay, annotations):
+            began = self.gatherings.began(known.pod)
+            if began is None:
+                return None
+            since = max(since, began)
+        return since + stages.delay_us(stage.delay, annotations)
+
+    def _play(self) -> bool:
+        """Pass every pod that is due through its stages and write that; return whether there may be more."""
+        now_us = clock_us()
+        if time.monotonic() < self.write_again_at:
+            return False
+        due: list[tuple[str, Simulated]] = []
+        while self.heap and self.heap[0][0] <= now_us and len(due) < BATCH:
+            _, turn, uid = heapq.heappop(self.heap)
+            known = self.pods.get(uid)
+            if known is not None and known.turn == turn and known.pod.spec.node_name not in self.fleet.lost:
+                due.append((uid, known))
+        if due:
+            self._pass(due, now_us)
+        return len(due) == BATCH
+
+    def _pass(self, due: Sequence[tuple[str, Simulated]], now_us: int) -> None:
+        for _, known in due:
+            self._through(known, now_us)
+        try:
+            outcomes = store.commit([Group(self._writes(known, now_us)) for _, known in due])
+        except DatabaseError:
+            for uid, known in due:
+                self._back(uid, known, now_us)
+            raise
+        for (uid, known), outcome in zip(due, outcomes, strict=True):
+            self._written(uid, known, outcome, now_us)
+        self._gather()
+
+    def _through(self, known: Simulated, now_us: int) -> None:
+        """Pass a pod through the stage that is due, and through those that then are due at once."""
+        for _ in range(THROUGH):
+            if known.stage is None:
+                return
+            known.pass_through(known.stage, now_us)
+            known.stage = None if known.removed else stages.match(self.stages, known.look)
+            due = self._due(known, now_us)
+            if due is None or due > now_us:
+                return
+
+    def _writes(self, known: Simulated, now_us: int) -> list[Write]:
+        meta = known.pod.metadata
+        if known.pod.status.phase in FINISHED:
+            return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
+        status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
+        # Replacing the status is much cheaper than merging it, and the revision makes sure that nothing is lost.
+        named = {
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "resourceVersion": str(known.revision),
+        }
+        writes: list[Write] = [Update(PODS, {"metadata": named, "status": status}, "status")]
+        if known.removed:
+            writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
+        return writes
+
+    def _back(self, uid: str, known: Simulated, now_us: int) -> None:
+        """Nothing was written: the pod is where its stored status says, and what is due stays due."""
+        self.pods[uid] = again = Simulated.of(known.pod, known.revision, now_us)
+        self._schedule(uid, again, now_us)
+
+    def _written(self, uid: str, known: Simulated, outcome: list[Stored] | ApiError, now_us: int) -> None:
+        if isinstance(outcome, ApiError):
+            # Somebody else changed the pod meanwhile; the log has it, and the pod goes on from that.
+            self._back(uid, known, now_us)
+            self.listener.hurry()
+            return
+        known.pod, known.revision = outcome[0].read(Pod), outcome[0].revision
+        if known.revision > self.revision:
+            self.own.add(known.revision)
+        self.gatherings.see(known.pod)
+        if known.removed or known.phase in FINISHED:
+            self.pods.pop(uid, None)
+        else:
+            self._schedule(uid, known, now_us)

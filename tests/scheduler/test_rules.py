@@ -1,0 +1,117 @@
+"""Which nodes a pod may use."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.kinds.core import Taint
+from scheduler.engine.cluster import Kind
+from scheduler.rules import NodeFacts, Rule
+
+
+def affinity(*terms):
+    return {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    }
+
+
+def term(key, operator, *values):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def closed(
+    *, selector=None, needs=None, tolerations=None, labels=None, taints=(), unschedulable=False, ready=True
+):
+    node = NodeFacts(
+        "n1", labels or {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], unschedulable, ready
+    )
+    found = Rule(selector, needs, tolerations).exclusion(node)
+    return found.kind if found else Kind.NONE
+
+
+LABELS = {"zone": "a", "gen": "7"}
+
+
+@pytest.mark.parametrize(
+    ("needs", "matches"),
+    [
+        pytest.param(None, True, id="nothing needed"),
+        pytest.param(affinity(term("zone", "In", "a", "b")), True, id="in"),
+        pytest.param(affinity(term("zone", "In", "b")), False, id="not among"),
+        pytest.param(affinity(term("zone", "NotIn", "b")), True, id="not in"),
+        pytest.param(affinity(term("other", "NotIn", "b")), True, id="not in, label absent"),
+        pytest.param(affinity(term("zone", "NotIn", "a")), False, id="not in, but is"),
+        pytest.param(affinity(term("zone", "Exists")), True, id="exists"),
+        pytest.param(affinity(term("other", "Exists")), False, id="exists, but absent"),
+        pytest.param(affinity(term("other", "DoesNotExist")), True, id="does not exist"),
+        pytest.param(affinity(term("zone", "DoesNotExist")), False, id="does not exist, but does"),
+        pytest.param(affinity(term("gen", "Gt", "6")), True, id="greater"),
+        pytest.param(affinity(term("gen", "Lt", "7")), False, id="less, but equal"),
+        pytest.param(affinity(term("zone", "Gt", "6")), False, id="greater than what is no number"),
+        pytest.param(affinity(term("gen", "Gt")), False, id="greater than nothing"),
+        pytest.param(affinity(term("gen", "Near", "7")), False, id="unknown operator"),
+        pytest.param(affinity(term("zone", "In", "b"), term("gen", "In", "7")), True, id="either term"),
+        pytest.param(affinity({}), False, id="an empty term matches nothing"),
+        pytest.param(affinity(), False, id="no terms match nothing"),
+        pytest.param(
+            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}),
+            True,
+            id="name",
+        ),
+        pytest.param({"podAffinity": {"x": 1}}, True, id="affinity to pods is another matter"),
+        pytest.param({"nodeAffinity": 7}, False, id="unreadable"),
+    ],
+)
+def test_required_node_affinity(needs, matches):
+    assert closed(needs=needs, labels=LABELS) == (Kind.NONE if matches else Kind.SELECTOR)
+
+
+@pytest.mark.parametrize(
+    ("selector", "matches"),
+    [
+        pytest.param({"zone": "a"}, True, id="matches"),
+        pytest.param({"zone": "a", "gen": "8"}, False, id="all must"),
+        pytest.param({"rack": ""}, False, id="absent is not empty"),
+    ],
+)
+def test_node_selector(selector, matches):
+    assert closed(selector=selector, labels=LABELS) == (Kind.NONE if matches else Kind.SELECTOR)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "tolerated"),
+    [
+        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="equal by default"),
+        pytest.param({"key": "k", "operator": "Equal", "value": "v"}, True, id="any effect"),
+        pytest.param({"key": "k", "operator": "Equal", "value": "w"}, False, id="another value"),
+        pytest.param({"key": "k", "operator": "Exists"}, True, id="any value"),
+        pytest.param({"operator": "Exists"}, True, id="everything"),
+        pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
+        pytest.param({"key": "j", "operator": "Exists"}, False, id="another key"),
+        pytest.param({"value": "v"}, False, id="no key needs Exists"),
+    ],
+)
+def test_taints(toleration, tolerated):
+    taints = [("k", "v", "NoSchedule")]
+    assert closed(tolerations=[toleration], taints=taints) == (Kind.NONE if tolerated else Kind.TAINT)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        pytest.param({"taints": [("k", "", "PreferNoSchedule")]}, Kind.NONE, id="a wish closes nothing"),
+        pytest.param({"taints": [("k", "", "NoExecute")]}, Kind.TAINT, id="NoExecute closes"),
+        pytest.param({"unschedulable": True}, Kind.UNSCHEDULABLE, id="unschedulable"),
+        pytest.param(
+            {"unschedulable": True, "tolerations": [{"operator": "Exists"}]},
+            Kind.NONE,
+            id="unschedulable tolerated",
+        ),
+        pytest.param({"ready": False, "unschedulable": True}, Kind.NOT_READY, id="not ready comes first"),
+        pytest.param(
+            {"ready": False, "selector": {"a": "b"}}, Kind.SELECTOR, id="the selector comes before all"
+        ),
+    ],
+)
+def test_the_firmest_reason_is_given(facts, kind):
+    assert closed(**facts) == kind
