@@ -13,6 +13,7 @@ that there is something to read. Every choice here follows from that:
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from typing import Any

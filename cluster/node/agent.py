@@ -172,6 +172,8 @@ class Agent:
                 self.dirty.add(self.runtime.on_ready(key.data))
             elif key.fileobj is self._heard:
                 self.listener.drain()
+                # A connection that broke is closed by now, and the next file that is opened gets its number.
+                self._subscribe()
             else:
                 os.read(key.fd, 512)
         if self.runtime.unsettled:

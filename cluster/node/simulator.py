@@ -23,13 +23,14 @@ from cluster.node import stages
 from cluster.node.attempt import clock_us
 from cluster.node.fleet import Fleet, Size
 from cluster.node.gathering import Gatherings
+from cluster.node.holds import Holds, hold_of
 from cluster.node.listen import Listener
 from cluster.node.simulated import Simulated
 from cluster.node.status import FINISHED
 from cluster.store import Change, Delete, Group, Stored, Update, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Node, Pod
-from kube.resources import NODES, PODS
+from kube.resources import CONFIGMAPS, NODES, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,7 @@ class Simulator:
         self.selector = selectors.DefaultSelector()
         self.pods: dict[str, Simulated] = {}
         self.gatherings = Gatherings()
+        self.holds = Holds()
         self.heap: list[tuple[int, int, str]] = []
         self.turns = itertools.count(1)
         self.revision = 0
@@ -88,6 +90,7 @@ class Simulator:
     def begin(self) -> None:
         """Bring the fleet up, and take on its pods where their statuses say they are."""
         self.fleet.announce()
+        self.holds = Holds()
         with store.reading() as revision:
             found = store.find(PODS)
         self.revision = revision
@@ -143,7 +146,7 @@ class Simulator:
             return
         self.listener.asked()
         try:
-            while changes := store.changes(self.revision, (PODS, NODES), limit=READ):
+            while changes := store.changes(self.revision, (PODS, NODES, CONFIGMAPS), limit=READ):
                 for change in changes:
                     if change.revision in self.own:
                         self.own.discard(change.revision)
@@ -160,6 +163,9 @@ class Simulator:
         if change.resource == NODES.id:
             if change.verb != "DELETED" and self.fleet.see(change.name, change.read(Node)):
                 self._wake_node(change.name)
+        elif change.resource == CONFIGMAPS.id:
+            if self.holds.see(change):
+                self._let_go(change.key)
         elif change.verb == "DELETED":
             self.pods.pop(change.uid, None)
             self.gatherings.leave(change.uid)
@@ -171,6 +177,11 @@ class Simulator:
     def _wake_node(self, name: str) -> None:
         for uid, known in self.pods.items():
             if known.pod.spec.node_name == name:
+                self._schedule(uid, known, clock_us())
+
+    def _let_go(self, hold: str) -> None:
+        for uid, known in self.pods.items():
+            if hold_of(known.pod) == hold:
                 self._schedule(uid, known, clock_us())
 
     def _take(self, pod: Pod, revision: int) -> None:
@@ -219,13 +230,12 @@ class Simulator:
         if stage is None or known.pod.spec.node_name in self.fleet.lost:
             return None
         annotations = known.pod.metadata.annotations
-        since = known.since_us
+        begins = [known.since_us]
         if stages.waits_for_job(stage.delay, annotations):
-            began = self.gatherings.began(known.pod)
-            if began is None:
-                return None
-            since = max(since, began)
-        return since + stages.delay_us(stage.delay, annotations)
+            begins.append(self.gatherings.began(known.pod) or 0)
+        if stage.delay.wait_for_job and (hold := hold_of(known.pod)):
+            begins.append(self.holds.since_us(hold) or 0)
+        return max(begins) + stages.delay_us(stage.delay, annotations) if all(begins) else None
 
     def _play(self) -> bool:
         """Pass every pod that is due through its stages and write that; return whether there may be more."""

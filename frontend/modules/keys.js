@@ -4,7 +4,9 @@ const PLACES = { o: "/", j: "/jobs/", q: "/queues/", n: "/nodes/", e: "/events/"
 let chord = 0;
 
 function typing(target) {
-  return target instanceof Element && target.closest("input, textarea, select, [contenteditable], .cm-editor, dialog[open]");
+  return (
+    target instanceof Element && target.closest("input, textarea, select, [contenteditable], .cm-editor, dialog[open]")
+  );
 }
 
 function rows() {

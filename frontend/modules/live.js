@@ -2,8 +2,9 @@
 //
 // data-live="topic?query" data-revision="123" on a container subscribes to the topic. A message's parts are
 // found by their ids; `order` lists the ids of the container's children. stream() is for text that flows, as logs do.
-import { connect } from "./socket.js";
+
 import { element, morph, move } from "./morph.js";
+import { connect } from "./socket.js";
 import { correct, showAll } from "./time.js";
 
 const topics = new Map(); // topic -> { revision, answered, denied, containers: Set }
@@ -122,6 +123,7 @@ const receivers = {
   },
   head(message) {
     correct(message.now);
+    if (!topics.size) return;
     for (const each of document.querySelectorAll("[data-head]")) each.textContent = message.revision;
   },
   log(message) {
@@ -142,6 +144,7 @@ function opened() {
 function report() {
   const states = [...topics.values()];
   socket?.report({
+    idle: !topics.size && !streams.size,
     waiting: states.some((each) => !each.answered),
     denied: states.find((each) => each.denied)?.denied ?? "",
   });

@@ -6,7 +6,12 @@ const UNITS = [
   [1, "s"],
 ];
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 let skew = 0; // the server's clock minus this one's, in ms
 

@@ -14,7 +14,7 @@ from cluster.node.simulator import Simulator
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.kinds.core import Pod
-from kube.resources import JOBS, LEASES, NODES, PODS
+from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
 
 GOLDEN = Path(__file__).parent / "golden"
 BEGIN_US = 1_800_000_000 * 1_000_000
@@ -99,6 +99,19 @@ def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
     assert phase("a") == "Running"
     add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
     until(one, lambda: phase("a") == phase("b") == "Succeeded")
+
+
+def test_held_pods_go_on_when_their_config_map_exists(simulator):
+    one = simulator()
+    for name in ("a", "b"):
+        add_pod(name, duration_seconds="0", hold="let-go")
+    until(one, lambda: phase("a") == phase("b") == "Running")
+    until(one, lambda: one.revision == store.revision())
+    assert phase("a") == "Running"
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+    until(one, lambda: phase("a") == phase("b") == "Succeeded")
+    add_pod("late", duration_seconds="0", hold="let-go")
+    until(simulator(), lambda: phase("late") == "Succeeded")
 
 
 def test_deleted_pod_is_gone(simulator):
