@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
 
 MOST_EVENTS = 200
+MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
 PODS_SPEC = Spec(
     name="jobs:pods",
     columns=(
@@ -39,7 +40,7 @@ PODS_SPEC = Spec(
         Column("", kind="actions"),
     ),
     filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=POD_PHASES)),
-    order="created",
+    order="name",
     search="Part of a pod's name",
     noun="pod",
     plural="pods",
@@ -174,9 +175,7 @@ def pod_table(detail: Detail, view: View) -> PodTable:
     counts = store.count(PODS, by="phase", **filters)
     phase = view.get("phase")
     page = paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
-    found = store.find(
-        PODS, order=view.sort, limit=page.size, offset=page.offset, phase=phase or None, **filters
-    )
+    found = _pods(view, page, {**filters, "phase": phase or None})
     table = PodTable(
         view=view,
         rows={f"pod-{stored.uid}": pod_row(stored) for stored in found},
@@ -192,6 +191,20 @@ def pod_table(detail: Detail, view: View) -> PodTable:
     )
     table.detail = detail
     return table
+
+
+def _pods(view: View, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
+    """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
+    if view.sort.removeprefix("-") == "name" and page.total <= MOST_SORTED:
+        found = store.find(PODS, **filters)
+        found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
+        return found[page.offset : page.offset + page.size]
+    return store.find(PODS, order=view.sort, limit=page.size, offset=page.offset, **filters)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    stem, _, number = name.rpartition("-")
+    return (stem, int(number)) if number.isascii() and number.isdigit() else (name, -1)
 
 
 def pod_row(stored: Stored) -> str:
