@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from dashboard.live.topics import address
 from dashboard.phases import POD_PHASES
 from dashboard.table import Column, Filter, Spec, Table, View
 from jobs import progress, steps, timeline
-from jobs.reading import SIMULATED, Job, Pod, PodGroup
+from jobs.reading import Job, Pod, PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from cluster.access import Actor
 
 MOST_EVENTS = 200
+# What Volcano's own scheduler says, after the sentence for people.
+_GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
 MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
 PODS_SPEC = Spec(
     name="jobs:pods",
@@ -107,11 +110,12 @@ class Detail:
             "job": self.job,
             "stored": self.stored,
             "progress": progress.of_job(self.job),
-            "why": self.why,
+            "why": _GANG_TEXT.split(self.why, maxsplit=1),
             "steps": steps.steps(self.job, self.stored.created, self.group, pods),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
-            "simulated": any(pod.metadata.annotations.get(SIMULATED) for pod in pods),
+            "simulated": sum(pod.is_simulated for pod in pods),
+            "pods": len(pods),
         }
         return _render(context, "head", "why", "steps")
 
