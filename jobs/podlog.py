@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from channels.db import database_sync_to_async
-from cluster.node.logs import LogChunk, NoLog
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
 
 from cluster import access
 from cluster.node import logs
+from cluster.node.logs import LogChunk, NoLog
 from cluster.store import store
 from dashboard import live
 from jobs.detail import Detail
