@@ -35,7 +35,7 @@ from dashboard.live.rendering import Rendering, WatchIndex
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from cluster.access import Actor
     from cluster.store import Change
@@ -79,8 +79,8 @@ class Hub:
         self._sockets.add(socket)
         if not self._tasks:
             self._threads = ThreadPoolExecutor(THREADS, "live")
-            loops = (self._listen(), self._follow(), self._tell_heads())
-            self._tasks = [asyncio.create_task(loop) for loop in loops]
+            steps = (self._listen, self._follow, self._tell_heads)
+            self._tasks = [asyncio.create_task(self._forever(step)) for step in steps]
         if not self.revision:
             self.revision = await self.in_thread(store.revision)
         socket.offer(messages.head(self.revision, clock()))
@@ -148,46 +148,51 @@ class Hub:
 
     # What the hub does by itself.
 
-    async def _listen(self) -> None:
-        """Wake up at each nudge; while Redis is away, try again and let `_follow` poll."""
+    async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Take a step again and again. Whatever it raises is logged, and no reason to end: everybody's pages depend on it."""
         while True:
-            with suppress(RedisError, OSError):
-                async with (
-                    redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-                    client.pubsub() as channel,
-                ):
-                    await channel.subscribe(CHANNEL)
-                    self.polling = False
+            try:
+                await step()
+            except Exception:
+                log.exception("live hub failed", extra={"step": step.__name__})
+                await asyncio.sleep(POLL_S)
+                self._mark(*self._renderings.values())  # what the step would have marked is not known
+                self._wake.set()
+
+    async def _listen(self) -> None:
+        """Wake up at each nudge; while Redis is away, let `_follow` poll."""
+        with suppress(RedisError, OSError):
+            async with (
+                redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
+                client.pubsub() as channel,
+            ):
+                await channel.subscribe(CHANNEL)
+                self.polling = False
+                self._wake.set()
+                async for _ in channel.listen():
                     self._wake.set()
-                    async for _ in channel.listen():
-                        self._wake.set()
-            self.polling = True
-            await asyncio.sleep(POLL_S)
+        self.polling = True
+        await asyncio.sleep(POLL_S)
 
     async def _follow(self) -> None:
-        """Read the log, render what is stale, pause in proportion; again and again."""
-        while True:
-            # Not wait_for, which in Python 3.11 can swallow a cancellation.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
-                    await self._wake.wait()
-            self._wake.clear()
-            begun = time.monotonic()
-            try:
-                await self._read_log()
-                await self._render_stale()
-            except DatabaseError:
-                log.exception("live pass failed")
-                await asyncio.sleep(POLL_S)
-            spent = time.monotonic() - begun
-            await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
+        """Read the log, render what is stale, pause in proportion."""
+        # Not wait_for, which in Python 3.11 can swallow a cancellation.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
+                await self._wake.wait()
+        self._wake.clear()
+        begun = time.monotonic()
+        await self._read_log()
+        await self._render_stale()
+        spent = time.monotonic() - begun
+        await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
 
     async def _tell_heads(self) -> None:
-        while True:
-            await asyncio.sleep(HEAD_EVERY_S)
-            text = self.head()
-            for socket in self._sockets:
-                socket.offer(text)
+        """Tell every socket how far the log goes."""
+        await asyncio.sleep(HEAD_EVERY_S)
+        text = self.head()
+        for socket in self._sockets:
+            socket.offer(text)
 
     async def _read_log(self) -> None:
         now = clock()
@@ -223,17 +228,19 @@ class Hub:
             return
         try:
             revision, parts = await self.in_thread(_render, rendering)
+            self._show(rendering, revision, parts)
         except ApiError as error:
             self._refuse(rendering, error.message)
         except Exception:
-            # Whatever a topic raises must not end the loop for all the others.
+            # Whatever a topic raises or returns must not end the pass for all the others.
             log.exception("topic failed", extra={"topic": rendering.topic})
             self._fail(rendering)
-        else:
-            self.renders += 1
-            if not rendering.deserted:
-                self._index.put(rendering, parts.watches)
-                rendering.take(revision, parts)
+
+    def _show(self, rendering: Rendering, revision: int, parts: Parts) -> None:
+        self.renders += 1
+        if not rendering.deserted:
+            self._index.put(rendering, parts.watches)
+            rendering.take(revision, parts)
 
     def _fail(self, rendering: Rendering) -> None:
         rendering.failures += 1
