@@ -7,6 +7,9 @@ themselves: what arrives while a pass is under way, or within the pause that
 follows it, is one pass. The pause grows with what a pass costs, from
 `SHORTEST_PAUSE_S` to `LONGEST_PAUSE_S`, so that live pages take a bounded share of the machine.
 
+A head tells the sockets that the log was read up to a revision. Heads come from
+the loop that reads, so that a page which hears none knows that it is stale.
+
 Nudges are hints. Without Redis the hub asks for the newest revision each second.
 It runs only while there is a socket.
 """
@@ -47,9 +50,9 @@ THREADS = 2  # as many renderings at a time; more would only wait for each other
 SHORTEST_PAUSE_S = 0.03
 LONGEST_PAUSE_S = 0.2
 LOAD = 3.0  # a pause is this many times as long as the pass before it
-HEAD_EVERY_S = 5.0
+HEAD_EVERY_S = 4.0  # pages call themselves stale after 12 s without one
 POLL_S = 1.0  # without Redis
-SWEEP_S = 5.0  # with Redis: a nudge may be lost
+SWEEP_S = 4.0  # with Redis: a nudge may be lost
 MOST_CHANGES = 2000  # beyond that many, everything that watches their kinds is rendered again
 MOST_FAILURES = 5
 FAILED = "This part of the page cannot be refreshed at present. Reload the page; if that fails too, look at the server's log."
@@ -68,6 +71,7 @@ class Hub:
         self._sockets: set[Subscriber] = set()
         self._index = WatchIndex()
         self._stale: dict[Rendering, None] = {}
+        self._head_told = 0.0
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._threads: ThreadPoolExecutor | None = None
@@ -79,8 +83,7 @@ class Hub:
         self._sockets.add(socket)
         if not self._tasks:
             self._threads = ThreadPoolExecutor(THREADS, "live")
-            steps = (self._listen, self._follow, self._tell_heads)
-            self._tasks = [asyncio.create_task(self._forever(step)) for step in steps]
+            self._tasks = [asyncio.create_task(self._forever(step)) for step in (self._listen, self._follow)]
         if not self.revision:
             self.revision = await self.in_thread(store.revision)
         socket.offer(messages.head(self.revision, clock()))
@@ -149,7 +152,7 @@ class Hub:
     # What the hub does by itself.
 
     async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Take a step again and again. Whatever it raises is logged, and no reason to end: everybody's pages depend on it."""
+        """Take a step again and again. Whatever it raises is logged and no reason to end; meanwhile no head is sent."""
         while True:
             try:
                 await step()
@@ -184,15 +187,16 @@ class Hub:
         begun = time.monotonic()
         await self._read_log()
         await self._render_stale()
+        self._tell_heads()
         spent = time.monotonic() - begun
         await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
 
-    async def _tell_heads(self) -> None:
-        """Tell every socket how far the log goes."""
-        await asyncio.sleep(HEAD_EVERY_S)
-        text = self.head()
-        for socket in self._sockets:
-            socket.offer(text)
+    def _tell_heads(self) -> None:
+        if time.monotonic() - self._head_told >= HEAD_EVERY_S:
+            self._head_told = time.monotonic()
+            text = self.head()
+            for socket in self._sockets:
+                socket.offer(text)
 
     async def _read_log(self) -> None:
         now = clock()
@@ -228,19 +232,16 @@ class Hub:
             return
         try:
             revision, parts = await self.in_thread(_render, rendering)
-            self._show(rendering, revision, parts)
+            self.renders += 1
+            if not rendering.deserted:
+                self._index.put(rendering, parts.watches)
+                rendering.take(revision, parts)
         except ApiError as error:
             self._refuse(rendering, error.message)
         except Exception:
-            # Whatever a topic raises or returns must not end the pass for all the others.
+            # Whatever is wrong with a topic must not keep the others from their changes.
             log.exception("topic failed", extra={"topic": rendering.topic})
             self._fail(rendering)
-
-    def _show(self, rendering: Rendering, revision: int, parts: Parts) -> None:
-        self.renders += 1
-        if not rendering.deserted:
-            self._index.put(rendering, parts.watches)
-            rendering.take(revision, parts)
 
     def _fail(self, rendering: Rendering) -> None:
         rendering.failures += 1

@@ -262,6 +262,7 @@ async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
         pytest.param(hub, "_news", id="reading the log"),
         pytest.param(rendering.WatchIndex, "match", id="finding what is stale"),
         pytest.param(hub.Hub, "_render_stale", id="rendering"),
+        pytest.param(hub.Hub, "_tell_heads", id="telling heads"),
     ],
 )
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
@@ -281,17 +282,6 @@ async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, w
 
 def _defect(*_):
     raise TypeError("a defect")
-
-
-async def test_heads_are_told_again_after_a_defect(alice, monkeypatch, caplog):
-    monkeypatch.setattr(hub, "POLL_S", 0.01)
-    monkeypatch.setattr(hub, "HEAD_EVERY_S", 0.01)
-    async with Tab(alice) as tab:
-        with monkeypatch.context() as defect:
-            defect.setattr(hub.Hub, "head", _defect)
-            await world.until(lambda: "live hub failed" in caplog.text, "the defect is met")
-        tab.got.clear()
-        await tab.hear(op="head")
 
 
 def _may(request):
