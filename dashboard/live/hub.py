@@ -38,7 +38,7 @@ from dashboard.live.rendering import Rendering, WatchIndex
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from cluster.access import Actor
     from cluster.store import Change
@@ -83,8 +83,7 @@ class Hub:
         self._sockets.add(socket)
         if not self._tasks:
             self._threads = ThreadPoolExecutor(THREADS, "live")
-            loops = (self._listen(), self._follow())
-            self._tasks = [asyncio.create_task(loop) for loop in loops]
+            self._tasks = [asyncio.create_task(self._forever(step)) for step in (self._listen, self._follow)]
         if not self.revision:
             self.revision = await self.in_thread(store.revision)
         socket.offer(messages.head(self.revision, clock()))
@@ -152,41 +151,45 @@ class Hub:
 
     # What the hub does by itself.
 
-    async def _listen(self) -> None:
-        """Wake up at each nudge; while Redis is away, try again and let `_follow` poll."""
+    async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Take a step again and again. Whatever it raises is logged and no reason to end; meanwhile no head is sent."""
         while True:
-            with suppress(RedisError, OSError):
-                async with (
-                    redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-                    client.pubsub() as channel,
-                ):
-                    await channel.subscribe(CHANNEL)
-                    self.polling = False
+            try:
+                await step()
+            except Exception:
+                log.exception("live hub failed", extra={"step": step.__name__})
+                await asyncio.sleep(POLL_S)
+                self._mark(*self._renderings.values())  # what the step would have marked is not known
+                self._wake.set()
+
+    async def _listen(self) -> None:
+        """Wake up at each nudge; while Redis is away, let `_follow` poll."""
+        with suppress(RedisError, OSError):
+            async with (
+                redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
+                client.pubsub() as channel,
+            ):
+                await channel.subscribe(CHANNEL)
+                self.polling = False
+                self._wake.set()
+                async for _ in channel.listen():
                     self._wake.set()
-                    async for _ in channel.listen():
-                        self._wake.set()
-            self.polling = True
-            await asyncio.sleep(POLL_S)
+        self.polling = True
+        await asyncio.sleep(POLL_S)
 
     async def _follow(self) -> None:
-        """Read the log, render what is stale, pause in proportion; again and again."""
-        while True:
-            # Not wait_for, which in Python 3.11 can swallow a cancellation.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
-                    await self._wake.wait()
-            self._wake.clear()
-            begun = time.monotonic()
-            try:
-                await self._read_log()
-                await self._render_stale()
-                self._tell_heads()
-            except Exception:
-                # At the loop's edge: whatever went wrong, the next pass tries again. Meanwhile no head is sent.
-                log.exception("live pass failed")
-                await asyncio.sleep(POLL_S)
-            spent = time.monotonic() - begun
-            await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
+        """Read the log, render what is stale, pause in proportion."""
+        # Not wait_for, which in Python 3.11 can swallow a cancellation.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
+                await self._wake.wait()
+        self._wake.clear()
+        begun = time.monotonic()
+        await self._read_log()
+        await self._render_stale()
+        self._tell_heads()
+        spent = time.monotonic() - begun
+        await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
 
     def _tell_heads(self) -> None:
         if time.monotonic() - self._head_told >= HEAD_EVERY_S:
