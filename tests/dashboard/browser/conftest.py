@@ -69,7 +69,16 @@ def site(transactional_db, redis_url, settings, _front_end):
     nudge.client.cache_clear()
 
 
-@pytest.fixture(scope="session")
+# Playwright runs an event loop in the tests' thread. So it ends with the file, as other files' tests need a loop of
+# their own; and Django is told that it may be asked between two steps of the browser.
+@pytest.fixture(scope="module", autouse=True)
+def _asked_between_steps():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
 def chromium(chromium_path):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)

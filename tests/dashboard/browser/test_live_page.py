@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from django.conf import settings
 from playwright.sync_api import expect
@@ -13,8 +11,6 @@ from dashboard.live import consumer, sessions
 from kube.resources import JOBS, NODES
 from tests.dashboard.pages.conftest import event, job, node, pod, put, queue, reader
 
-# Playwright runs an event loop in this thread; the database is asked between its steps, not inside it.
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
 pytestmark = pytest.mark.timeout(120)
 
 
