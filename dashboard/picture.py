@@ -147,7 +147,7 @@ class Picture:
             total = amounts.add(total, self.in_queue.get(queue.name, {}))
         return total
 
-    def limits(self, name: str, capacity: Amounts) -> Amounts:
+    def limits(self, name: str, capacity: Mapping[str, int]) -> Amounts:
         """The most that a queue may take: the lowest capability of it and of those above it, else the capacity."""
         lowest: Amounts = {}
         seen: set[str] = set()
