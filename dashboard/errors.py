@@ -78,4 +78,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _context(code: int, message: str) -> dict[str, Any]:
     title, advice = WORDS.get(code, (HTTPStatus(code).phrase, "Go back and try again."))
+    if code == 403 and message:
+        advice = ""  # what is refused says itself which role it takes
     return {"code": code, "title": title, "advice": advice, "message": message}
