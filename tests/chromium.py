@@ -12,6 +12,16 @@ from django.conf import settings
 from volcano_ui import assets
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+# Root may not have a sandbox; the rest keeps the browser from talking to anybody but the tests.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 FOLDER = settings.BASE_DIR / ".cache" / "chromium"
 # The package's own module would put everything into /tmp and take away the browser's guards.
 INFLATE = """

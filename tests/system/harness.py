@@ -46,7 +46,7 @@ class System:
     """One run of `manage.py up`; use it as a context manager."""
 
     def __init__(self, data, *, nodes=0, port=None, **variables):
-        self.data = Path(data)
+        self.data = Path(data).absolute()
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.environment = {
@@ -59,6 +59,7 @@ class System:
         self.output = []
         self.process = None
         self.link = ""
+        self.cookies = None
         self.started_s = 0.0
 
     def __enter__(self):
@@ -70,6 +71,7 @@ class System:
     def start(self):
         """Start and wait for the link; `started_s` is how long that took."""
         begun = time.monotonic()
+        self.output.clear()
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up"],
             cwd=PROJECT,
@@ -95,19 +97,34 @@ class System:
         ready.set()
         stream.close()
 
-    def stop(self):
-        """Stop as Ctrl-C does; return the seconds that it took."""
+    def stop(self, number=signal.SIGINT):
+        """Stop as Ctrl-C does, or by another signal; return the seconds that it took."""
         if self.process is None or self.process.poll() is not None:
             return 0.0
         begun = time.monotonic()
-        self.process.send_signal(signal.SIGINT)
+        self.process.send_signal(number)
         try:
             self.process.wait(STOP_WITHIN_S + 5)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError("the system did not stop") from None
+            raise AssertionError("the system did not stop:\n" + "".join(self.output)) from None
         return time.monotonic() - begun
+
+    def manage(self, *words):
+        """Run a management command on the system's state directory; return what it printed."""
+        command = [sys.executable, "manage.py", *words]
+        done = subprocess.run(
+            command,
+            cwd=PROJECT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def logs(self):
         """The last lines of every program's log."""
@@ -133,9 +150,34 @@ class System:
             todo.extend(_children_of(pid))
         return pids
 
+    def processes(self, mark=""):
+        """Return the command lines, by id, of all that belongs to the state directory or carries `mark`.
+
+        Looks at every process of the machine, so that what escaped from the tree is found as well.
+        """
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                ours = _is_below(folder, self.data) or (mark and mark in line)
+                if ours and int(folder.name) != os.getpid() and not _is_zombie(folder):
+                    found[int(folder.name)] = line
+        return found
+
+    def assert_gone(self, mark=""):
+        """Fail unless nothing of the system is left within a moment."""
+        until(lambda: not self.processes(mark), within_s=5, what=f"no process left ({self.processes(mark)})")
+
     def client(self):
-        """A browser's session, logged in by a one-time link."""
+        """A browser's session, logged in; the first one uses the link up, the others share its cookies."""
         client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True)
+        if self.cookies is None:
+            self.log_in(client)
+        client.cookies.update(self.cookies)
+        return client
+
+    def log_in(self, client):
+        """Follow the one-time link as a browser does that was told its address."""
         navigation = {
             "Sec-Fetch-Mode": "navigate",
             "Sec-Fetch-Dest": "document",
@@ -145,7 +187,7 @@ class System:
         answer = client.get(self.link, headers=navigation)
         assert answer.status_code == 200, answer.text
         self.link = ""
-        return client
+        self.cookies = dict(client.cookies)
 
     @contextlib.contextmanager
     def store(self):
@@ -173,6 +215,17 @@ def _environment(values):
             del os.environ["DATABASE_URL"]
         else:
             os.environ["DATABASE_URL"] = before
+
+
+def _is_below(folder, data):
+    """Tell whether a process works in a state directory or was told of it."""
+    if (folder / "cwd").readlink().is_relative_to(data):
+        return True
+    return os.fsencode(data) in (folder / "environ").read_bytes()
+
+
+def _is_zombie(folder):
+    return (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def _children_of(pid):

@@ -1,0 +1,88 @@
+"""From the POST of a real one-pod job to its process started, two hundred times, one after the other.
+
+The job is submitted as the editor does: over HTTP, in a logged-in session,
+with the CSRF token. Its command is `date`, which prints the time at which it
+began to run; what comes before its first instruction (the shim, the limits,
+the mounts and one exec) is in the figure. The stages come from the log, whose
+rows say when they were committed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+import msgspec
+
+from cluster.store import store
+from kube.resources import JOBS, NODES, PODS
+from tests.load.measure import percentile
+from tests.system.harness import until
+from tests.system.work import Person, job, task
+
+COUNT = 200
+WARM_UP = 10
+STAGES = ("answered", "job stored", "pod created", "bound", "started")
+SIMULATED = "ui.volcano.sh/simulated"
+
+
+def run(system):
+    """Return p50 and p99 in ms of each stage, counted from the moment before the POST."""
+    selector = {"kubernetes.io/hostname": _own_node()}
+    output = Path(system.data) / "started"
+    output.mkdir()
+    times = {stage: [] for stage in STAGES}
+    with Person(system) as person:
+        person.get("/jobs/new/")
+        for number in range(-WARM_UP, COUNT):
+            found = _once(person, f"quick-{secrets.token_hex(4)}", output, selector)
+            if number >= 0:
+                for stage, value in found.items():
+                    times[stage].append(value)
+    return {
+        stage.replace(" ", "_"): {"p50_ms": _ms(values, 0.5), "p99_ms": _ms(values, 0.99)}
+        for stage, values in times.items()
+    }
+
+
+def _own_node():
+    nodes = [stored.object["metadata"] for stored in store.find(NODES)]
+    return next(n["labels"]["kubernetes.io/hostname"] for n in nodes if SIMULATED not in n.get("labels", {}))
+
+
+def _once(person, name, output, selector):
+    """Submit one job and wait for its process; return the seconds to each stage."""
+    file = output / name
+    obj = job(name, task(["sh", "-c", f"date +%s%N > {file}"], cpu="10m", nodeSelector=selector))
+    revision, begun = store.revision(), time.time()
+    answer = person.post("/jobs/new/", text=msgspec.json.encode(obj).decode(), token=secrets.token_hex(8))
+    answered = time.time()
+    assert answer.status_code == 302, answer.text[:500]
+    started = int(until(lambda: _written(file), within_s=30, every_s=0.005, what="the process"))
+    at = {"answered": answered, "started": started / 1e9, **_logged(revision, name)}
+    return {stage: at[stage] - begun for stage in STAGES}
+
+
+def _written(file):
+    text = file.read_text() if file.exists() else ""
+    return text.strip() if text.endswith("\n") else ""
+
+
+def _logged(revision, name):
+    """When the log says that the job was stored and its pod created and bound, in seconds."""
+    at = {}
+    for change in store.changes(revision, [JOBS, PODS], limit=10_000):
+        if not change.name.startswith(name):
+            continue
+        if change.resource == JOBS.id:
+            at.setdefault("job stored", change.at / 1000)
+        else:
+            at.setdefault("pod created", change.at / 1000)
+            if change.object["spec"].get("nodeName"):
+                at.setdefault("bound", change.at / 1000)
+    return at
+
+
+def _ms(values, share):
+    return round(percentile(values, share) * 1000, 1)

@@ -1,0 +1,205 @@
+"""Jobs with real processes, from the form to their end."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from kube.resources import NODES, QUEUES
+from tests.system.harness import until
+from tests.system.seed import SPARK_JOB, TF_JOB
+from tests.system.work import job, problems, shell, task
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+
+PRIMES = """
+import os
+worker = int(os.environ["VC_TASK_INDEX"])
+found = 0
+for number in range(worker * 5000, worker * 5000 + 5000):
+    found += number > 1 and all(number % d for d in range(2, int(number ** 0.5) + 1))
+    if number % 1000 == 999:
+        print(f"worker {worker}: {found} primes up to {number}", flush=True)
+"""
+REAL = "real"
+
+
+@pytest.fixture
+def here(watcher):
+    """A selector that keeps a pod on this machine's own node."""
+    (node,) = [n.object for n in watcher.store.find(NODES) if not is_simulated(n.object)]
+    return {"nodeSelector": {"kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]}}
+
+
+def is_simulated(node):
+    return (node["metadata"].get("labels") or {}).get("ui.volcano.sh/simulated") == "true"
+
+
+def log(person, name, pod):
+    answer = person.get(f"/jobs/default/{name}/log/", pod=pod)
+    assert answer.status_code == 200, answer.text[:300]
+    return answer.content
+
+
+def ended(pod):
+    """The terminated state of a pod's container."""
+    return pod["status"]["containerStatuses"][0]["state"]["terminated"]
+
+
+def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watcher, here):
+    worker = task(["python3", "-c", PRIMES], name="worker", replicas=4, **here)
+    broken = shell("sleep 1; echo gave up >&2; exit 3", name="broken", minAvailable=0, **here)
+    person.create(job("primes", worker, broken, minimum=4, maxRetry=0, plugins={"env": []}))
+    done = watcher.reaches("primes", "Completed", "Failed", within_s=60)["status"]
+    assert (done["succeeded"], done["failed"]) == (4, 1), done
+    pods = watcher.pods("primes")
+    assert ended(pods["primes-broken-0"])["exitCode"] == 3
+    assert b"gave up" in log(person, "primes", "primes-broken-0")
+    assert b"worker 2: 492 primes up to 14999" in log(person, "primes", "primes-worker-2")
+
+
+def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_is_room(person, watcher, here):
+    cores = os.cpu_count()
+    person.create(
+        job("holder", shell("sleep 3600", cpu=str(cores - 0.5), terminationGracePeriodSeconds=0, **here))
+    )
+    watcher.reaches("holder", "Running")
+    person.create(job("gang", shell("exit 0", replicas=2, cpu="500m", **here)))
+
+    def why():
+        message = watcher.state("gang").get("message") or ""
+        return message if "CPU" in message and any(c.isdigit() for c in message) else None
+
+    assert watcher.phase("gang") == "Pending"
+    until(why, within_s=20, what=f"a reason with numbers ({watcher.state('gang')})")
+    assert all(not pod["spec"].get("nodeName") for pod in watcher.pods("gang").values()), "none starts alone"
+    person.post("/jobs/default/holder/delete/")
+    assert watcher.reaches("gang", "Completed")["status"]["succeeded"] == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        pytest.param(["no-such-program-anywhere"], None, "no-such-program-anywhere", id="unknown command"),
+        pytest.param(["sh", "-c", "exit 7"], 7, "7", id="own exit code"),
+        pytest.param(["sh", "-c", "kill -9 $$"], 137, "137", id="killed by a signal"),
+    ],
+)
+def test_failing_command_fails_its_job_and_the_reason_is_said(
+    person, watcher, here, request, command, code, words
+):
+    name = "fails-" + request.node.callspec.id.replace(" ", "-")
+    person.create(job(name, task(command, **here), maxRetry=0))
+    watcher.reaches(name, "Failed", within_s=40)
+    (pod,) = watcher.pods(name).values()
+    state = ended(pod)
+    assert code is None or state["exitCode"] == code
+    assert words in str(state), state
+
+
+def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, here, system):
+    stubborn = "trap '' TERM; echo ready; while :; do sleep 3511; done"
+    person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2, **here)))
+    watcher.reaches("stubborn", "Running")
+    until(lambda: any("sleep 3511" in line for line in system.processes("sleep 3511").values()), within_s=10)
+    person.post("/jobs/default/stubborn/delete/")
+    until(lambda: watcher.job("stubborn") is None, within_s=20, what="the end of the job")
+    until(lambda: not marked(system, "sleep 3511"), within_s=10, what="the end of its processes")
+
+
+def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, here, system):
+    fork = "for i in 1 2 3; do setsid nohup sleep 3512 >/dev/null 2>&1 & done; exit 0"
+    person.create(job("forks", shell(fork, **here)))
+    watcher.reaches("forks", "Completed")
+    until(lambda: not marked(system, "sleep 3512"), within_s=10, what="the end of its daemons")
+
+
+def marked(system, mark):
+    return [line for line in system.processes(mark).values() if mark in line]
+
+
+def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, here, system):
+    flood = (
+        "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
+    )
+    person.create(job("flood", shell(flood, **here)))
+    watcher.reaches("flood", "Completed", within_s=60)
+    assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")
+    uid = watcher.pods("flood")["flood-main-0"]["metadata"]["uid"]
+    kept = sum(f.stat().st_size for f in (system.data / "node" / "pods" / uid).rglob("*") if f.is_file())
+    assert kept < 50_000_000
+
+
+def test_binary_output_does_not_harm_the_log(person, watcher, here):
+    script = r"head -c 100000 /dev/urandom; printf '\000\033[2J\377\n<script>alert(1)</script>\nend\n'"
+    person.create(job("binary", shell(script, **here)))
+    watcher.reaches("binary", "Completed")
+    assert log(person, "binary", "binary-main-0").rstrip().endswith(b"end")
+    page = person.get("/jobs/default/binary/", tab="logs", pod="binary-main-0")
+    assert page.status_code == 200
+    assert "<script>alert(1)</script>" not in page.text
+
+
+def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, here, system):
+    person.create(
+        job("endless", shell("while :; do sleep 3513; done", **here, terminationGracePeriodSeconds=1))
+    )
+    watcher.reaches("endless", "Running")
+    until(lambda: marked(system, "sleep 3513"), within_s=10, what="its process")
+    answer = person.post("/jobs/default/endless/delete/")
+    assert answer.status_code == 302
+    until(lambda: watcher.job("endless") is None, within_s=20, what="the end of the job")
+    until(lambda: not marked(system, "sleep 3513"), within_s=10, what="the end of its processes")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [(TF_JOB, "tf-job"), (SPARK_JOB, "spark-job")], ids=["tf-job", "spark-job"]
+)
+def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
+    person.create(text)
+    stored = watcher.job(name)
+    assert stored["spec"]["minAvailable"] == 6
+    assert [each["name"] for each in stored["spec"]["tasks"]][1] in ("worker", "executor")
+    until(lambda: len(watcher.pods(name)) == 6, within_s=20, what="six pods")
+    person.post(f"/jobs/default/{name}/delete/")
+    until(lambda: watcher.job(name) is None, within_s=30, what="the end of the job")
+
+
+def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, here):
+    assert person.post("/queues/new/", name="batch", weight="1").status_code == 302
+    until(lambda: queue(watcher, "batch") == "Open", within_s=10)
+    person.create(job("inside", shell("sleep 3", **here), queue="batch"))
+    watcher.reaches("inside", "Running")
+    person.post("/queues/batch/close/")
+    until(lambda: queue(watcher, "batch") == "Closing", within_s=10, what="Closing")
+    refused = person.submit(job("outside", shell("exit 0"), queue="batch"))
+    assert refused.status_code == 422
+    assert "batch" in problems(refused)
+    watcher.reaches("inside", "Completed")
+    until(lambda: queue(watcher, "batch") == "Closed", within_s=10, what="Closed")
+    person.post("/queues/batch/open/")
+    until(lambda: queue(watcher, "batch") == "Open", within_s=10, what="Open again")
+    person.create(job("outside", shell("exit 0", **here), queue="batch"))
+    watcher.reaches("outside", "Completed")
+
+
+def queue(watcher, name):
+    return (watcher.store.get(QUEUES, "", name).object.get("status") or {}).get("state")
+
+
+def test_killed_pod_process_is_reported_with_its_signal(person, watcher, here, system):
+    person.create(job("victim", shell("exec sleep 3514", **here), maxRetry=0))
+    watcher.reaches("victim", "Running")
+    pid = until(
+        lambda: next(
+            (p for p, line in system.processes("sleep 3514").items() if line.strip() == "sleep 3514"), None
+        ),
+        within_s=10,
+        what="its process",
+    )
+    os.kill(pid, signal.SIGKILL)
+    watcher.reaches("victim", "Failed")
+    (pod,) = watcher.pods("victim").values()
+    assert ended(pod)["exitCode"] == 137

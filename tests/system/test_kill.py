@@ -1,0 +1,130 @@
+"""kill -9 at random moments of everything that the supervisor keeps, while 200 jobs run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kube.resources import JOBS, NODES
+from tests.system import replay
+from tests.system.harness import System, until
+from tests.system.work import FINISHED, Person, Watcher, job, shell, task
+
+JOBS_COUNT = 200
+KILLS = 72
+BETWEEN_S = (0.2, 1.2)
+# Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
+GROWN_S = 5.2
+YOUNG_SHARE = 0.15
+SETTLE_S = 60  # after the last kill; the longest pause before a restart is 10 s
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
+
+
+@pytest.mark.system
+@pytest.mark.timeout(240)
+def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
+    seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
+    with capsys.disabled():
+        sys.stdout.write(f"\nKILL_SEED={seed} ")
+    ran = tmp_path / "ran"
+    system = System(tmp_path / "data", nodes=3)
+    with system.start(), system.store() as store:
+        watcher = Watcher(store)
+        jobs = list(small_jobs(watcher, ran, random.Random(seed)))
+        submitting = threading.Thread(target=submit, args=(system, jobs))
+        submitting.start()
+        killed = kill(system, random.Random(seed + 1))
+        submitting.join(SETTLE_S)
+        assert not submitting.is_alive(), "not every job could be submitted"
+        until(
+            lambda: finished(watcher) == JOBS_COUNT,
+            within_s=SETTLE_S,
+            every_s=0.5,
+            what="the end of every job",
+        )
+        assert sum(killed.values()) == KILLS
+        check(watcher, jobs, ran)
+    system.assert_gone()
+
+
+def small_jobs(watcher, ran, choices):
+    """Single pods and gangs; most with real processes that write down who they are, some simulated."""
+    nodes = [stored.object for stored in watcher.store.find(NODES)]
+    here = next(n["metadata"]["labels"]["kubernetes.io/hostname"] for n in nodes if not simulated(n))
+    for number in range(JOBS_COUNT):
+        count = choices.choice((1, 1, 1, 2, 3))
+        if number % 5 == 0:
+            note = {"ui.volcano.sh/duration-seconds": str(choices.choice((1, 2)))}
+            yield job(
+                f"k{number}",
+                task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED),
+            )
+            continue
+        script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'
+        real = shell(
+            script, replicas=count, cpu="100m", memory="8Mi", nodeSelector={"kubernetes.io/hostname": here}
+        )
+        (container,) = real["template"]["spec"]["containers"]
+        container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
+        yield job(f"k{number}", real)
+
+
+def simulated(node):
+    return (node["metadata"].get("labels") or {}).items() >= SIMULATED.items()
+
+
+def submit(system, jobs):
+    with Person(system) as person:
+        for each in jobs:
+            person.insist(each, within_s=SETTLE_S)
+
+
+def kill(system, choices):
+    """Kill at random moments; return how often each was hit."""
+    killed = Counter()
+    while sum(killed.values()) < KILLS:
+        time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
+        young = choices.random() < YOUNG_SHARE
+        victims = {n: pid for n, pid in system.children().items() if young or age_s(pid) > GROWN_S}
+        if victims:
+            name = choices.choice(sorted(victims))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(victims[name], signal.SIGKILL)
+                killed[name] += 1
+    return killed
+
+
+def age_s(pid):
+    """Return for how long a process has been running."""
+    try:
+        began = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
+
+
+def finished(watcher):
+    counts = watcher.store.count(JOBS)
+    return sum(counts.get(phase, 0) for phase in FINISHED)
+
+
+def check(watcher, jobs, ran):
+    wrong = {}
+    for each in jobs:
+        name, wanted = each["metadata"]["name"], each["spec"]["minAvailable"]
+        status = watcher.job(name)["status"]
+        if (status["state"]["phase"], status.get("succeeded", 0)) != ("Completed", wanted):
+            wrong[name] = status
+    assert not wrong
+    twice = {uid: count for uid, count in Counter(ran.read_text().split()).items() if count > 1}
+    assert not twice, f"pods ran twice: {twice}"
+    replay.check(watcher.everything())
