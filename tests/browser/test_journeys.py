@@ -215,7 +215,7 @@ def confirm(page, verb):
 
 
 def test_two_tabs_on_one_queue_do_not_overwrite_each_other(enter, person):
-    person.post("/queues/new/", name="shared", weight="1")
+    person.post("/queues/-/new/", name="shared", weight="1")
     first, second = enter(), enter()
     for page in (first, second):
         page.goto("/queues/shared/edit/")

@@ -19,7 +19,7 @@ def furnish(system):
     with Person(system) as person, system.store() as store:
         watcher = Watcher(store)
         for name, weight in (("training", "4"), ("batch", "1")):
-            assert person.post("/queues/new/", name=name, weight=weight).status_code == 302
+            assert person.post("/queues/-/new/", name=name, weight=weight).status_code == 302
         person.create(job("finished", shell("echo all is done; sleep 1", replicas=2), queue="training"))
         person.create(
             job("failed", shell("sleep 1"), shell("echo it broke >&2; exit 3", name="broken"), maxRetry=0)

@@ -130,7 +130,7 @@ class System:
         """The last lines of every program's log."""
         files = sorted((self.data / "logs").glob("*.log"))
         return "".join(
-            f"\n--- {file.name}\n" + "\n".join(file.read_text().splitlines()[-15:]) for file in files
+            f"\n--- {file.name}\n" + "\n".join(line[:300] for line in file.read_text().splitlines()[-15:]) for file in files
         )
 
     def children(self):
@@ -173,7 +173,9 @@ class System:
         client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True)
         if self.cookies is None:
             self.log_in(client)
-        client.cookies.update(self.cookies)
+        else:
+            for name, value in self.cookies.items():
+                client.cookies.set(name, value, domain="127.0.0.1", path="/")
         return client
 
     def log_in(self, client):

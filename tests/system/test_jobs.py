@@ -168,7 +168,7 @@ def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
 
 
 def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, here):
-    assert person.post("/queues/new/", name="batch", weight="1").status_code == 302
+    assert person.post("/queues/-/new/", name="batch", weight="1").status_code == 302
     until(lambda: queue(watcher, "batch") == "Open", within_s=10)
     person.create(job("inside", shell("sleep 3", **here), queue="batch"))
     watcher.reaches("inside", "Running")

@@ -24,7 +24,7 @@ PAGES = (
     "/events/",
     "/audit/",
     "/access/",
-    "/account/password/",
+    "/password/",
 )
 SECOND_START_S = 8  # the bound for an idle machine; tests share theirs, so twice that passes
 ENDLESS = "trap '' TERM; echo started; while :; do sleep 3517; done"
