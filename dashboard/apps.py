@@ -1,9 +1,15 @@
-"""The dashboard application."""
+"""The dashboard application: what every page shares, and the pages that belong to neither jobs nor queues."""
 
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.utils.module_loading import autodiscover_modules
 
 
 class DashboardConfig(AppConfig):
     name = "dashboard"
+
+    def ready(self) -> None:
+        # Topics and streams register themselves where they are defined: `live.py` of each application.
+        autodiscover_modules("live", "offers")
+        from dashboard import events, nodes, overview  # noqa: F401

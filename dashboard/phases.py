@@ -33,6 +33,8 @@ JOB_PHASES: Final = (
 POD_PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 QUEUE_STATES: Final = ("Open", "Closing", "Closed", "Unknown")
 NODE_STATES: Final = ("Ready", "NotReady", "Unknown")
+EVENT_TYPES: Final = ("Normal", "Warning")
+OUTCOMES: Final = ("done", "denied", "refused")
 
 LOOKS: Final[dict[str, Look]] = {
     "Pending": Look("hourglass", "amber", "Waits to be scheduled or started"),
@@ -56,8 +58,9 @@ LOOKS: Final[dict[str, Look]] = {
     "Unschedulable": Look("ban", "amber", "Takes no new pods"),
     "Normal": Look("info", "grey", "For information"),
     "Warning": Look("triangle-alert", "amber", "Something needs a look"),
-    "Allowed": Look("check", "green", "Was done"),
-    "Refused": Look("ban", "red", "Was refused"),
+    "done": Look("check", "green", "Was done"),
+    "denied": Look("ban", "red", "Was denied for want of a right"),
+    "refused": Look("circle-alert", "amber", "Was refused because of a rule or a mistake"),
 }
 UNHEARD_OF: Final = Look("circle-help", "grey", "A phase that this page does not know")
 

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property
+from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import paging, phases
 from dashboard.live.topics import Parts, Watch, address
@@ -38,12 +39,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter besides the text; without choices every name is valid."""
+    """A filter besides the text; without choices every name is valid, hidden means that chips offer it."""
 
     name: str
     title: str
     choices: tuple[str, ...] = ()
     everything: str = "All"
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class View:
     @property
     def q(self) -> str:
         return self.values.get("q", "")
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.values)
 
     def get(self, name: str) -> str:
         """The value of a filter, empty when it is not set."""
@@ -189,9 +195,10 @@ class Heading:
 class Table:
     """A view with its rows: what `partials/_table.html` and a topic show.
 
-    rows maps each row's element id to its HTML (`<tr id=…>`), in order; total
-    counts all rows that the view matches; counts is by phase, obeying every
-    filter but the phase. choices gives the options of filters that have none of their own.
+    rows maps each row's element id to its HTML (`<tr id=…>`), in order; counts
+    is by phase, obeying every filter but the phase; choices gives the options
+    of filters that have none of their own. fixed are parameters of the topic that the page's
+    path holds, extra are further parts of the page. A table that is not live has no topic.
     """
 
     view: View
@@ -204,11 +211,14 @@ class Table:
     revision: int = 0
     empty: Mapping[str, str] = field(default_factory=dict)
     by: str = "phase"
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    live: bool = True
 
     @property
     def topic(self) -> str:
         """The topic's canonical spelling for `data-live`."""
-        return address(self.view.spec.name, self.view.params())
+        return address(self.view.spec.name, {**self.view.params(), **self.fixed})
 
     @cached_property
     def headings(self) -> list[Heading]:
@@ -244,7 +254,14 @@ class Table:
     @property
     def fields(self) -> list[tuple[Filter, list[Choice]]]:
         """Each filter with its options; a value that is not among them is offered as well."""
-        return [(each, self._options(each)) for each in self.view.spec.filters]
+        return [(each, self._options(each)) for each in self.view.spec.filters if not each.hidden]
+
+    @property
+    def kept(self) -> list[tuple[str, str, str]]:
+        """What the filter form hands on unseen: (name, value, default)."""
+        spec, view = self.view.spec, self.view
+        kept = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
+        return kept + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
 
     def _options(self, each: Filter) -> list[Choice]:
         chosen = self.view.get(each.name)
@@ -258,7 +275,7 @@ class Table:
 
     @property
     def filtered(self) -> bool:
-        return bool(self.view.values)
+        return self.view.filtered
 
     @property
     def earlier(self) -> str:
@@ -272,10 +289,16 @@ class Table:
     def sizes(self) -> list[tuple[int, str]]:
         return [(size, self.view.url(per=size)) for size in paging.SIZES]
 
+    @property
+    def extra_html(self) -> SafeString:
+        return mark_safe("".join(self.extra.values()))  # noqa: S308  rendered templates
+
     def parts(self) -> Parts:
         """The rows and what stands around them, as the parts of a topic."""
         around = {
             f"table-{piece}": render_to_string(f"partials/_table_{piece}.html", {"table": self})
             for piece in ("chips", "empty", "pager")
         }
-        return Parts(parts={**self.rows, **around}, order=list(self.rows), watches=list(self.watches))
+        return Parts(
+            parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches)
+        )

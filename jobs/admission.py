@@ -24,6 +24,7 @@ DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
 ROOT_QUEUE = "root"
+MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
 SUFFIX_LENGTH = 5  # of a generated name
 NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
@@ -174,6 +175,9 @@ def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
             detail = f"'minAvailable' is greater than 'replicas' in task {name} ({replicas}); lower it or add replicas."
             yield invalid(f"{path}.minAvailable", minimum, detail)
         yield from _check_partitions(task, path)
+    if total > MOST_PODS:
+        detail = f"a job may have {MOST_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
+        yield invalid("spec.tasks", total, detail)
     minimum = lenient.whole(spec, "minAvailable")
     if minimum is not None and minimum > total:
         detail = f"job 'minAvailable' should not be greater than total replicas in tasks ({total}); lower it or add replicas."

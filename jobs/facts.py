@@ -7,6 +7,7 @@ words, so that a job of 10,000 pods stays small.
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -182,11 +183,11 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
     fact = PodFact(
         name=metadata.name,
         uid=metadata.uid,
-        owner=_controller(metadata.owner_references),
+        owner=intern(_controller(metadata.owner_references)),
         revision=revision,
-        task=notes.get(TASK_SPEC, ""),
+        task=intern(notes.get(TASK_SPEC, "")),
         index=_index(notes.get(TASK_INDEX, "")),
-        phase=status.phase or PodPhase.PENDING,
+        phase=intern(status.phase or PodPhase.PENDING.value),
         deleting=bool(metadata.deletion_timestamp),
         out_of_sync=notes.get(OUT_OF_SYNC) == "true",
         ready=bool(statuses) and all(each.ready for each in statuses),

@@ -165,7 +165,9 @@ def _check_parent(queue: Object, old: Object | None, view: View) -> Iterator[Cau
     above = view.queue(parent)
     if above is None:
         yield invalid(
-            "spec.parent", parent, f"failed to get parent queue of queue {name}: queue {parent} not found."
+            "spec.parent",
+            parent,
+            f"failed to get parent queue of queue {name}: queue {parent} not found; choose one that exists.",
         )
         return
     line = hierarchy.ancestors(parent, view)

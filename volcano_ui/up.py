@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import signal
 import socket
@@ -233,7 +234,7 @@ def _prepare_database() -> int:
     try:
         call_command("migrate", interactive=False, verbosity=0)
         if "bootstrap" in get_commands():
-            call_command("bootstrap", verbosity=0)
+            call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
     finally:
         connection.close()

@@ -9,4 +9,11 @@ from volcano_ui.health import healthz
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("dashboard.accounts.urls")),
+    path("", include("dashboard.urls")),
+    path("jobs/", include("jobs.urls")),
+    path("queues/", include("queues.urls")),
 ]
+handler400 = "dashboard.errors.bad_request"
+handler403 = "dashboard.errors.forbidden"
+handler404 = "dashboard.errors.not_found"
+handler500 = "dashboard.errors.server_error"

@@ -1,6 +1,6 @@
 """Login, logout, one-time links and one's own password.
 
-Every answer here forbids caching and referrers, because an address may hold
+Every answer here forbids caching, and referrers to other sites, because an address may hold
 a token. Sessions get a new key at each login (Django's `login`).
 """
 
@@ -42,7 +42,8 @@ def _private(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespons
     @wraps(view)
     def private(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = view(request, *args, **kwargs)
-        response.headers["Referrer-Policy"] = "no-referrer"
+        # Not "no-referrer": under it browsers send "Origin: null" with a form, and the CSRF check refuses that.
+        response.headers["Referrer-Policy"] = "same-origin"
         return response
 
     return never_cache(private)

@@ -190,6 +190,8 @@ class Hub:
                 socket.offer(text)
 
     async def _read_log(self) -> None:
+        now = clock()
+        self._mark(*(r for r in self._renderings.values() if r.again is not None and r.again <= now))
         kinds = self._index.kinds()
         head, changes = await self.in_thread(_news, self.revision, kinds, self._index.owned())
         self.revision = head

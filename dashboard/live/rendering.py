@@ -48,6 +48,7 @@ class Rendering:
     watches: frozenset[Watch] = frozenset()
     readers: set[Subscriber] = field(default_factory=set)
     joining: dict[Subscriber, int] = field(default_factory=dict)
+    again: int | None = None
     failures: int = 0
 
     @property
@@ -73,6 +74,7 @@ class Rendering:
         if self.since < 0:
             self.since = revision
         self.hashes, self.order, self.revision, self.failures = hashes, parts.order, revision, 0
+        self.again = parts.again
         self._welcome(parts)
 
     def _welcome(self, parts: Parts) -> None:

@@ -43,7 +43,8 @@ class Parts:
     parts maps the id of an element to its whole HTML. order lists the ids of
     the container's children, from the first to the last; None means that the
     members never change. A part that is not in order is found by its id
-    anywhere on the page.
+    anywhere on the page. again is the moment (epoch ms) from which the parts
+    would be others although nothing changed, or None.
 
     Parts are shared by every reader with the same rights, so they hold neither
     a reader's name nor a CSRF token, and the same state always gives the same text.
@@ -52,6 +53,7 @@ class Parts:
     parts: Mapping[str, str]
     order: list[str] | None = None
     watches: list[Watch] = field(default_factory=list)
+    again: int | None = None
 
     def html(self, ids: Iterable[str] | None = None) -> SafeString:
         """The parts named by ids, by default those in order, as one text for the page's first showing."""

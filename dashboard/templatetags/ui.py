@@ -11,9 +11,12 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from cluster import access
 from dashboard import phases, svg
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest
 
 register = template.Library()
@@ -51,6 +54,12 @@ def phase(word: str, detail: str = "") -> SafeString:
 
 
 @register.simple_tag
+def phase_icon(word: str) -> SafeString:
+    """Draw the icon of a phase alone, beside its word."""
+    return icon(phases.look(word).icon)
+
+
+@register.simple_tag
 def moment(when: int | float | str | datetime | None, empty: str = "–", mode: str = "ago") -> SafeString:
     """Show a time: UTC on the server, relative and in the reader's zone in the browser.
 
@@ -81,6 +90,12 @@ def _datetime(when: int | float | str | datetime | None) -> datetime | None:
 
 
 @register.filter
+def part(parts: Mapping[str, str], name: str) -> SafeString:
+    """One part of a topic, by its id."""
+    return SafeString(parts[name])
+
+
+@register.filter
 def duration(milliseconds: int | float | None) -> str:
     """Say a length of time in its two largest units: 2 d 3 h, 4 min 5 s, 6 s."""
     if milliseconds is None:
@@ -101,12 +116,36 @@ def bar(used: float, capacity: float, label: str) -> SafeString:
     return svg.bar(used, capacity, label)
 
 
+@register.simple_tag
+def swap() -> SafeString:
+    """Attributes of a link that shows another view of the page's table without loading the page."""
+    return SafeString('hx-boost="true" hx-target="#table" hx-select="#table" hx-swap="outerMorph"')
+
+
+@register.simple_tag
+def way(name: str, *arguments: str) -> str:
+    """The address of a page, or nothing where there is no such page."""
+    try:
+        return reverse(name, args=arguments)
+    except NoReverseMatch:
+        return ""
+
+
 @register.simple_tag(takes_context=True)
 def theme(context: dict[str, Any]) -> str:
     """The theme that the reader chose, or nothing, which means the system's."""
     request: HttpRequest | None = context.get("request")
     chosen = request.COOKIES.get("theme", "") if request else ""
     return chosen if chosen in THEMES else ""
+
+
+@register.simple_tag(takes_context=True)
+def role(context: dict[str, Any]) -> str:
+    """The strongest role that the reader holds anywhere; pages that it does not open are not offered."""
+    request: HttpRequest | None = context.get("request")
+    if request is None or not request.user.is_authenticated or request.user.pk is None:
+        return ""
+    return access.grants(access.of(request)).highest() or ""
 
 
 @register.simple_tag(takes_context=True)

@@ -123,6 +123,7 @@ const receivers = {
   },
   head(message) {
     correct(message.now);
+    if (!topics.size) return;
     for (const each of document.querySelectorAll("[data-head]")) each.textContent = message.revision;
   },
   log(message) {
@@ -143,6 +144,7 @@ function opened() {
 function report() {
   const states = [...topics.values()];
   socket?.report({
+    idle: !topics.size && !streams.size,
     waiting: states.some((each) => !each.answered),
     denied: states.find((each) => each.denied)?.denied ?? "",
   });

@@ -12,6 +12,7 @@ const LOOKS = {
   live: ["green", "radio", "live"],
   catching: ["amber", "refresh-cw", "catching up"],
   stale: ["red", "wifi-off", "stale since"],
+  loaded: ["grey", "clock", "as of"],
   denied: ["red", "ban", "not allowed"],
   ended: ["red", "log-out", "logged out"],
 };
@@ -21,7 +22,7 @@ function chip() {
   let shown = "";
   return (state, detail) => {
     const [hue, symbol, words] = LOOKS[state];
-    const text = state === "stale" ? `${words} ${detail}` : words;
+    const text = ["stale", "loaded"].includes(state) ? `${words} ${detail}` : words;
     if (!place || shown === text) return;
     shown = text;
     place.hidden = false;
@@ -38,8 +39,9 @@ export function connect(path, { opened, received }) {
   address.protocol = address.protocol.replace("http", "ws");
   const show = chip();
   const self = { ready: false, send, report };
-  let state = { waiting: true, denied: "" };
+  let state = { idle: false, waiting: true, denied: "" };
   let web = null;
+  const began = now();
   let failures = 0;
   let heard = now(); // when the server last spoke
   let ticked = Date.now();
@@ -56,6 +58,7 @@ export function connect(path, { opened, received }) {
     state = next ?? state;
     const stale = clockTime(heard);
     if (ended) display("ended", "Log in again to go on.");
+    else if (state.idle) display("loaded", clockTime(began));
     else if (!self.ready) display(failures > 0 || web === null ? "stale" : "catching", stale);
     else if (state.waiting) display("catching", "");
     else if (state.denied) display("denied", state.denied);
@@ -66,7 +69,7 @@ export function connect(path, { opened, received }) {
   function display(kind, detail) {
     const same = kind === coming;
     coming = kind;
-    if (kind === "live" || kind === "ended") {
+    if (["live", "loaded", "ended"].includes(kind)) {
       clearTimeout(calm);
       show(kind, detail);
     } else if (!same) {

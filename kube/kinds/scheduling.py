@@ -110,6 +110,8 @@ class QueueStatus(View):
     """What a queue is and holds."""
 
     state: Annotated[str, one_of(QueueState)] = ""
+    reason: str = ""
+    message: str = ""
     allocated: Quantities = {}
     reservation: AnyObject | None = None
     pending: Count = 0

@@ -125,7 +125,7 @@ def test_cookies_are_safe(client, alice, settings):
 @pytest.mark.parametrize("path", ["/login/", "/login/abc/", "/password/"])
 def test_answers_are_kept_out_of_caches_and_referrers(client, path):
     answer = client.get(path)
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Referrer-Policy"] == "same-origin"
     assert "no-store" in answer.headers["Cache-Control"]
 
 

@@ -1,0 +1,81 @@
+"""Pages that say what went wrong and what to do now, in the look of all the others."""
+
+from __future__ import annotations
+
+from functools import wraps
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+
+from kube.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+
+P = ParamSpec("P")
+
+WORDS = {
+    400: ("The request could not be read", "Go back, reload the page and try again."),
+    403: ("You may not see or do this", "Ask an administrator for the role that it takes."),
+    404: ("There is no such page", "It may have been deleted, or the address is mistyped."),
+    409: ("Somebody else was quicker", "Go back, reload the page and look at what changed."),
+    500: ("Something broke on the server", "What happened is in the server's log. Trying again may help."),
+    503: ("A part of the system is away", "It is probably starting. Try again in a moment."),
+}
+
+
+def explained(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
+    """Let a view raise ApiError: the answer is a page with its message and its code."""
+
+    @wraps(view)
+    def explaining(*args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        try:
+            return view(*args, **kwargs)
+        except ApiError as error:
+            return answer(cast("HttpRequest", args[0]), error.code, error.message)
+
+    return explaining
+
+
+def answer(request: HttpRequest, code: int, message: str = "") -> HttpResponse:
+    """Return the page for a status code."""
+    return render(request, "errors/error.html", _context(code, message), status=code)
+
+
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return answer(request, 403, str(exception or ""))
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    said = exception.args[0] if exception and exception.args and isinstance(exception.args[0], str) else ""
+    return answer(request, 404, said)
+
+
+def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Say that a form was too old or came from elsewhere."""
+    context = _context(403, "")
+    context |= {
+        "title": "This form is too old",
+        "advice": "You logged in or out since it was opened, or cookies are off. Go back, reload the page and send it again.",
+    }
+    return render(request, "errors/error.html", context, status=403)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer without the database, which may be what broke."""
+    text = render_to_string("errors/error.html", {"request": request, **_context(500, "")})
+    return HttpResponse(text, status=500)
+
+
+def _context(code: int, message: str) -> dict[str, Any]:
+    title, advice = WORDS.get(code, (HTTPStatus(code).phrase, "Go back and try again."))
+    return {"code": code, "title": title, "advice": advice, "message": message}

@@ -1,0 +1,188 @@
+"""The overview: what needs a person first, then how full the cluster is and what its jobs do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.store import clock, store
+from dashboard import events, live, offers, phases, picture, svg, use
+from dashboard import nodes as nodes_page
+from dashboard.live import Parts, Watch
+from kube.kinds.batch import JobState
+from kube.kinds.fields import View
+from kube.resources import JOBS, NODES, PODS, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.live import TopicRequest
+    from dashboard.picture import Picture
+
+TOPIC = "dashboard:overview"
+WAITS_LONG_MS = 60_000
+LATELY_MS = 24 * 3600 * 1000
+MOST = 6  # of each sort of trouble; the rest is a link with a number
+MOST_SHOWN = 8  # queues and nodes
+WAITING = ("Pending", "")
+FAILED = ("Failed", "Terminated")
+
+
+class _Status(View):
+    state: JobState = JobState()
+
+
+class _Job(View):
+    """As much of a job as the overview says."""
+
+    status: _Status = _Status()
+
+
+class Trouble(NamedTuple):
+    """One line of what needs a person: its phase, where it leads, and a sentence."""
+
+    phase: str
+    page: str
+    namespace: str
+    name: str
+    sentence: str
+    since: str | int
+
+
+@live.topic(TOPIC)
+def overview_topic(request: TopicRequest) -> Parts:
+    """Everything that the overview shows."""
+    return overview(request.actor, request.params.get("namespace", ""))[1]
+
+
+def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
+    """Return the overview's parts and the revision that they show; in one namespace or in all."""
+    visible = access.namespaces(actor, JOBS)
+    chosen = events.namespaces_of(namespace, visible)
+    sees_cluster = access.allowed(actor, "list", NODES, "")
+    now = clock()
+    with store.reading() as head, picture.current(head) as shown:
+        counts = _named(store.count(JOBS, namespace=chosen))
+        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST)
+        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
+        troubles = _troubles(shown if sees_cluster else None, failed, waiting, now)
+        context = {
+            "troubles": troubles,
+            "counts": _legend(counts),
+            "stack": _stack(counts),
+            "total": sum(counts.values()),
+            "namespace": namespace,
+            "sees_cluster": sees_cluster,
+            "offers": offers.current() if not counts and _may_submit(actor, namespace) else [],
+            "waiting": counts.get("Pending", 0),
+            "failed": sum(counts.get(word, 0) for word in FAILED),
+            **_cluster(shown),
+        }
+    parts = {
+        f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
+        for part in ("start", "attention", "tiles", "jobs", "queues", "nodes")
+    }
+    resources = (NODES.id, QUEUES.id, PODS.id)
+    watches = [*events.watches(JOBS.id, namespace, visible), *map(Watch, resources)]
+    return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
+
+
+def _may_submit(actor: Actor, namespace: str) -> bool:
+    return access.allowed(actor, "create", JOBS, namespace or "default")
+
+
+def _named(counts: Mapping[str, int]) -> dict[str, int]:
+    """Count a job that no controller has seen yet as Pending, which it is."""
+    named: dict[str, int] = {}
+    for phase, count in counts.items():
+        named[phase or "Pending"] = named.get(phase or "Pending", 0) + count
+    return named
+
+
+def _troubles(shown: Picture | None, failed: list[Stored], waiting: list[Stored], now: int) -> list[Trouble]:
+    nodes = [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")] if shown else []
+    found = [
+        Trouble(node.state, "dashboard:node", "", node.name, _why_not_ready(node), _not_ready_since(node))
+        for node in nodes[:MOST]
+    ]
+    for stored in failed:
+        state = stored.read(_Job).status.state
+        if _is_recent(stored, state, now):
+            sentence = state.message or state.reason or "It gives no reason."
+            since = state.last_transition_time or stored.created
+            found.append(Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since))
+    for stored in waiting:
+        if stored.created <= now - WAITS_LONG_MS:
+            state = stored.read(_Job).status.state
+            sentence = state.message or "No controller has looked at it yet. Is the worker running?"
+            found.append(
+                Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
+            )
+    return found
+
+
+def _is_recent(stored: Stored, state: JobState, now: int) -> bool:
+    return picture.moment(state.last_transition_time, stored.created) > now - LATELY_MS
+
+
+def _why_not_ready(node: picture.NodeFacts) -> str:
+    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
+    return (ready.message or ready.reason if ready else "") or "The node does not say why."
+
+
+def _not_ready_since(node: picture.NodeFacts) -> str:
+    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
+    return ready.last_transition_time if ready else ""
+
+
+def _next_long_wait(waiting: list[Stored], now: int) -> int | None:
+    """When the next job will have waited for long."""
+    young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
+    return min(young, default=None)
+
+
+def _legend(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
+    known = [word for word in phases.JOB_PHASES if counts.get(word)]
+    return [(word, counts[word], phases.look(word).hue) for word in known]
+
+
+def _stack(counts: Mapping[str, int]) -> Any:
+    return svg.stack(svg.Share(count, hue, word) for word, count, hue in _legend(counts))
+
+
+def _cluster(shown: Picture) -> dict[str, Any]:
+    capacity, used = shown.capacity(), shown.used()
+    busiest = sorted(
+        (queue for queue in shown.queues.values() if queue.name != picture.ROOT),
+        key=lambda queue: (-shown.in_queue.get(queue.name, {}).get("cpu", 0), queue.name),
+    )
+    # Real machines first: they are few, and what happens on them is real.
+    nodes = sorted(shown.nodes.values(), key=lambda node: (node.simulated, node.name))
+    return {
+        "uses": [use.of(name, used.get(name, 0), capacity.get(name, 0)) for name in use.FIRST],
+        "ready": sum(node.state in nodes_page.UP for node in nodes),
+        "ready_bar": nodes_page.ready_bar(shown),
+        "nodes_total": len(nodes),
+        "nodes": [_node(shown, node) for node in nodes[:MOST_SHOWN]],
+        "queues": [_queue(shown, queue, capacity) for queue in busiest[:MOST_SHOWN]],
+        "queues_total": len(busiest),
+    }
+
+
+def _node(shown: Picture, node: picture.NodeFacts) -> dict[str, Any]:
+    taken = shown.on_node.get(node.name, {})
+    uses = [use.of(name, taken.get(name, 0), node.allocatable.get(name, 0)) for name in ("cpu", "memory")]
+    return {"facts": node, "uses": uses, "pods": taken.get("pods", 0)}
+
+
+def _queue(shown: Picture, queue: picture.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
+    taken = shown.subtree_use(queue.name)
+    limits = {**capacity, **picture.amounts_of(queue.queue.spec.capability)}
+    return {
+        "facts": queue,
+        "uses": [use.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")],
+    }

@@ -1,0 +1,269 @@
+"""A picture of the cluster in this process: nodes, queues, and what their pods take.
+
+Pages ask how full a thousand nodes are far more often than pods come and go,
+and reading ten thousand pods for each answer would be the slow page of other
+dashboards. So the picture is loaded once and then follows the log: being
+asked costs nothing while nothing changed, and otherwise one query for the changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.store import store
+from kube import amounts, resources
+from kube.errors import Expired
+from kube.kinds.core import Node, PodPhase, ResourceRequirements
+from kube.kinds.fields import Quantities, View
+from kube.kinds.scheduling import Queue
+from kube.meta import parse_time
+from kube.quantity import QuantityError
+from kube.resources import NODES, PODS, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.store import Change, Stored
+    from kube.amounts import Amounts
+
+ROOT = "root"  # the queue above all others; lists do not show it
+SIMULATED = "ui.volcano.sh/simulated"
+MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
+ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
+LIVING = (PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value, "")
+
+
+class _Metadata(View):
+    uid: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Container(View):
+    restart_policy: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+
+
+class _Spec(View):
+    node_name: str = ""
+    containers: list[_Container] = []
+    init_containers: list[_Container] = []
+    overhead: Quantities = {}
+    resources: ResourceRequirements | None = None
+
+
+class _Status(View):
+    phase: str = ""
+
+
+class _Pod(View):
+    """As much of a pod as says where it is and what it takes."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class Taken(NamedTuple):
+    """What one pod takes from its node and its queue."""
+
+    node: str
+    queue: str
+    amounts: Amounts
+
+
+class NodeFacts(NamedTuple):
+    """A node as lists show it."""
+
+    name: str
+    uid: str
+    state: str
+    simulated: bool
+    allocatable: Amounts
+    created: str
+    node: Node
+
+
+class QueueFacts(NamedTuple):
+    """A queue as lists show it; parent is "" for those directly below root."""
+
+    name: str
+    uid: str
+    state: str
+    parent: str
+    created: str
+    queue: Queue
+
+
+@dataclass
+class Picture:
+    """Nodes, queues and use at one revision."""
+
+    revision: int = -1
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    queues: dict[str, QueueFacts] = field(default_factory=dict)
+    on_node: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(dict))
+    in_queue: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(dict))
+    _pods: dict[str, Taken] = field(default_factory=dict)
+
+    def capacity(self) -> Amounts:
+        """What all nodes that are ready have."""
+        total: Amounts = {}
+        for node in self.nodes.values():
+            if node.state == "Ready":
+                total = amounts.add(total, node.allocatable)
+        return total
+
+    def used(self) -> Amounts:
+        """What all pods on nodes take."""
+        total: Amounts = {}
+        for taken in self.on_node.values():
+            total = amounts.add(total, taken)
+        return total
+
+    def children(self, name: str) -> list[QueueFacts]:
+        """The queues directly below a queue, by name; those below root are below ""."""
+        below = [q for q in self.queues.values() if q.parent == name and q.name not in (name, ROOT)]
+        return sorted(below, key=lambda queue: queue.name)
+
+    def below(self, name: str) -> list[QueueFacts]:
+        """Every queue below a queue; a circle of parents ends where it began."""
+        found: dict[str, QueueFacts] = {}
+        left = self.children("" if name == ROOT else name)
+        while left:
+            queue = left.pop()
+            if queue.name not in found and queue.name != name:
+                found[queue.name] = queue
+                left += self.children(queue.name)
+        return list(found.values())
+
+    def subtree_use(self, name: str) -> Amounts:
+        """What the pods of a queue and of the queues below it take."""
+        total = dict(self.in_queue.get(name, {}))
+        for queue in self.below(name):
+            total = amounts.add(total, self.in_queue.get(queue.name, {}))
+        return total
+
+    def followed(self, head: int) -> Picture:
+        """The picture at a newer revision: this one with the changes or, where they are too many, a new one."""
+        if self.revision < 0 or head - self.revision > MOST_CHANGES:
+            return Picture.loaded(head)
+        try:
+            changes = store.changes(self.revision, (PODS, NODES, QUEUES), limit=MOST_CHANGES, until=head)
+        except Expired:
+            return Picture.loaded(head)
+        for change in changes:
+            _TAKERS[change.resource](self, change, change.verb == "DELETED")
+        self.revision = head
+        return self
+
+    @classmethod
+    def loaded(cls, head: int) -> Picture:
+        """A picture of what is stored."""
+        picture = cls(head)
+        for kind in (NODES, QUEUES):
+            for stored in store.find(kind):
+                _TAKERS[kind.id](picture, stored, False)
+        for stored in store.find(PODS, phase=LIVING):
+            picture._take_pod(stored, False)
+        return picture
+
+    def _take_pod(self, stored: Stored | Change, gone: bool) -> None:
+        old = self._pods.pop(stored.uid, None)
+        if old is not None:
+            self._count(old, -1)
+        if gone:
+            return
+        pod = stored.read(_Pod)
+        if pod.spec.node_name and pod.status.phase not in ENDED:
+            queue = pod.metadata.annotations.get(resources.QUEUE_ANNOTATION, "")
+            taken = self._pods[stored.uid] = Taken(pod.spec.node_name, queue, _request(pod))
+            self._count(taken, 1)
+
+    def _count(self, taken: Taken, sign: int) -> None:
+        change: Callable[[Mapping[str, int], Mapping[str, int]], Amounts]
+        change = amounts.add if sign > 0 else amounts.subtract
+        self.on_node[taken.node] = change(self.on_node[taken.node], taken.amounts)
+        self.in_queue[taken.queue] = change(self.in_queue[taken.queue], taken.amounts)
+
+    def _take_node(self, stored: Stored | Change, gone: bool) -> None:
+        if gone:
+            self.nodes.pop(stored.name, None)
+            return
+        node = stored.read(Node)
+        state = resources.NODES.index(stored.object).phase
+        marks = {**node.metadata.labels, **node.metadata.annotations}
+        self.nodes[stored.name] = NodeFacts(
+            name=stored.name,
+            uid=stored.uid,
+            state="Unschedulable" if state == "Ready" and node.spec.unschedulable else state,
+            simulated=marks.get(SIMULATED) == "true",
+            allocatable=amounts_of(node.status.allocatable or node.status.capacity),
+            created=node.metadata.creation_timestamp,
+            node=node,
+        )
+
+    def _take_queue(self, stored: Stored | Change, gone: bool) -> None:
+        if gone:
+            self.queues.pop(stored.name, None)
+            return
+        queue = stored.read(Queue)
+        parent = queue.spec.parent if queue.spec.parent != ROOT else ""
+        state = queue.status.state or queue.spec.state or "Open"
+        created = queue.metadata.creation_timestamp
+        self.queues[stored.name] = QueueFacts(stored.name, stored.uid, state, parent, created, queue)
+
+
+_TAKERS: dict[str, Callable[[Picture, Stored | Change, bool], None]] = {
+    PODS.id: Picture._take_pod,
+    NODES.id: Picture._take_node,
+    QUEUES.id: Picture._take_queue,
+}
+_picture = Picture()
+_lock = threading.Lock()
+
+
+@contextmanager
+def current(head: int) -> Iterator[Picture]:
+    """Yield the picture at a revision or a newer one; nobody changes it inside the block.
+
+    head is the newest revision that the caller can see, as `store.reading()` yields it.
+    """
+    global _picture
+    with _lock:
+        if head > _picture.revision:
+            _picture = _picture.followed(head)
+        yield _picture
+
+
+def forget() -> None:
+    """Throw the picture away; for tests, where the store becomes empty behind its back."""
+    global _picture
+    with _lock:
+        _picture = Picture()
+
+
+def _request(pod: _Pod) -> Amounts:
+    try:
+        return amounts.pod_request(pod.spec)
+    except QuantityError:
+        return {"pods": 1}  # what cannot be read cannot be counted, but the pod is there
+
+
+def amounts_of(quantities: Quantities) -> Amounts:
+    """Return quantities as amounts; what cannot be read counts as nothing."""
+    try:
+        return amounts.of(quantities)
+    except QuantityError:
+        return {}
+
+
+def moment(text: str, otherwise: int = 0) -> int:
+    """Return a time of an object in epoch milliseconds, or something else when it cannot be read."""
+    try:
+        return parse_time(text)
+    except ValueError:
+        return otherwise

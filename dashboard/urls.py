@@ -1,0 +1,25 @@
+"""The addresses of the pages that belong to neither jobs nor queues."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dashboard import administration, views
+
+app_name = "dashboard"
+urlpatterns = [
+    path("", views.show_overview, name="overview"),
+    path("nodes/", views.show_nodes, name="nodes"),
+    path("nodes/<str:name>/", views.show_node, name="node"),
+    path("events/", views.show_events, name="events"),
+    path("audit/", views.show_audit, name="audit"),
+    path("theme/", views.choose_theme, name="theme"),
+    path("access/", administration.show, name="access"),
+    path("access/users/", administration.create_user, name="create-user"),
+    path("access/users/<str:name>/link/", administration.make_link, name="make-link"),
+    path("access/users/<str:name>/active/", administration.set_active, name="set-active"),
+    path("access/users/<str:name>/password/", administration.set_password, name="set-password"),
+    path("access/roles/", administration.bind_role, name="bind-role"),
+    path("access/roles/remove/", administration.unbind_role, name="unbind-role"),
+    path("access/namespaces/", administration.create_namespace, name="create-namespace"),
+]

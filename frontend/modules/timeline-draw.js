@@ -1,0 +1,182 @@
+// The pieces of the timeline's picture, as SVG elements. Colours are CSS classes; waiting is striped as well.
+
+const NAMESPACE = "http://www.w3.org/2000/svg";
+const STEPS = [
+  100, 200, 500, 1000, 2000, 5000, 10000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000, 7200000,
+  21600000, 43200000, 86400000, 172800000, 604800000,
+];
+const LANE = 22;
+
+// Returns an SVG element; a text child becomes its text.
+export function svg(name, attributes, text) {
+  const made = document.createElementNS(NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// Returns the rule of time above the rows, with a line down at each tick.
+export function axis({ width, labels, from, to, scale }, height) {
+  const wanted = ((to - from) / Math.max(width - labels, 100)) * 80;
+  const step = STEPS.find((each) => each >= wanted) ?? STEPS.at(-1);
+  const found = [stripes()];
+  for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+    const x = scale(time);
+    found.push(svg("line", { class: "t-tick", x1: x, x2: x, y1: 18, y2: height }));
+    found.push(svg("text", { class: "t-time", x: x + 3, y: 13 }, short(time, step)));
+  }
+  return found;
+}
+
+function stripes() {
+  const defs = svg("defs", {});
+  const pattern = svg("pattern", {
+    id: "t-stripes",
+    width: 6,
+    height: 6,
+    patternUnits: "userSpaceOnUse",
+    patternTransform: "rotate(45)",
+  });
+  pattern.append(
+    svg("rect", { class: "t-stripe-back", width: 6, height: 6 }),
+    svg("rect", { class: "t-stripe", width: 2, height: 6 }),
+  );
+  defs.append(pattern);
+  return defs;
+}
+
+function short(time, step) {
+  if (step < 1000) return `${(time / 1000).toFixed(1)} s`;
+  if (time < 60000) return `${Math.round(time / 1000)} s`;
+  const minutes = Math.floor(time / 60000);
+  if (step < 60000) return `${minutes}:${String(Math.round((time % 60000) / 1000)).padStart(2, "0")}`;
+  if (minutes < 120) return `${minutes} min`;
+  const hours = time / 3600000;
+  return hours < 48 ? `${Number(hours.toFixed(1))} h` : `${Number((hours / 24).toFixed(1))} d`;
+}
+
+// Returns one row a pod, under a heading for each task.
+export function barRows(data, frame) {
+  const row = data.bars.length > 200 ? 6 : data.bars.length > 60 ? 10 : 20;
+  const elements = [];
+  let [y, lane] = [frame.top, -1];
+  data.bars.forEach((bar, index) => {
+    if (bar[1] !== lane) {
+      lane = bar[1];
+      elements.push(...heading(data, lane, frame, y));
+      y += LANE;
+    }
+    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-` }, y, row));
+    y += row;
+  });
+  return { elements, height: y };
+}
+
+function heading(data, lane, { width }, y) {
+  const pods = data.bars?.filter((bar) => bar[1] === lane).length;
+  return [
+    svg("line", { class: "t-lane", x1: 0, x2: width, y1: y + 2, y2: y + 2 }),
+    svg("text", { class: "t-task", x: 4, y: y + 16 }, pods > 1 ? `${data.tasks[lane]} · ${pods}` : data.tasks[lane]),
+  ];
+}
+
+function pod([name, , created, scheduled, started, ended, state, code], index, frame, y, row) {
+  const group = svg("g", { "data-row": index, class: "t-pod" });
+  const { scale, labels, width, present, prefix } = frame;
+  const [top, size] = [y + (row > 8 ? 2 : 1), row > 8 ? row - 4 : row - 1];
+  group.append(svg("rect", { class: "t-hit", x: 0, y, width, height: row }));
+  if (row >= 16)
+    group.append(
+      svg(
+        "text",
+        { class: "t-name", x: 12, y: y + row - 6 },
+        cut(name.startsWith(prefix) ? name.slice(prefix.length) : name, labels),
+      ),
+    );
+  const end = ended ?? present;
+  const segment = (kind, from, to) => {
+    if (from === null || to <= from) return;
+    const [x1, x2] = [Math.max(scale(from), labels), Math.min(scale(to), width)];
+    if (x2 < labels || x1 > width || x2 - x1 <= 0) return;
+    group.append(
+      svg("rect", { class: `t-${kind}`, x: x1, y: top, width: Math.max(x2 - x1, 1.5), height: size, rx: 2 }),
+    );
+  };
+  segment("waiting", created, scheduled ?? started ?? end);
+  segment("starting", scheduled, started ?? end);
+  segment(state === "waiting" || state === "starting" ? "running" : state, started, end);
+  const x = scale(end);
+  if (state === "failed" && row >= 10 && x >= labels && x <= width) {
+    group.append(
+      svg(
+        "text",
+        { class: "t-end", x: Math.min(x + 3, width - 44), y: y + row - 5 },
+        row >= 16 && code !== null ? `✕ exit ${code}` : "✕",
+      ),
+    );
+  }
+  return group;
+}
+
+function cut(name, labels) {
+  const most = Math.floor((labels - 16) / 6.2);
+  return name.length <= most ? name : `…${name.slice(1 - most)}`;
+}
+
+// Returns one band a task: how many pods waited, ran, succeeded and failed at each moment.
+export function bandRows(data, frame) {
+  const elements = [];
+  let y = frame.top;
+  data.bands.forEach((points, lane) => {
+    elements.push(...heading(data, lane, frame, y));
+    y += LANE;
+    const most = Math.max(1, ...points.map(([, ...counts]) => counts.reduce((sum, count) => sum + count, 0)));
+    elements.push(svg("text", { class: "t-name", x: 12, y: y + 14 }, `${most} pods`));
+    elements.push(...areas(points, most, frame, y, 72));
+    y += 80;
+  });
+  return { elements, height: y };
+}
+
+function areas(points, most, frame, y, height) {
+  const kinds = ["waiting", "running", "succeeded", "failed"];
+  // From the bottom: what has ended, what runs, what waits.
+  const order = [3, 2, 1, 0];
+  const last = points.at(-1);
+  const shown = last ? [...points, [Math.max(frame.present, last[0]), ...last.slice(1)]] : [];
+  const below = shown.map(() => 0);
+  return order.map((kind) => {
+    const path = [];
+    const upper = shown.map((point, index) => below[index] + point[kind + 1]);
+    const at = (value) => y + height - (value / most) * height;
+    const x = (time) => Math.min(Math.max(frame.scale(time), frame.labels), frame.width);
+    shown.forEach(([time], index) => {
+      if (index) path.push(`${x(time)},${at(upper[index - 1])}`);
+      path.push(`${x(time)},${at(upper[index])}`);
+    });
+    for (let index = shown.length - 1; index >= 0; index -= 1) {
+      path.push(`${x(shown[index][0])},${at(below[index])}`);
+      if (index) path.push(`${x(shown[index][0])},${at(below[index - 1])}`);
+    }
+    upper.forEach((value, index) => {
+      below[index] = value;
+    });
+    return svg("polygon", { class: `t-${kinds[kind]}`, points: path.join(" ") });
+  });
+}
+
+// Returns the line at the moment when as many pods as are needed ran.
+export function gangLine(data, { scale, labels, width }, height) {
+  if (data.met === null || data.needed < 2) return [];
+  const x = scale(data.met);
+  if (x < labels || x > width) return [];
+  const right = x > width - 110;
+  return [
+    svg("line", { class: "t-met", x1: x, x2: x, y1: 18, y2: height }),
+    svg(
+      "text",
+      { class: "t-met-text", x: right ? x - 4 : x + 4, y: 36, "text-anchor": right ? "end" : "start" },
+      `gang of ${data.needed} runs`,
+    ),
+  ];
+}

@@ -1,0 +1,295 @@
+"""What the pages read of jobs, pods and pod groups: lean views, so that a page of thousands decodes fast."""
+
+from __future__ import annotations
+
+from kube import meta
+from kube.kinds.fields import View
+
+CREATOR = "ui.volcano.sh/created-by"
+SIMULATED = "ui.volcano.sh/simulated"
+TASK = "volcano.sh/task-spec"
+INDEX = "volcano.sh/task-index"
+
+
+class Metadata(View):
+    """The part of an object's metadata that pages show."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Condition(View):
+    """A condition of a pod or a pod group, or a phase that a job was in (then status is the phase)."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class State(View):
+    """A job's phase, why, and since when."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class TaskSpec(View):
+    """A task's name and numbers."""
+
+    name: str = ""
+    replicas: int = 0
+    min_available: int | None = None
+
+
+class TaskCount(View):
+    """How many pods of a task are in which phase."""
+
+    phase: dict[str, int] = {}
+
+
+class JobSpec(View):
+    """What a job wishes, as far as pages show it."""
+
+    queue: str = ""
+    min_available: int = 0
+    priority_class_name: str = ""
+    max_retry: int = 0
+    ttl_seconds_after_finished: int | None = None
+    tasks: list[TaskSpec] = []
+
+
+class JobStatus(View):
+    """How far a job has come."""
+
+    state: State = State()
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    retry_count: int = 0
+    task_status_count: dict[str, TaskCount] = {}
+    conditions: list[Condition] = []
+
+
+class Job(View):
+    """A job as pages show it."""
+
+    metadata: Metadata = Metadata()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    @property
+    def phase(self) -> str:
+        """The phase; a job that no controller has seen yet is Pending."""
+        return self.status.state.phase or "Pending"
+
+    @property
+    def replicas(self) -> int:
+        """How many pods all tasks have together."""
+        return sum(task.replicas for task in self.spec.tasks)
+
+    @property
+    def creator(self) -> str:
+        """Who submitted the job, when it came through the door."""
+        return self.metadata.annotations.get(CREATOR, "")
+
+    def since(self, *phases: str) -> int | None:
+        """When the job last came to one of the phases, in ms; None if it never did."""
+        times = [
+            moment(condition.last_transition_time)
+            for condition in self.status.conditions
+            if condition.status in phases
+        ]
+        return max((time for time in times if time is not None), default=None)
+
+
+class Running(View):
+    """A container that runs."""
+
+    started_at: str = ""
+
+
+class Terminated(View):
+    """A container that ended."""
+
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str = ""
+    finished_at: str = ""
+
+
+class Waiting(View):
+    """A container that has not started, or waits to start again."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(View):
+    """One of the three is given."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(View):
+    """How a container does."""
+
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Container(View):
+    """A container's name."""
+
+    name: str = ""
+
+
+class PodSpec(View):
+    """Where a pod runs, and its containers."""
+
+    node_name: str = ""
+    containers: list[Container] = []
+
+
+class PodStatus(View):
+    """How far a pod has come."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    start_time: str = ""
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+
+
+class Pod(View):
+    """A pod as pages show it."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def task(self) -> str:
+        """The name of the pod's task."""
+        return self.metadata.annotations.get(TASK) or self.metadata.labels.get(TASK, "")
+
+    @property
+    def index(self) -> int:
+        """The pod's number within its task."""
+        text = self.metadata.labels.get(INDEX) or self.metadata.annotations.get(INDEX, "")
+        return int(text) if text.isdecimal() else 0
+
+    @property
+    def restarts(self) -> int:
+        """How often containers of the pod were started again."""
+        return sum(status.restart_count for status in self.status.container_statuses)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the pod succeeded or failed."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def scheduled(self) -> int | None:
+        """When the pod got its node, in ms."""
+        for condition in self.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "True":
+                return moment(condition.last_transition_time)
+        return None
+
+    @property
+    def started(self) -> int | None:
+        """When the first container began, in ms."""
+        times = [moment(text) for text in self._starts()]
+        known = [time for time in times if time is not None]
+        return min(known, default=None) or moment(self.status.start_time)
+
+    @property
+    def finished(self) -> int | None:
+        """When the last container ended, in ms; None while one may go on."""
+        if not self.is_ended:
+            return None
+        ends = [moment(each.finished_at) for each in self._ended()]
+        return max((end for end in ends if end is not None), default=None)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The first exit code that is not nought, else nought; None while nothing has ended."""
+        codes = [each.exit_code for each in self._ended()]
+        return next((code for code in codes if code), codes[0] if codes else None)
+
+    @property
+    def why(self) -> str:
+        """Why the pod is as it is, in the words of its node, scheduler or container."""
+        if self.status.message:
+            return self.status.message
+        for status in self.status.container_statuses:
+            state = status.state.waiting or status.state.terminated
+            if state and (state.message or (state.reason and state.reason != "Completed")):
+                return state.message or state.reason
+        for condition in self.status.conditions:
+            if condition.type == "PodScheduled" and condition.status == "False":
+                return condition.message
+        return self.status.reason
+
+    def _ended(self) -> list[Terminated]:
+        return [
+            each
+            for status in self.status.container_statuses
+            if (each := status.state.terminated or status.last_state.terminated)
+        ]
+
+    def _starts(self) -> list[str]:
+        starts = [each.started_at for each in self._ended()]
+        return starts + [
+            status.state.running.started_at
+            for status in self.status.container_statuses
+            if status.state.running
+        ]
+
+
+class PodGroupStatus(View):
+    """How far a pod group has come."""
+
+    phase: str = ""
+    conditions: list[Condition] = []
+
+
+class PodGroup(View):
+    """A pod group as pages show it."""
+
+    metadata: Metadata = Metadata()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def why(self) -> str:
+        """Why the group is not placed, in the scheduler's words; empty when nothing holds it."""
+        holding = [each for each in self.status.conditions if each.status == "True"]
+        newest = max(holding, key=lambda each: each.last_transition_time, default=None)
+        return newest.message if newest is not None and newest.type != "Scheduled" else ""
+
+
+def moment(text: str) -> int | None:
+    """Read a time of the API in ms; None when there is none."""
+    try:
+        return meta.parse_time(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,19 @@
+"""The addresses of the job pages."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs import views
+
+app_name = "jobs"
+urlpatterns = [
+    path("", views.job_list, name="list"),
+    path("new/", views.job_new, name="new"),
+    path("validate/", views.job_validate, name="validate"),
+    path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
+    path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
+    path("<str:namespace>/<str:name>/delete/", views.job_delete, name="delete"),
+    path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
+    path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),
+]

@@ -1,0 +1,253 @@
+"""The job pages."""
+
+from __future__ import annotations
+
+import secrets
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from cluster import access, api
+from cluster.store import store
+from jobs import allowed_actions, detail, editor, listing, live, podlog, yaml_write
+from jobs.detail import Detail
+from jobs.forms import JobForm
+from jobs.samples import SAMPLES
+from jobs.yaml_problem import YamlError
+from kube.errors import ApiError, Forbidden, NotFound
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponseBase
+
+    from cluster.store import Stored
+
+    View = Callable[..., HttpResponseBase]
+
+EMPTY_JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: my-job
+  namespace: default
+spec:
+  minAvailable: 1
+  queue: default
+  tasks:
+  - name: main
+    replicas: 1
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - name: main
+          image: busybox
+          command: ["sh", "-c", "echo hello; sleep 5; echo done"]
+          resources:
+            requests:
+              cpu: 100m
+              memory: 64Mi
+"""
+TABS = ("overview", "logs", "events", "yaml")
+
+
+def explained(view: View) -> View:
+    """Answer what the reader may not see with 403 and what is not there with 404, in the error's own words."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return view(request, *args, **kwargs)
+        except Forbidden as error:
+            raise PermissionDenied(error.message) from error
+        except NotFound as error:
+            raise Http404(error.message) from error
+
+    return answer
+
+
+@require_GET
+@login_required
+def job_list(request: HttpRequest) -> HttpResponse:
+    with store.reading() as revision:
+        table = listing.table(access.of(request), listing.SPEC.read(request.GET))
+    table.revision = revision
+    template = "partials/_table.html" if request.htmx else "jobs/list.html"  # type: ignore[attr-defined]
+    mine = table.view.url(owner=request.user.get_username())
+    return render(request, template, {"table": table, "revision": revision, "mine": mine})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def job_new(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        return _submit(request)
+    text, source = _start(request)
+    form = JobForm(initial={"text": text})
+    return _editor(request, form, source=source)
+
+
+def _start(request: HttpRequest) -> tuple[str, str]:
+    """Return the text that the editor begins with, and where it comes from."""
+    sample = SAMPLES.get(request.GET.get("sample", ""))
+    if sample:
+        return sample.yaml, f"From the sample “{sample.title}”."
+    namespace, _, name = request.GET.get("from", "").partition("/")
+    if not name:
+        return EMPTY_JOB, ""
+    access.require(access.of(request), "get", JOBS, namespace, name)
+    text = editor.copy_text(namespace, name)
+    if text is None:
+        raise Http404(f"There is no job {name} in {namespace}, and the log knows of none.")
+    return text, f"A copy of {namespace}/{name}; nothing is created before you submit."
+
+
+def _submit(request: HttpRequest) -> HttpResponse:
+    form = JobForm(request.POST)
+    if not form.is_valid():
+        messages.error(
+            request, "The form is damaged; copy your text, load the page again and submit once more."
+        )
+        return _editor(request, form, status=400)
+    try:
+        job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
+    except (YamlError, ApiError):
+        report = editor.check(access.of(request), form.cleaned_data["text"])
+        return _editor(request, form, report=report, status=422)
+    messages.success(request, f"Job {job.name} was submitted.")
+    return redirect("jobs:detail", job.namespace, job.name)
+
+
+def _editor(
+    request: HttpRequest,
+    form: JobForm,
+    *,
+    report: editor.Report | None = None,
+    source: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    context = {"form": form, "report": report, "source": source, "samples": SAMPLES.values()}
+    return render(request, "jobs/new.html", context, status=status)
+
+
+@require_POST
+@login_required
+def job_validate(request: HttpRequest) -> HttpResponse:
+    report = editor.check(access.of(request), request.POST.get("text", ""))
+    return JsonResponse(report.json())
+
+
+@require_POST
+@login_required
+def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
+    if sample not in SAMPLES:
+        raise Http404(f"There is no sample {sample}.")
+    token = request.POST.get("token", "")[:32] or secrets.token_hex(8)
+    job = SAMPLES[sample].object(request.POST.get("namespace") or "default")
+    try:
+        created = editor.create_once(access.of(request), job, token)
+    except ApiError as error:
+        messages.error(request, error.message)
+        return redirect(_next(request))
+    messages.success(request, f"{SAMPLES[sample].title}: job {created.name} was submitted.")
+    return redirect("jobs:detail", created.namespace, created.name)
+
+
+@require_GET
+@login_required
+@explained
+def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS else "overview"
+    try:
+        with store.reading() as revision:
+            shown = Detail.of(actor, namespace, name)
+            context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
+            context["actions"] = allowed_actions.allowed(actor, shown.job)
+    except NotFound:
+        return _gone(request, namespace, name)
+    if request.htmx and request.htmx.target == "table":  # type: ignore[attr-defined]
+        return render(request, "partials/_table.html", context)
+    return render(request, "jobs/detail.html", context)
+
+
+def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
+    context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
+    context["head"] = "".join(shown.head_parts().values())
+    if tab == "overview":
+        context["timeline"] = "".join(shown.timeline_parts().values())
+        context["table"] = detail.pod_table(shown, detail.PODS_SPEC.read(request.GET))
+    elif tab == "logs":
+        context["log"] = podlog.choose(shown, request.GET)
+    elif tab == "events":
+        context["events"] = live.event_rows(shown)
+    else:
+        context["yaml"] = live.yaml_html(shown)
+    return context
+
+
+def _topics(shown: Detail) -> dict[str, object]:
+    return {f"{part}_topic": shown.topic(f"jobs:{part}") for part in ("detail", "timeline", "events", "yaml")}
+
+
+def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    last = detail.gone(namespace, name)
+    if last is not None and not access.allowed(access.of(request), "get", JOBS, namespace):
+        raise Forbidden(f"You may not see the jobs of {namespace}.")
+    return render(request, "jobs/gone.html", {"namespace": namespace, "name": name, "last": last}, status=404)
+
+
+@require_POST
+@login_required
+def job_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    try:
+        api.delete(access.of(request), JOBS, namespace, name, uid=request.POST.get("uid", ""))
+    except ApiError as error:
+        messages.error(request, error.message)
+        return redirect("jobs:detail", namespace, name)
+    messages.success(request, f"Job {name} is deleted, and its pods with it.")
+    return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
+
+
+@require_GET
+@login_required
+@explained
+def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    job = _job(request, namespace, name)
+    return _download(yaml_write.dump(job.object), f"{name}.yaml", "application/yaml")
+
+
+@require_GET
+@login_required
+@explained
+def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
+    return podlog.download(access.of(request), namespace, request.GET)
+
+
+def _job(request: HttpRequest, namespace: str, name: str) -> Stored:
+    access.require(access.of(request), "get", JOBS, namespace, name)
+    return store.get(JOBS, namespace, name)
+
+
+def _download(text: str, filename: str, kind: str) -> HttpResponse:
+    response = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    return response
+
+
+def _next(request: HttpRequest) -> str:
+    target = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if safe else reverse("jobs:list")

@@ -1,0 +1,144 @@
+"""The form of a queue, and how it becomes a change of exactly what was changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+
+from dashboard.forms import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kube.kinds.scheduling import Queue
+    from kube.meta import Object
+
+SHARES = {
+    "capability": ("capability",),
+    "deserved": ("deserved",),
+    "guarantee": ("guarantee", "resource"),
+}
+# Where an error of the API belongs, by the path that it names.
+FIELDS = {
+    "metadata.name": "name",
+    "spec.weight": "weight",
+    "spec.parent": "parent",
+    "spec.capability": "capability",
+    "spec.deserved": "deserved",
+    "spec.guarantee": "guarantee",
+    "spec.reclaimable": "reclaimable",
+}
+
+
+class Resources(forms.CharField):
+    """A resource list, one `name: quantity` a line; the rules of quantities are admission's."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        widget = forms.Textarea(
+            attrs={"rows": 3, "class": "textarea mono", "placeholder": "cpu: 4\nmemory: 8Gi"}
+        )
+        super().__init__(required=False, max_length=4000, widget=widget, **kwargs)
+
+    def clean(self, value: Any) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for number, line in enumerate(super().clean(value).splitlines(), 1):
+            if not line.strip():
+                continue
+            name, colon, quantity = line.partition(":")
+            if not colon or not name.strip() or not quantity.strip():
+                raise forms.ValidationError(f"Line {number} is “{line[:40]}”; write it like cpu: 4.")
+            if name.strip() in found:
+                raise forms.ValidationError(f"{name.strip()[:40]} is there twice.")
+            found[name.strip()] = quantity.strip()
+        return found
+
+
+class QueueForm(Form):
+    """What may be changed of a queue."""
+
+    weight = forms.IntegerField(
+        min_value=1,
+        max_value=65535,
+        initial=1,
+        label="Weight",
+        help_text="Its share beside other queues, 1 to 65535.",
+    )
+    parent = forms.ChoiceField(
+        required=False, label="Parent", help_text="What lies below a closed queue is closed too."
+    )
+    reclaimable = forms.BooleanField(
+        required=False, initial=True, label="Others may take back what it uses beyond its share"
+    )
+    capability = Resources(label="Capability", help_text="The most it may take; empty means no limit.")
+    deserved = Resources(label="Deserved", help_text="What it gets when everybody wants more.")
+    guarantee = Resources(label="Guarantee", help_text="What is kept free for it.")
+
+    def __init__(self, *args: Any, parents: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["parent"]
+        field.choices = [("", "root"), *((name, name) for name in parents)]  # type: ignore[attr-defined]
+
+    def spec(self) -> Object:
+        """Return the spec of a new queue."""
+        values = self.cleaned_data
+        spec: Object = {"weight": values["weight"], "reclaimable": values["reclaimable"]}
+        if values["parent"]:
+            spec["parent"] = values["parent"]
+        for field, path in SHARES.items():
+            if values[field]:
+                _put(spec, path, values[field])
+        return spec
+
+    def patch(self, queue: Queue) -> Object:
+        """Return the merge patch from a queue to what the form says; what was not changed is not in it."""
+        old, new = initial_of(queue), self.cleaned_data
+        spec: Object = {}
+        for name in ("weight", "reclaimable"):
+            if new[name] != old[name]:
+                spec[name] = new[name]
+        if new["parent"] != old["parent"]:
+            spec["parent"] = new["parent"] or None
+        for field, path in SHARES.items():
+            change = _changes(resources_of(queue, field), new[field])
+            if change:
+                _put(spec, path, change)
+        return {"spec": spec} if spec else {}
+
+
+class NewQueueForm(QueueForm):
+    """A new queue."""
+
+    name = forms.CharField(max_length=63, label="Name", help_text="Lower-case letters, digits and “-”.")
+    field_order = ("name", "weight", "parent")
+
+
+def initial_of(queue: Queue) -> dict[str, Any]:
+    """Return a queue as the form's values."""
+    spec = queue.spec
+    return {
+        "weight": spec.weight or 1,
+        "parent": "" if spec.parent == "root" else spec.parent,
+        "reclaimable": spec.reclaimable is not False,
+        **{
+            field: "\n".join(f"{name}: {quantity}" for name, quantity in resources_of(queue, field).items())
+            for field in SHARES
+        },
+    }
+
+
+def resources_of(queue: Queue, field: str) -> dict[str, str]:
+    """Return a resource list of a queue as it was written."""
+    written = queue.spec.guarantee.resource if field == "guarantee" else getattr(queue.spec, field)
+    return {name: str(quantity) for name, quantity in written.items()}
+
+
+def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {name: value for name, value in new.items() if old.get(name) != value}
+    return {**changes, **dict.fromkeys(old.keys() - new.keys())}
+
+
+def _put(spec: Object, path: tuple[str, ...], value: Any) -> None:
+    for key in path[:-1]:
+        spec = spec.setdefault(key, {})
+    spec[path[-1]] = value

@@ -1,0 +1,238 @@
+"""The list of queues as a tree, and what is in one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.store import store
+from dashboard import events, paging, phases, picture, use
+from dashboard.live import Watch
+from dashboard.table import Column, Filter, Spec, Table
+from kube import amounts
+from kube.errors import NotFound
+from kube.kinds.batch import Job
+from kube.resources import JOBS, PODS, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.picture import Picture, QueueFacts
+    from dashboard.table import View
+    from kube.amounts import Amounts
+
+STATE = f"{QUEUES.id}/state"
+WAITING = ("Pending", "", "Restarting")
+SPEC = Spec(
+    name="queues:list",
+    columns=(
+        Column("Queue", sort="name", kind="name"),
+        Column("State", sort="phase"),
+        Column("Running jobs", sort="running", kind="number"),
+        Column("Waiting jobs", sort="waiting", kind="number"),
+        Column("CPU", sort="cpu", kind="bar"),
+        Column("Memory", sort="memory", kind="bar"),
+        Column("Weight", sort="weight", kind="number", priority="low"),
+    ),
+    filters=(Filter("phase", "State", choices=phases.QUEUE_STATES, hidden=True),),
+    search="Part of a queue's name",
+    noun="queue",
+    plural="queues",
+)
+JOBS_SPEC = Spec(
+    name="queues:jobs",
+    columns=(
+        Column("Job", sort="name", kind="name"),
+        Column("Phase", sort="phase"),
+        Column("Why", kind="message"),
+        Column("Age", sort="created", kind="time"),
+    ),
+    filters=(Filter("phase", "Phase", choices=phases.JOB_PHASES, hidden=True),),
+    order="-created",
+    noun="job",
+    plural="jobs",
+)
+
+
+class Line(NamedTuple):
+    """A queue in the list: how deep it lies, what is in it and below it, and what that takes."""
+
+    facts: QueueFacts
+    depth: int
+    running: int
+    waiting: int
+    used: Amounts
+    limits: Amounts
+
+
+def table(actor: Actor, view: View) -> Table:
+    """Return a page of the queues; in the order of names they form a tree."""
+    access.require(actor, "list", QUEUES, "")
+    visible = access.namespaces(actor, JOBS)
+    with store.reading() as head:
+        running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
+        with picture.current(head) as shown:
+            lines = [_line(shown, *each, running, waiting) for each in _tree(shown, "", 0)]
+    lines = [line for line in lines if view.q.lower() in line.facts.name]
+    counts: dict[str, int] = {}
+    for line in lines:
+        counts[line.facts.state] = counts.get(line.facts.state, 0) + 1
+    if state := view.get("phase"):
+        lines = [line for line in lines if line.facts.state == state]
+    if view.sort != SPEC.order:
+        lines.sort(key=_ORDERS[view.sort.removeprefix("-")], reverse=view.sort.startswith("-"))
+    page = paging.Page(view.page, view.per, len(lines))
+    is_tree = view.sort == SPEC.order and not view.filtered
+    shown_lines = lines[page.offset : page.offset + page.size]
+    return Table(
+        view=view,
+        rows={f"queue-{line.facts.name}": _row(line, is_tree=is_tree) for line in shown_lines},
+        page=page,
+        watches=[Watch(QUEUES.id), Watch(PODS.id), *events.watches(JOBS.id, "", visible)],
+        counts=counts,
+        phases=phases.QUEUE_STATES,
+        revision=head,
+        empty={
+            "symbol": "list-tree",
+            "title": "There are no queues yet",
+            "text": "The controllers make the queue “default” when they start.",
+        },
+    )
+
+
+def _jobs(visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]) -> dict[str, int]:
+    namespace = events.namespaces_of("", visible)
+    return store.count(JOBS, by="queue", namespace=namespace, phase=phase)
+
+
+def _tree(shown: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts, int]]:
+    """Yield the queues below a name, each followed by those below it, and at the end those whose parent is missing."""
+    for queue in shown.children(name):
+        yield queue, depth
+        if depth < MOST_LEVELS:
+            yield from _tree(shown, queue.name, depth + 1)
+    if not name:
+        lost = [queue for queue in shown.queues.values() if queue.parent and queue.parent not in shown.queues]
+        yield from ((queue, 0) for queue in sorted(lost, key=lambda queue: queue.name))
+
+
+MOST_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the page
+
+
+def _line(
+    shown: Picture, facts: QueueFacts, depth: int, running: dict[str, int], waiting: dict[str, int]
+) -> Line:
+    limits = {**shown.capacity(), **picture.amounts_of(facts.queue.spec.capability)}
+    names = [facts.name, *(queue.name for queue in shown.below(facts.name))]
+    run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
+    return Line(facts, depth, run, wait, shown.subtree_use(facts.name), limits)
+
+
+_ORDERS: dict[str, Any] = {
+    "name": lambda line: line.facts.name,
+    "phase": lambda line: (line.facts.state, line.facts.name),
+    "running": lambda line: line.running,
+    "waiting": lambda line: line.waiting,
+    "cpu": lambda line: line.used.get("cpu", 0),
+    "memory": lambda line: line.used.get("memory", 0),
+    "weight": lambda line: line.facts.queue.spec.weight,
+}
+
+
+def _row(line: Line, *, is_tree: bool) -> str:
+    uses = [use.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")]
+    context = {"line": line, "depth": min(line.depth, 4) if is_tree else 0, "uses": uses, "is_tree": is_tree}
+    return render_to_string("queues/_row.html", context)
+
+
+# One queue.
+
+
+def parts(actor: Actor, name: str) -> dict[str, str]:
+    """Return the parts about one queue; NotFound when there is none of that name."""
+    access.require(actor, "get", QUEUES, "", name)
+    visible = access.namespaces(actor, JOBS)
+    with store.reading() as head:
+        running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
+        with picture.current(head) as shown:
+            facts = shown.queues.get(name)
+            if facts is None:
+                raise NotFound(f'queues.scheduling.volcano.sh "{name}" not found')
+            line = _line(shown, facts, 0, running, waiting)
+            children = shown.children(name)
+            below = [queue.name for queue in shown.below(name)]
+    spec = facts.queue.spec
+    context = {
+        "line": line,
+        "facts": facts,
+        "spec": spec,
+        "children": children,
+        "below": below,
+        "left": _unfinished(facts),
+        "uses": use.table(line.used, line.limits),
+        "shares": [
+            ("Capability", "the most it may take", _said(picture.amounts_of(spec.capability))),
+            ("Deserved", "what it gets when everybody wants more", _said(picture.amounts_of(spec.deserved))),
+            ("Guarantee", "what is kept for it", _said(picture.amounts_of(spec.guarantee.resource))),
+        ],
+        "may_change": access.allowed(actor, "update", QUEUES, ""),
+        "may_open": access.allowed(actor, "update", STATE, ""),
+        "may_delete": access.allowed(actor, "delete", QUEUES, ""),
+        "is_builtin": name in ("default", "root"),
+    }
+    return {
+        f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
+        for part in ("actions", "head", "use")
+    }
+
+
+def _unfinished(facts: QueueFacts) -> int:
+    status = facts.queue.status
+    return status.pending + status.inqueue + status.running + status.unknown
+
+
+def _said(limits: Amounts) -> list[str]:
+    return [amounts.show(name, amount) for name, amount in limits.items()]
+
+
+def job_table(actor: Actor, name: str, view: View) -> Table:
+    """Return a page of the jobs in a queue that the actor may see."""
+    visible = access.namespaces(actor, JOBS)
+    filters: dict[str, Any] = {
+        "queue": name,
+        "namespace": events.namespaces_of("", visible),
+        "text": view.q or None,
+    }
+    wanted = view.get("phase")
+    phase = ("Pending", "") if wanted == "Pending" else wanted or None
+    with store.reading() as head:
+        counts: dict[str, int] = {}
+        for word, count in store.count(JOBS, **filters).items():
+            counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
+        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        found = store.find(JOBS, phase=phase, order=view.sort, limit=page.size, offset=page.offset, **filters)
+    return Table(
+        view=view,
+        rows={f"job-{stored.uid}": _job_row(stored) for stored in found},
+        page=page,
+        watches=events.watches(JOBS.id, "", visible),
+        counts=counts,
+        phases=phases.JOB_PHASES,
+        revision=head,
+        fixed={"name": name},
+        empty={
+            "symbol": "layers",
+            "title": "No job is in this queue",
+            "text": "A job names its queue when it is written; without one it goes to default.",
+        },
+    )
+
+
+def _job_row(stored: Stored) -> str:
+    state = stored.read(Job).status.state
+    context = {"stored": stored, "id": f"job-{stored.uid}", "state": state}
+    return render_to_string("queues/_job_row.html", context)

@@ -1,0 +1,35 @@
+"""The topics of the queue pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster import access
+from dashboard import events, live
+from dashboard.live import Parts, Watch
+from kube.resources import JOBS, PODS, QUEUES
+from queues import listing
+
+if TYPE_CHECKING:
+    from dashboard.live import TopicRequest
+
+
+@live.topic(listing.SPEC.name)
+def queue_list(request: TopicRequest) -> Parts:
+    """The list of queues."""
+    return listing.table(request.actor, listing.SPEC.read(request.params)).parts()
+
+
+@live.topic("queues:detail")
+def queue_detail(request: TopicRequest) -> Parts:
+    """One queue: what may be done with it, its facts and its use."""
+    jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
+    watches = [Watch(QUEUES.id), Watch(PODS.id), *jobs]
+    return Parts(listing.parts(request.actor, request.params.get("name", "")), watches=watches)
+
+
+@live.topic(listing.JOBS_SPEC.name)
+def queue_jobs(request: TopicRequest) -> Parts:
+    """The jobs in one queue."""
+    view = listing.JOBS_SPEC.read(request.params)
+    return listing.job_table(request.actor, request.params.get("name", ""), view).parts()

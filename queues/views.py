@@ -1,0 +1,135 @@
+"""The queue pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from cluster import access, api
+from cluster.store import store
+from dashboard import events, pages
+from dashboard.errors import explained
+from dashboard.live.topics import address
+from kube.errors import ApiError
+from kube.kinds.scheduling import Queue
+from kube.resources import EVENTS, QUEUES
+from queues import forms, listing
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@require_safe
+@login_required
+@explained
+def show_queues(request: HttpRequest) -> HttpResponse:
+    actor = access.of(request)
+    table = listing.table(actor, listing.SPEC.read(request.GET))
+    may_create = access.allowed(actor, "create", QUEUES, "")
+    return pages.listing(request, "queues/list.html", table, may_create=may_create)
+
+
+@require_safe
+@login_required
+@explained
+def show_queue(request: HttpRequest, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        parts = listing.parts(actor, name)
+        table = listing.job_table(actor, name, listing.JOBS_SPEC.read(request.GET))
+        reads_events = access.allowed(actor, "list", EVENTS, "default")
+        happened = events.about(store.get(QUEUES, "", name).uid) if reads_events else []
+    context = {
+        "name": name,
+        "parts": parts,
+        "topic": address("queues:detail", {"name": name}),
+        "queue_revision": revision,
+        "events": happened,
+    }
+    return pages.listing(request, "queues/detail.html", table, **context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def new_queue(request: HttpRequest) -> HttpResponse:
+    """Make a queue; refusals of the rules stand at their fields."""
+    actor = access.of(request)
+    access.require(actor, "create", QUEUES, "")
+    form = forms.NewQueueForm(request.POST or None, parents=_parents(""))
+    if request.method == "POST" and form.is_valid():
+        name = form.cleaned_data["name"]
+        queue = {
+            "apiVersion": QUEUES.api_version,
+            "kind": QUEUES.kind,
+            "metadata": {"name": name},
+            "spec": form.spec(),
+        }
+        try:
+            api.create(actor, QUEUES, queue)
+        except ApiError as error:
+            pages.show_at_fields(form, error, forms.FIELDS)
+        else:
+            pages.say(request, f"The queue {name} was created.")
+            return redirect("queues:detail", name)
+    status = 422 if form.errors else 200
+    return render(request, "queues/edit.html", {"form": form, "name": ""}, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
+    """Change a queue: only what was changed in the form is sent."""
+    actor = access.of(request)
+    access.require(actor, "update", QUEUES, "", name)
+    queue = store.get(QUEUES, "", name).read(Queue)
+    form = forms.QueueForm(request.POST or None, initial=forms.initial_of(queue), parents=_parents(name))
+    if request.method == "POST" and form.is_valid():
+        patch = form.patch(queue)
+        try:
+            if patch:
+                api.patch(actor, QUEUES, "", name, patch)
+        except ApiError as error:
+            pages.show_at_fields(form, error, forms.FIELDS)
+        else:
+            pages.say(request, f"The queue {name} was changed." if patch else "Nothing was changed.")
+            return redirect("queues:detail", name)
+    status = 422 if form.errors else 200
+    return render(request, "queues/edit.html", {"form": form, "name": name}, status=status)
+
+
+def _parents(name: str) -> list[str]:
+    return [stored.name for stored in store.find(QUEUES) if stored.name not in (name, "root", "default")]
+
+
+@require_POST
+@login_required
+@explained
+def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
+    """Open or close a queue."""
+    wish = {"open": "Open", "close": "Closed"}[state]
+    try:
+        api.patch(access.of(request), QUEUES, "", name, {"spec": {"state": wish}})
+    except ApiError as error:
+        pages.refuse(request, error)
+    else:
+        said = "takes jobs again." if wish == "Open" else "takes no new jobs; what is in it goes on."
+        pages.say(request, f"The queue {name} {said}")
+    return redirect("queues:detail", name)
+
+
+@require_POST
+@login_required
+@explained
+def delete_queue(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        api.delete(access.of(request), QUEUES, "", name)
+    except ApiError as error:
+        pages.refuse(request, error)
+        return redirect("queues:detail", name)
+    pages.say(request, f"The queue {name} was deleted.")
+    return redirect("queues:list")

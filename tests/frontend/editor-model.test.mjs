@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse as load } from "yaml";
+import { read } from "../../frontend/modules/editor-model.js";
+import * as yaml from "../../frontend/modules/editor-write.js";
+import { parse } from "../../frontend/modules/editor-text.js";
+import { job, random, write } from "./specs.mjs";
+
+const ROUNDS = Number(process.env.ROUNDS ?? 1000);
+const C = ["template", "spec", "containers", 0];
+
+function each(check, rounds = ROUNDS) {
+  for (let seed = 1; seed <= rounds; seed += 1) {
+    const r = random(seed);
+    const object = job(r);
+    const text = write(r, object);
+    assert.deepEqual(load(text), object, `seed ${seed}: the generator itself`);
+    check({ r, object, text, seed });
+  }
+}
+
+function comments(text) {
+  const found = [];
+  for (const match of text.matchAll(/^ *#.*$| # ?(?:beside).*$/gm)) found.push(match[0].trim());
+  return found.sort();
+}
+
+function at(object, path) {
+  return path.reduce((value, step) => value?.[step], object);
+}
+
+function put(object, path, value) {
+  const copy = structuredClone(object);
+  let holder = copy;
+  for (const step of path.slice(0, -1)) holder = holder[step] ??= {};
+  if (value === undefined) delete holder[path.at(-1)];
+  else holder[path.at(-1)] = value;
+  return copy;
+}
+
+const scalars = (tasks, index) => [
+  ["metadata", "name"],
+  ["metadata", "namespace"],
+  ["spec", "queue"],
+  ["spec", "minAvailable"],
+  ["spec", "priorityClassName"],
+  [...tasks, index, "replicas"],
+  [...tasks, index, ...C, "image"],
+  [...tasks, index, ...C, "workingDir"],
+  [...tasks, index, ...C, "resources", "requests", "cpu"],
+  [...tasks, index, ...C, "resources", "requests", "nvidia.com/gpu"],
+  [...tasks, index, "template", "spec", "restartPolicy"],
+];
+
+test("a form field changes exactly its own path in 1,000 generated jobs", () => {
+  let lines = 0;
+  each(({ r, object, text, seed }) => {
+    const view = read(text);
+    const path = r.pick(scalars(view.tasksPath, r.below(view.tasks.length)));
+    const typed = r.pick(["7", "new-value", "yes", "a: b # c", "it's", "*", "012"]);
+    const after = yaml.write(text, path, typed);
+    const number = /replicas|minAvailable/.test(path.at(-1)) && typed === "7";
+    assert.deepEqual(load(after), put(object, path, number ? 7 : typed), `seed ${seed} ${path}\n${text}\n---\n${after}`);
+    assert.deepEqual(comments(after), comments(text), `seed ${seed}: comments`);
+    const before = new Set(text.split("\n"));
+    lines += after.split("\n").filter((line) => !before.has(line)).length;
+  });
+  assert.ok(lines / ROUNDS < 3, `${lines / ROUNDS} new lines for one field`);
+});
+
+test("the form's view equals what the YAML says in 1,000 generated jobs", () => {
+  each(({ object, text, seed }) => {
+    const view = read(text);
+    assert.equal(view.ok, true);
+    const tasks = object.spec.tasks ?? object.spec.taskSpecs;
+    assert.equal(view.tasks.length, tasks.length);
+    view.tasks.forEach((task, index) => {
+      const own = tasks[index].template.spec.containers[0];
+      assert.equal(task.image.text, own.image, `seed ${seed}`);
+      assert.deepEqual(task.command.command.words, own.command ?? []);
+      assert.deepEqual(task.command.args.words, own.args ?? []);
+      assert.deepEqual(task.env.rows.map((row) => row.name.text), (own.env ?? []).map((row) => row.name));
+      assert.equal(task.resources[0].request.text, own.resources?.requests?.cpu ?? "");
+    });
+  });
+});
+
+test("typing a value and taking it away again leaves 1,000 generated jobs as they were", () => {
+  each(({ r, object, text, seed }) => {
+    const view = read(text);
+    const path = r.pick(scalars(view.tasksPath, r.below(view.tasks.length)));
+    if (at(object, path) !== undefined) return;
+    const back = yaml.write(yaml.write(text, path, "x-1"), path, "");
+    const left = load(back);
+    const holder = at(object, path.slice(0, -1));
+    assert.deepEqual(holder ? left : prune(left), holder ? object : prune(object), `seed ${seed} ${path}\n${text}\n---\n${back}`);
+  });
+});
+
+function prune(value) {
+  if (Array.isArray(value)) return value.map(prune);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).map(([name, item]) => [name, prune(item)]);
+  return Object.fromEntries(kept.filter(([name, item]) => name !== "resources" || Object.keys(item).length > 0));
+}
+
+test("commands, environment and tasks are added and removed without touching the rest", () => {
+  each(({ r, object, text, seed }) => {
+    const view = read(text);
+    const index = r.below(view.tasks.length);
+    const base = [...view.tasksPath, index, ...C];
+    const note = `seed ${seed}\n${text}`;
+    const line = "for i in 1 2; do\n  echo $i\ndone";
+    const shell = put(put(object, [...base, "args"], undefined), [...base, "command"], undefined);
+    const run = load(yaml.writeLine(text, base, line));
+    assert.equal(at(run, [...base, "command"]).at(-1), line, note);
+    assert.deepEqual(put(put(run, [...base, "args"], undefined), [...base, "command"], undefined), shell, note);
+    const listed = ["python3", "-c", "print(1)\nprint(2)"];
+    assert.deepEqual(load(yaml.writeWords(text, [...base, "args"], listed)), put(object, [...base, "args"], listed), note);
+    const env = [...(at(object, [...base, "env"]) ?? []), { name: "NEW", value: "no" }];
+    const added = yaml.addEnv(text, base, "NEW", "no");
+    assert.deepEqual(load(added), put(object, [...base, "env"], env), note);
+    const without = yaml.removeItem(added, [...base, "env", env.length - 1]);
+    assert.deepEqual(load(without), object, `${note}\n---\n${without}`);
+    const tasks = at(object, view.tasksPath);
+    const more = yaml.addTask(text);
+    assert.equal(at(load(more), view.tasksPath).length, tasks.length + 1, note);
+    assert.deepEqual(load(yaml.removeItem(more, [...view.tasksPath, tasks.length])), object, note);
+    assert.deepEqual(comments(more), comments(text), note);
+  }, 200);
+});
+
+const TF_JOB = `apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: tf-job
+spec:
+  # If any event here, restart the whole job.
+  policies:
+  - event: *
+    action: RestartJob
+  tasks:
+  - name: "ps"
+    replicas: 1
+    template:
+      spec:
+        containers:
+        - name: ps
+          image: ps-img
+  ...
+`;
+
+test("the documentation's tf-job is read as printed and mended only once the form writes", () => {
+  assert.equal(read(TF_JOB).tasks[0].image.text, "ps-img");
+  const after = yaml.write(TF_JOB, ["spec", "queue"], "team-a");
+  assert.equal(after, TF_JOB.replace("event: *", 'event: "*"').replace("  ...", "  # ...").replace("  # If", "  queue: team-a\n  # If"));
+});
+
+test("a star or dots inside strings and comments are not mended", () => {
+  const text = 'a: "event: *" # event: *\nb: |\n  event: *\n  ...\nc: \'*\'\nd: e ...\n';
+  assert.equal(yaml.write(text, ["x"], "1").startsWith(text), true);
+});
+
+for (const [name, text, path, why] of [
+  ["an alias", "a: &x {name: n}\nmetadata: *x\n", ["metadata", "name"], /alias \*x/],
+  ["an anchor used elsewhere", "metadata: &m\n  name: n\nb: *m\n", ["metadata", "name"], /used elsewhere/],
+  ["a merge", "a: &x {queue: q}\nspec:\n  <<: *x\n", ["spec", "queue"], /<</],
+  ["a wrong type", "spec: [1]\n", ["spec", "queue"], /not a mapping/],
+  ["a list for a value", "spec:\n  queue: [a]\n", ["spec", "queue"], /single value/],
+]) {
+  test(`${name} is said to be foreign to the form and is never written`, () => {
+    const view = read(text);
+    assert.equal(view.job[path.at(-1)].state, "foreign");
+    assert.match(view.job[path.at(-1)].why, why);
+    assert.equal(yaml.write(text, path, "x"), text);
+  });
+}
+
+test("broken YAML keeps the form closed and says the line", () => {
+  const view = read("a: 1\nb: [\n");
+  assert.equal(view.ok, false);
+  assert.match(view.why, /line [23]/);
+});
+
+test("a new task on an empty text begins a whole job", () => {
+  assert.deepEqual(parse(yaml.addTask("")).errors, []);
+  assert.equal(load(yaml.addTask("")).spec.tasks[0].name, "task-1");
+});
+
+test("a list of words becomes a shell line that splits into the same words", () => {
+  assert.equal(yaml.shellLine(["python3", "-c", "print('a b')"]), "python3 -c 'print('\\''a b'\\'')'");
+});
+
+test("resources are renamed in requests and limits", () => {
+  const base = ["c"];
+  const text = "c:\n  resources:\n    requests:\n      cpu: 1\n      x: 2\n    limits: {x: 3}\n";
+  assert.deepEqual(load(yaml.renameResource(text, base, "x", "nvidia.com/gpu")).c.resources, {
+    requests: { cpu: 1, "nvidia.com/gpu": "2" },
+    limits: { "nvidia.com/gpu": "3" },
+  });
+});

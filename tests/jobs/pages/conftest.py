@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import html5lib
+import pytest
+from django.contrib.auth.models import User
+
+from cluster.models import RoleBinding
+from tests.jobs.pages import world
+
+
+@pytest.fixture
+def cluster(db):
+    world.base()
+
+
+@pytest.fixture
+def person(db):
+    """Make a user with a role in a namespace."""
+
+    def make(name, role="submitter", namespace="default"):
+        user = User.objects.create_user(name, password="x")
+        if role:
+            RoleBinding.objects.create(user=user, namespace=namespace, role=role)
+        return user
+
+    return make
+
+
+@pytest.fixture
+def alice(cluster, person, client):
+    """A submitter of the namespace default, logged in with `client`."""
+    user = person("alice")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def parse():
+    def parse_page(response):
+        return html5lib.parse(response.content.decode(), namespaceHTMLElements=False)
+
+    return parse_page

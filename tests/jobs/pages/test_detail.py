@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from cluster.store import Create, Delete, store
+from kube.resources import EVENTS, JOBS, PODS
+from tests.jobs.pages import world
+
+T = world.START
+
+
+def worker(index, **options):
+    return {"task": "worker", "index": index, **options}
+
+
+@pytest.fixture
+def running(alice):
+    pods = [worker(i, scheduled=T - 50_000, started=T - 49_000 + i * 1000) for i in range(3)]
+    pods.append(
+        worker(3, phase="Failed", scheduled=T - 50_000, started=T - 48_000, finished=T - 9_000, code=3)
+    )
+    return world.make("train", "Running", began=T - 46_000, pods=pods, counts={"running": 3, "failed": 1})
+
+
+def text_of(page, path):
+    return " ".join("".join(page.find(path).itertext()).split())
+
+
+def test_the_page_shows_phase_gang_steps_and_pods(client, running, parse):
+    page = parse(client.get("/jobs/default/train/"))
+    assert "3 of 4 needed are running, 1 failed" in text_of(page, ".//*[@id='job-head']")
+    steps = text_of(page, ".//*[@id='job-steps']")
+    for title in ("Created", "Group created", "In queue", "Gang placed", "Running", "Finished"):
+        assert title in steps
+    pods = page.findall(".//tbody[@id='table-rows']/tr")
+    assert [pod.find("th/a").text for pod in pods] == [f"train-worker-{i}" for i in range(4)]
+    assert "3" in "".join(pods[3].find("td[@data-label='Exit code']").itertext())
+
+
+def test_a_waiting_job_says_why_in_the_schedulers_words(client, alice, parse):
+    world.make(
+        "wait", "Pending", why="Needs 4 × 64 CPU; the largest node has 2.", message="0 of 4 pods are running."
+    )
+    page = parse(client.get("/jobs/default/wait/"))
+    assert "Needs 4 × 64 CPU; the largest node has 2." in text_of(page, ".//*[@id='job-why']")
+
+
+def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, running, parse):
+    page = parse(client.get("/jobs/default/train/"))
+    drawn = json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
+    assert drawn["zero"] == T - 60_000
+    assert drawn["met"] == 13_000
+    name, task, created, scheduled, started, finished, state, code, node = drawn["bars"][3]
+    assert (name, task, created, scheduled, started, finished) == (
+        "train-worker-3",
+        0,
+        60,
+        10_000,
+        12_000,
+        51_000,
+    )
+    assert (state, code, node) == ("failed", 3, "this-machine")
+
+
+def test_beyond_five_hundred_pods_the_timeline_is_a_band_a_task(client, alice, parse):
+    pods = [
+        worker(i, phase="Succeeded", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000, code=0)
+        for i in range(501)
+    ]
+    world.make("wide", "Completed", pods=pods, tasks=(("worker", 501),), minimum=501)
+    drawn = json.loads(
+        parse(client.get("/jobs/default/wide/")).find(".//*[@id='timeline']").get("data-drawn")
+    )
+    assert "bars" not in drawn
+    assert drawn["bands"] == [[[60, 501, 0, 0, 0], [20_000, 0, 501, 0, 0], [30_000, 0, 0, 501, 0]]]
+
+
+@pytest.mark.parametrize("query", ["task=worker", "phase=Failed", "q=worker-3"])
+def test_pods_are_filtered(client, running, parse, query):
+    page = parse(client.get(f"/jobs/default/train/?{query}"))
+    names = [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
+    assert names == (
+        [f"train-worker-{i}" for i in range(4)] if query.startswith("task") else ["train-worker-3"]
+    )
+
+
+def test_events_of_the_job_and_its_pods_are_shown_and_those_of_namesakes_are_not(client, running, parse):
+    (other,) = store.write(Create(JOBS, world.job_object("train-2")))
+    for event in (
+        world.event_object(running, "Placed", "All four."),
+        world.event_object(running, "Started", "Main <b>began</b>.", about="Pod", name="train-worker-0"),
+        world.event_object(other, "Placed", "Not ours."),
+        world.event_object(other, "Started", "Nor this.", about="Pod", name="train-2-worker-0"),
+    ):
+        store.write(Create(EVENTS, event))
+    content = client.get("/jobs/default/train/?tab=events").content.decode()
+    assert "All four." in content
+    assert "Main &lt;b&gt;began&lt;/b&gt;." in content
+    assert "Not ours." not in content
+    assert "Nor this." not in content
+
+
+def test_yaml_is_shown_and_downloaded(client, running):
+    assert "minAvailable: 4" in client.get("/jobs/default/train/?tab=yaml").content.decode()
+    download = client.get("/jobs/default/train/yaml/")
+    assert download["Content-Disposition"] == 'attachment; filename="train.yaml"'
+    assert download.content.startswith(
+        b"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata:\n  name: train\n"
+    )
+
+
+def test_the_page_is_only_read(client, running):
+    assert client.post("/jobs/default/train/").status_code == 405
+    assert client.get("/jobs/default/train/delete/").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["", "yaml/", "log/?pod=train-worker-0", "?tab=logs"])
+def test_who_is_not_logged_in_sees_nothing(running, path):
+    assert Client().get(f"/jobs/default/train/{path}").status_code == 302
+
+
+@pytest.mark.parametrize("path", ["", "yaml/", "log/?pod=secret-worker-0", "?tab=logs", "?tab=events"])
+def test_another_namespace_is_refused(client, alice, path):
+    world.make("secret", "Running", namespace="other", pods=[worker(0, scheduled=T, started=T)])
+    response = client.get(f"/jobs/other/secret/{path}")
+    assert response.status_code == 403
+
+
+def test_a_log_is_not_had_through_another_namespace(client, alice):
+    world.make("secret", "Running", namespace="other", pods=[worker(0, scheduled=T, started=T)])
+    uid = store.find(PODS, namespace="other")[0].uid
+    world.make("mine", "Running")
+    assert client.get(f"/jobs/default/mine/log/?pod=secret-worker-0&uid={uid}").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["never", "..", "%3Cscript%3E", "🌋", "a" * 300, "x%0Ay"])
+def test_a_job_that_is_not_there_is_a_page_with_404(client, alice, name):
+    response = client.get(f"/jobs/default/{name}/")
+    assert response.status_code == 404
+    assert b"<script>" not in response.content.split(b"<main")[-1]
+
+
+def test_a_deleted_job_says_so_and_can_be_run_again(client, running, parse):
+    assert client.post("/jobs/default/train/delete/", {"uid": running.uid}).status_code == 302
+    response = client.get("/jobs/default/train/")
+    assert response.status_code == 404
+    assert b"This job was deleted" in response.content
+    form = client.get("/jobs/new/?from=default/train")
+    assert b"name: train-2" in form.content
+    assert b"minAvailable: 4" in form.content
+
+
+def test_deleting_needs_the_job_that_was_looked_at(client, running):
+    client.post("/jobs/default/train/delete/", {"uid": "another"})
+    assert store.get(JOBS, "default", "train").uid == running.uid
+
+
+def test_who_may_not_delete_has_no_button_and_is_refused(cluster, person, client):
+    client.force_login(person("victor", "viewer"))
+    world.make("train", "Running")
+    assert b"Delete" not in client.get("/jobs/default/train/").content
+    client.post("/jobs/default/train/delete/")
+    assert store.get(JOBS, "default", "train")
+
+
+def test_the_log_of_a_waiting_pod_says_why_it_is_empty(client, alice):
+    world.make("wait", "Pending", why="Nothing is free.", pods=[worker(0, phase="Pending")])
+    content = client.get("/jobs/default/wait/?tab=logs").content.decode()
+    assert "waits for a node" in content
+    assert "Nothing is free." in content
+
+
+def test_a_job_without_pods_has_every_tab(client, alice):
+    world.make("bare", "Pending", why="The queue is closed.")
+    for tab in ("", "?tab=logs", "?tab=events", "?tab=yaml", "?tab=nonsense"):
+        assert client.get(f"/jobs/default/bare/{tab}").status_code == 200
+
+
+def test_the_page_costs_the_same_queries_for_four_pods_and_for_hundreds(client, running):
+    pods = [worker(i, scheduled=T, started=T) for i in range(300)]
+    world.make("wide", "Running", pods=pods, tasks=(("worker", 300),), minimum=300)
+    counts = []
+    for name in ("train", "wide"):
+        client.get(f"/jobs/default/{name}/")
+        with CaptureQueriesContext(connection) as captured:
+            client.get(f"/jobs/default/{name}/")
+        counts.append(len(captured))
+    assert counts[0] == counts[1]
+    assert counts[0] <= 16
+
+
+def test_deleted_pods_leave_the_table(client, running, parse):
+    store.write(Delete(PODS, "default", "train-worker-3", grace=0))
+    page = parse(client.get("/jobs/default/train/"))
+    assert len(page.findall(".//tbody[@id='table-rows']/tr")) == 3

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.store import store
+from jobs import yaml_text, yaml_write
+from jobs.samples import SAMPLES
+from kube.resources import JOBS
+from tests.jobs.pages import world
+from tests.jobs.pages.test_yaml_text import SPARK_JOB, TF_JOB
+
+TOKEN = "0123456789abcdef"
+GOOD = SAMPLES["primes"].yaml
+
+
+def names():
+    return sorted(stored.name for stored in store.find(JOBS))
+
+
+def test_a_submitted_text_becomes_a_job_and_its_page(client, alice):
+    response = client.post("/jobs/new/", {"text": GOOD, "token": TOKEN})
+    assert response["Location"] == "/jobs/default/primes/"
+    job = store.get(JOBS, "default", "primes").object
+    assert job["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"
+
+
+@pytest.mark.parametrize("text", [TF_JOB, SPARK_JOB], ids=["tf-job", "spark-job"])
+def test_the_seeds_examples_are_submitted_as_printed(client, alice, text):
+    assert client.post("/jobs/validate/", {"text": text}).json()["accepted"] is True
+    assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 302
+
+
+def test_a_double_click_is_one_job(client, alice):
+    answers = [client.post("/jobs/new/", {"text": GOOD, "token": TOKEN}) for _ in range(2)]
+    assert {answer["Location"] for answer in answers} == {"/jobs/default/primes/"}
+    assert names() == ["primes"]
+
+
+def test_a_double_click_is_one_job_also_with_a_generated_name(client, alice):
+    text = GOOD.replace("name: primes\n", "generateName: primes-\n", 1)
+    answers = [client.post("/jobs/new/", {"text": text, "token": TOKEN}) for _ in range(2)]
+    assert answers[0]["Location"] == answers[1]["Location"]
+    assert len(names()) == 1
+
+
+def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, alice):
+    client.post("/jobs/new/", {"text": GOOD, "token": TOKEN})
+    text = GOOD.replace("minAvailable: 4", "minAvailable: 3  # mine")
+    response = client.post("/jobs/new/", {"text": text, "token": "f" * 16})
+    assert response.status_code == 422
+    assert "minAvailable: 3  # mine" in response.content.decode()
+    assert "already exists" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "line"),
+    [
+        pytest.param(
+            ("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8, id="more than there are"
+        ),
+        pytest.param(("replicas: 4", "replicas: -1"), "spec.tasks[0].replicas", 14, id="negative replicas"),
+        pytest.param(
+            ("cpu: 200m", "cpu: lots"),
+            "spec.tasks[0].template.spec.containers[0].resources.requests",
+            0,
+            id="impossible quantity",
+        ),
+        pytest.param(("name: primes\n", "name: '<script>'\n"), "metadata.name", 5, id="hostile name"),
+        pytest.param(("queue: default", "queue: nowhere"), "spec.queue", 9, id="queue that is not there"),
+        pytest.param(
+            ("namespace: default", "namespace: nowhere"),
+            "metadata.namespace",
+            6,
+            id="namespace that is not there",
+        ),
+        pytest.param(("replicas: 4", "replicas: four"), "spec.tasks[0].replicas", 14, id="wrong type"),
+    ],
+)
+def test_a_problem_is_said_at_its_field_and_line(client, alice, change, field, line):
+    text = GOOD.replace(*change, 1)
+    report = client.post("/jobs/validate/", {"text": text}).json()
+    assert report["accepted"] is False
+    causes = [cause for cause in report["causes"] if cause["field"].startswith(field)]
+    assert causes, report["causes"]
+    assert all(cause["line"] == line or (not line and cause["line"]) for cause in causes)
+    assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 422
+    assert names() == []
+
+
+def test_an_accepted_text_says_what_it_asks_for(client, alice):
+    report = client.post("/jobs/validate/", {"text": GOOD}).json()
+    assert report["accepted"] is True
+    assert report["summary"] == "4 pods of 1 task; all start together. 0.8 CPU and 256 MiB memory in all."
+    assert names() == []
+
+
+def test_a_namespace_where_one_may_not_submit_is_said_before_submitting(client, alice):
+    report = client.post(
+        "/jobs/validate/", {"text": GOOD.replace("namespace: default", "namespace: other")}
+    ).json()
+    assert report["accepted"] is False
+    assert report["causes"][0]["field"] == "metadata.namespace"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a: [", "[" * 5000, "x" * (1 << 20), "kind: Job", "- 1", "\x00", "a: &a [*a]", "🌋: {"]
+)
+def test_strange_texts_are_answered_with_problems(client, alice, text):
+    report = client.post("/jobs/validate/", {"text": text}).json()
+    assert report["accepted"] is False
+    assert report["causes"]
+    assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 422
+
+
+def test_checking_is_only_posted(client, alice):
+    assert client.get("/jobs/validate/").status_code == 405
+    assert client.put("/jobs/new/").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/jobs/new/", "/jobs/new/?sample=primes"])
+def test_who_is_not_logged_in_cannot_write(cluster, path):
+    assert Client().get(path).status_code == 302
+    assert Client().post("/jobs/validate/", {"text": GOOD}).status_code == 302
+    assert Client().post("/jobs/samples/primes/run/").status_code == 302
+
+
+def test_a_job_of_another_namespace_is_not_copied(client, alice):
+    world.make("secret", "Completed", namespace="other")
+    assert client.get("/jobs/new/?from=other/secret").status_code == 403
+
+
+@pytest.mark.parametrize("query", ["sample=nope", "from=default/never", "from=x", "from=/"])
+def test_strange_beginnings(client, alice, query):
+    assert client.get(f"/jobs/new/?{query}").status_code in (200, 404)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_sample_runs_with_one_click_and_never_twice(client, alice, sample):
+    answers = [client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN}) for _ in range(2)]
+    assert answers[0]["Location"] == answers[1]["Location"]
+    assert [name.startswith(f"{sample}-") for name in names()] == [True]
+
+
+def test_a_sample_that_may_not_run_says_why(cluster, person, client):
+    client.force_login(person("victor", "viewer"))
+    response = client.post("/jobs/samples/primes/run/", {"next": "https://evil.example/"}, follow=True)
+    assert response.redirect_chain[0][0] == "/jobs/"
+    assert b"forbidden" in response.content
+    assert client.post("/jobs/samples/nope/run/").status_code == 404
+
+
+def test_a_copy_has_a_free_name_and_nothing_of_the_system(client, alice):
+    world.make("train-2", "Completed", labels={"team": "y"})
+    world.make("train-3", "Completed")
+    text = client.get("/jobs/new/?from=default/train-2").context["form"].initial["text"]
+    job = yaml_text.read(text).object
+    assert job["metadata"] == {"name": "train-4", "namespace": "default", "labels": {"team": "y"}}
+    assert "status" not in job
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "expected"),
+    [
+        ("a", [], "a-2"),
+        ("a-2", ["a-3"], "a-4"),
+        ("a-b", [], "a-b-2"),
+        ("x" * 63, [], "x" * 61 + "-2"),
+        ("a-9", [], "a-10"),
+    ],
+)
+def test_the_next_free_name(name, taken, expected):
+    assert yaml_write.next_name(name, frozenset(taken)) == expected
+    assert len(expected) <= 63
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(max_size=30)
+    | st.sampled_from(
+        [
+            "y",
+            "on",
+            "010",
+            "1e3",
+            "1:30",
+            "~",
+            "two\nlines\n",
+            " x\ny",
+            "a: b",
+            "# c",
+            "*",
+            "\x85",
+            "trailing \nblank",
+        ]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+@settings(max_examples=300, deadline=None)
+def test_what_is_dumped_is_read_back_by_kubectls_rules(value):
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
+    assert yaml_text.read(yaml_write.dump(job)).object == job
+    assert yaml.safe_load(yaml_write.dump({"kind": "Job"})) == {"kind": "Job"}

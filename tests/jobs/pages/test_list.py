@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.jobs.pages import world
+
+
+def rows(page):
+    return [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
+
+
+def test_the_list_shows_each_job_with_phase_gang_queue_and_owner(client, alice, parse):
+    world.make("train", "Running", began=world.START - 5000, counts={"running": 3})
+    page = parse(client.get("/jobs/"))
+    (row,) = page.findall(".//tbody[@id='table-rows']/tr")
+    text = " ".join("".join(row.itertext()).split())
+    assert "train" in text
+    assert "Running" in text
+    assert "3/4" in text
+    assert "alice" in text
+
+
+def test_the_list_is_only_read(client, alice):
+    assert client.post("/jobs/").status_code == 405
+
+
+def test_who_is_not_logged_in_is_asked_to_log_in(cluster):
+    response = Client().get("/jobs/")
+    assert response.status_code == 302
+    assert "login" in response["Location"]
+
+
+def test_jobs_of_another_namespace_are_neither_shown_nor_counted(client, alice, parse):
+    world.make("mine", "Running")
+    world.make("theirs", "Running", namespace="other")
+    page = parse(client.get("/jobs/?namespace=other"))
+    assert rows(page) == []
+    assert rows(parse(client.get("/jobs/"))) == ["mine"]
+    assert "theirs" not in client.get("/jobs/").content.decode()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page=9999999",
+        "page=-1",
+        "page=x",
+        "sort=;drop",
+        "phase=Nope",
+        "per=7",
+        "q=%00",
+        "q=" + "x" * 999,
+        "owner=<script>",
+        "q=%25_%21",
+    ],
+)
+def test_strange_input_is_left_out_or_matches_nothing(client, alice, query):
+    world.make("train", "Running")
+    response = client.get(f"/jobs/?{query}")
+    assert response.status_code == 200
+    assert b"<script>" not in response.content.split(b"<main")[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("q=tra", ["train"], id="text"),
+        pytest.param("phase=Pending", ["wait"], id="phase"),
+        pytest.param("owner=bob", ["wait"], id="owner"),
+        pytest.param("queue=default&sort=name", ["train", "wait"], id="queue and order"),
+        pytest.param("queue=nowhere", [], id="queue without jobs"),
+        pytest.param("sort=-name", ["wait", "train"], id="order turned round"),
+    ],
+)
+def test_filters_and_orders(client, alice, parse, query, expected):
+    world.make("train", "Running")
+    world.make("wait", "Pending", owner="bob")
+    assert rows(parse(client.get(f"/jobs/?{query}"))) == expected
+
+
+def test_counts_obey_every_filter_but_the_phase(client, alice, parse):
+    world.make("train", "Running")
+    world.make("wait", "Pending", owner="bob")
+    page = parse(client.get("/jobs/?owner=bob&phase=Pending"))
+    chips = {
+        chip.find("b").tail or "".join(chip.itertext()).strip()
+        for chip in page.findall(".//a[@class='chip']")
+    }
+    text = " ".join(sorted(chips))
+    assert "Pending 1" in text
+    assert "All 1" in text
+    assert "Running" not in text
+
+
+def test_a_job_that_no_controller_has_seen_is_pending(client, alice, parse):
+    from cluster.store import Create, store
+    from kube.resources import JOBS
+
+    store.write(Create(JOBS, world.job_object("new")))
+    assert rows(parse(client.get("/jobs/?phase=Pending"))) == ["new"]
+
+
+def test_an_empty_list_offers_samples(client, alice, parse):
+    page = parse(client.get("/jobs/"))
+    forms = [form.get("action") for form in page.findall(".//form")]
+    assert "/jobs/samples/primes/run/" in forms
+
+
+def test_names_that_are_markup_are_text(client, alice):
+    world.make("x", "Failed", message='"><script>alert(1)</script>', owner="<b>")
+    content = client.get("/jobs/").content
+    assert b"<script>alert" not in content
+    assert b"<b></a>" not in content
+
+
+@pytest.mark.timeout(120)
+def test_five_thousand_jobs_cost_six_queries_and_a_tenth_of_a_second(client, cluster, person):
+    world.many(5000)
+    client.force_login(person("reader", "viewer", "*"))
+    for query in ("", "?phase=Failed&page=3", "?q=job-0&sort=name", "?owner=bob&queue=default"):
+        client.get(f"/jobs/{query}")
+        with CaptureQueriesContext(connection) as captured:
+            began = time.perf_counter()
+            assert client.get(f"/jobs/{query}").status_code == 200
+            took = time.perf_counter() - began
+        told = [
+            q["sql"]
+            for q in captured
+            if "session" not in q["sql"]
+            and "auth_user" not in q["sql"].split("WHERE")[0]
+            and not q["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN"))
+        ]
+        assert len(told) <= 6, "\n".join(told)
+        assert took < 0.25, f"{query}: {took * 1000:.0f} ms"  # 100 ms on an idle machine

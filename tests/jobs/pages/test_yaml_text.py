@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs import yaml_scalar, yaml_text
+from jobs.yaml_text import YamlError
+
+HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
+
+TF_JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: tf-job
+spec:
+  # If any event here, restart the whole job.
+  policies:
+  - event: *
+    action: RestartJob
+  tasks:
+  - name: "ps"
+    replicas: 1
+    template:
+      spec:
+        containers:
+        - name: ps
+          image: ps-img
+  - name: "worker"
+    replicas: 5
+    template:
+      spec:
+        containers:
+        - name: worker
+          image: worker-img
+  ...
+"""
+SPARK_JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: spark-job
+spec:
+  tasks:
+  - name: "driver"
+    replicas: 1
+    policies:
+    - event: *
+      action: RestartJob
+    template:
+      spec:
+        containers:
+        - name: driver
+          image: driver-img
+  - name: "executor"
+    replicas: 5
+    template:
+      spec:
+        containers:
+        - name: executor
+          image: executor-img
+        restartPolicy: OnFailure
+"""
+
+
+def problems(text):
+    with pytest.raises(YamlError) as caught:
+        yaml_text.read(text)
+    return caught.value.problems
+
+
+def test_tf_job_is_accepted_as_the_seed_prints_it():
+    document = yaml_text.read(TF_JOB)
+    assert document.object["spec"]["policies"] == [{"event": "*", "action": "RestartJob"}]
+    assert [note.line for note in document.notes] == [8, 25]
+    assert document.object["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] == "worker-img"
+
+
+def test_spark_job_is_accepted_as_the_seed_prints_it():
+    document = yaml_text.read(SPARK_JOB)
+    driver, executor = document.object["spec"]["tasks"]
+    assert driver["policies"] == [{"event": "*", "action": "RestartJob"}]
+    assert executor["template"]["spec"]["restartPolicy"] == "OnFailure"
+    assert [note.line for note in document.notes] == [10]
+
+
+def test_what_was_understood_differs_from_what_was_written_only_where_a_note_says_so():
+    document = yaml_text.read(TF_JOB)
+    before, after = TF_JOB.split("\n"), document.text.split("\n")
+    changed = [number for number, pair in enumerate(zip(before, after, strict=True), 1) if pair[0] != pair[1]]
+    assert changed == [note.line for note in document.notes]
+
+
+def test_stars_and_dots_in_strings_and_comments_stay():
+    text = f"{HEAD}a: \"*\"\nb: |\n  event: *\n  ...\nc: x # event: *\nd: '...'\ne: *\n"
+    document = yaml_text.read(text)
+    assert document.text == text.removesuffix("e: *\n") + 'e: "*"\n'
+    assert document.object["b"] == "event: *\n...\n"
+
+
+def test_task_specs_become_tasks_with_a_note_and_keep_their_lines():
+    document = yaml_text.read(f"{HEAD}spec:\n  taskSpecs:\n  - name: a\n    replicas: -1\n")
+    assert document.object["spec"] == {"tasks": [{"name": "a", "replicas": -1}]}
+    assert document.line_of("spec.tasks[0].replicas") == 6
+    assert "taskSpecs" in document.notes[0].message
+
+
+def test_older_spellings_of_the_seed_are_read_with_notes():
+    pod = "    template:\n      spec:\n        priorityClass: master-pri\n        containers:\n          name: a\n          image: b\n"
+    document = yaml_text.read(f"{HEAD}spec:\n  tasks:\n  - name: a\n{pod}")
+    spec = document.object["spec"]["tasks"][0]["template"]["spec"]
+    assert spec == {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}
+    assert [note.line for note in document.notes] == [8, 9]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("spec.tasks[0].template.spec.containers[0].resources.requests[cpu]", 10),
+        ("spec.tasks[0].template.spec.containers[0].resources.requests.memory", 9),
+        ("spec.tasks[0].replicas", 5),
+        ("metadata.name", 0),
+        ("spec.tasks[7].name", 4),
+    ],
+)
+def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it(path, line):
+    text = (
+        f"{HEAD}spec:\n  tasks:\n  - template:\n      spec:\n        containers:\n"
+        "        - resources:\n            requests:\n              cpu: x\n"
+    )
+    assert yaml_text.read(text).line_of(path) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        pytest.param("", 1, "empty", id="empty"),
+        pytest.param("  \n\t\n", 1, "empty", id="blank"),
+        pytest.param("# only a comment\n", 1, "only comments", id="only comments"),
+        pytest.param("a: [1\nb: 2", 2, "comma or a closing ]", id="open list"),
+        pytest.param("a: {b: 1\n", 2, "comma or a closing }", id="open mapping"),
+        pytest.param('a: "x\nb: 2\n', 1, "never closed", id="open quote"),
+        pytest.param("a:\n\t- b\n", 2, "tab", id="tab"),
+        pytest.param("a: b: c\n", 1, "second colon", id="second colon"),
+        pytest.param("a: 1\n  b: 2\n", 2, "indented too far", id="indented too far"),
+        pytest.param("a:\n  b: 1\n c: 2\n", 3, "indentation", id="between levels"),
+        pytest.param("- a\nb: 1\n", 2, "list item", id="key among items"),
+        pytest.param("a: 1\nb\n", 2, "no colon", id="no colon"),
+        pytest.param("a: @b\n", 1, "cannot begin with @", id="at sign"),
+        pytest.param("a: `b`\n", 1, "cannot begin with `", id="back-tick"),
+        pytest.param('a: "\\q"\n', 1, "escape", id="escape"),
+        pytest.param("a: *nowhere\n", 1, "not set before", id="alias without anchor"),
+        pytest.param("a: &a [*a]\n", 1, "refers to itself", id="alias of itself"),
+        pytest.param("{a: 1}: b\n", 1, "key has to be text", id="mapping as key"),
+        pytest.param("a: !!python/object/apply:os.system [ls]\n", 1, "tag", id="Python tag"),
+        pytest.param("a: !secret x\n", 1, "tag", id="unknown tag"),
+        pytest.param("a: .nan\n", 1, "JSON", id="not a number"),
+        pytest.param("a: 1\nb: 2\na: 3\n", 3, "line 1", id="duplicate key"),
+        pytest.param("on: 1\n", 1, "means true", id="key that is a boolean"),
+        pytest.param("1: 1\n", 1, "means a number", id="key that is a number"),
+        pytest.param("null: 1\n", 1, "means nothing", id="key that is null"),
+        pytest.param("a: \x01\n", 1, "control character", id="control character"),
+        pytest.param("a: 1\nb: \x00\n", 2, "control character", id="NUL"),
+        pytest.param("a: \ud800\n", 1, "surrogate", id="lone surrogate"),
+        pytest.param("- 1\n- 2\n", 1, "a list", id="list"),
+        pytest.param("hello\n", 1, "a single value", id="scalar"),
+        pytest.param("<<: 5\nkind: Job\n", 1, "takes a mapping", id="merge of a number"),
+        pytest.param("[" * 50_000, 1, "levels deep", id="deep brackets"),
+        pytest.param("- " * 5_000, 1, "levels deep", id="deep dashes"),
+        pytest.param("{a: " * 5_000, 1, "levels deep", id="deep braces"),
+    ],
+)
+def test_a_text_that_is_not_a_job_says_what_and_where(text, line, words):
+    found = problems(text)
+    assert any(words in problem.message and problem.line == line for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "field"),
+    [
+        pytest.param("kind: Job\n", "apiVersion is missing", "apiVersion", id="no apiVersion"),
+        pytest.param("apiVersion: batch.volcano.sh/v1alpha1\n", "kind is missing", "kind", id="no kind"),
+        pytest.param(
+            "apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion", id="batch/v1"
+        ),
+        pytest.param("apiVersion: v1\nkind: Pod\n", "This is Pod of v1", "apiVersion", id="a pod"),
+        pytest.param(
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind", id="another kind"
+        ),
+        pytest.param(
+            "apiVersion: [1]\nkind: {a: 1}\n", "takes a Job", "apiVersion", id="kinds of wrong types"
+        ),
+    ],
+)
+def test_another_kind_is_refused_by_name(text, words, field):
+    (problem,) = problems(text)
+    assert words in problem.message
+    assert problem.field == field
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{HEAD}metadata: {{name: a}}\n---\n{HEAD}metadata: {{name: b}}\n", id="documents"),
+        pytest.param(
+            "kind: List\napiVersion: v1\nitems:\n- kind: Job\n  metadata: {name: a}\n- kind: Job\n  metadata: {name: b}\n",
+            id="List",
+        ),
+    ],
+)
+def test_several_objects_are_named_with_their_lines(text):
+    (problem,) = problems(text)
+    assert "2 objects: Job a (line " in problem.message
+    assert "Job b (line " in problem.message
+
+
+def test_one_job_among_empty_documents_or_alone_in_a_list_is_taken():
+    assert yaml_text.read(f"---\n---\n{HEAD}a: 1\n---\n# end\n").object["a"] == 1
+    listed = yaml_text.read(
+        f"kind: List\nitems:\n- {HEAD.strip().replace(chr(10), chr(10) + '  ')}\n  a: 1\n"
+    )
+    assert (listed.object["a"], listed.line_of("a")) == (1, 5)
+
+
+def test_a_huge_text_is_refused_before_it_is_parsed():
+    (problem,) = problems(HEAD + "x: " + "y" * (1 << 20))
+    assert "1,048,576" in problem.message
+
+
+def test_aliases_that_stand_for_too_much_are_refused():
+    bomb = "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+        for before, name in zip("abcde", "bcdef", strict=True)
+    )
+    (problem,) = problems(f"{HEAD}a: &a [{', '.join('1' * 10)}]\n{bomb}")
+    assert "50,000" in problem.message
+
+
+def test_a_few_aliases_and_merges_are_read_as_kubectl_reads_them():
+    document = yaml_text.read(
+        f"{HEAD}base: &base {{cpu: 1, memory: 2}}\none: *base\ntwo:\n  <<: *base\n  cpu: 3\n"
+    )
+    assert document.object["one"] == {"cpu": 1, "memory": 2}
+    assert document.object["two"] == {"cpu": 3, "memory": 2}
+    document.object["one"]["cpu"] = 9
+    assert document.object["base"]["cpu"] == 1
+
+
+def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter():
+    assert yaml_text.read(("\ufeff" + HEAD + "a: 1\n").replace("\n", "\r\n")).object["a"] == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("on", True), ("No", False), ("y", True), ("yep", "yep"), ("~", None), ("", None), ("null", None),
+        ("010", 8), ("08", 8), ("0o17", 15), ("0x1F", 31), ("0b11", 3), ("1_000", 1000), ("+5", 5), ("-3", -3), ("00", 0),
+        ("1e3", 1000), ("1.5", 1.5), (".5", 0.5), ("5.", 5), ("1e-1", 0.1), ("18446744073709551616", 2**64),
+        ("1:30", "1:30"), ("2001-01-01", "2001-01-01"), ("500m", "500m"), ("1Gi", "1Gi"), ("1.2.3", "1.2.3"),
+        ("-", "-"), ("+", "+"), (".", "."), ("_1", "_1"), ("0xZZ", "0xZZ"), ("=", "="), ("YES", True), ("yEs", "yEs"),
+    ],
+)  # fmt: skip
+def test_plain_scalars_mean_what_they_mean_to_kubectl(written, value):
+    found = yaml_scalar.resolve(written)
+    assert found == value
+    assert isinstance(found, bool) == isinstance(value, bool)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz./-", min_size=1), inner, max_size=4)
+    ),
+    max_leaves=30,
+)
+
+
+@given(JSON, st.sampled_from(["'", '"']))
+@settings(max_examples=200, deadline=None)
+def test_what_is_written_as_yaml_is_read_back_unchanged(value, style):
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
+    text = yaml.safe_dump(job, default_style=style, allow_unicode=True, sort_keys=False)
+    assert yaml_text.read(text).object == job
+
+
+@given(st.text(st.sampled_from("ab:- \n\t{}[]\"'*&!|>#%@`~,?.<1"), max_size=60))
+@settings(max_examples=500, deadline=None)
+def test_no_text_does_anything_but_become_a_job_or_a_problem_with_a_line_in_it(text):
+    lines = text.count("\n") + HEAD.count("\n") + 1
+    for problem in problems_or_none(HEAD + text):
+        assert 0 <= problem.line <= lines + 1
+        assert problem.message.endswith((".", "]"))
+
+
+def problems_or_none(text):
+    try:
+        yaml_text.read(text)
+    except YamlError as error:
+        return error.problems
+    return ()

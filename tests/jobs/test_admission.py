@@ -1,0 +1,332 @@
+"""Every rule of volcano-job §7.3 and §7.4 has a row here."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs import admission
+from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
+
+TEMPLATE = "spec.tasks[0].template.spec"
+
+
+def policies(*written):
+    return job(policies=list(written))
+
+
+def resources(**fields):
+    return job(task(pod={"containers": [container(resources=fields)]}))
+
+
+def pod(**fields):
+    return job(task(pod=fields))
+
+
+REFUSED = [
+    pytest.param(job() | {"spec": {}}, "spec.tasks", "No task specified in job spec", id="1 no task"),
+    pytest.param(job(plugins={"mpi": ["--master=boss"]}), "spec.plugins[mpi]", "mpi master task not found", id="2 mpi master"),
+    pytest.param(
+        job(networkTopology={"highestTierAllowed": 1, "highestTierName": "a"}),
+        "spec.networkTopology", "must not be specified at the same time", id="3 topology",
+    ),
+    pytest.param(
+        job(task(minAvailable=2)), "spec.tasks[0].minAvailable",
+        "'minAvailable' is greater than 'replicas' in task main", id="4 task minimum",
+    ),
+    pytest.param(job(task(), task()), "spec.tasks[1].name", "duplicated task name", id="5 task names"),
+    pytest.param(
+        job(task(policies=[{"event": "PodFailed", "action": "Dance"}])),
+        "spec.tasks[0].policies[0].action", "RestartJob", id="6 task policies",
+    ),
+    pytest.param(
+        job(task(name="t" * 55, replicas=1000), name="j123"), "spec.tasks[0].name", "64 characters long", id="7 pod names",
+    ),
+    pytest.param(pod(containers=[]), f"{TEMPLATE}.containers", "at least 1", id="8 no container"),
+    pytest.param(
+        pod(containers=[container(), container()]), f"{TEMPLATE}.containers[1].name", "Duplicate", id="8 container names",
+    ),
+    pytest.param(pod(containers=[container("A b")]), f"{TEMPLATE}.containers[0].name", "", id="8 container name"),
+    pytest.param(pod(restartPolicy="Maybe"), f"{TEMPLATE}.restartPolicy", "OnFailure", id="8 restart policy"),
+    pytest.param(
+        pod(containers=[container(env=[{"name": "1=", "value": "x"}])]),
+        f"{TEMPLATE}.containers[0].env[0].name", "environment variable", id="8 variable",
+    ),
+    pytest.param(
+        pod(containers=[container(command="python")]), f"{TEMPLATE}.containers[0].command", "", id="8 command is a list",
+    ),
+    pytest.param(
+        pod(containers=[container(args=[1])]), f"{TEMPLATE}.containers[0].args[0]", "", id="8 arguments are texts",
+    ),
+    pytest.param(
+        resources(requests={"cpu": "-1"}), f"{TEMPLATE}.containers[0].resources.requests[cpu]",
+        "must be greater than or equal to 0", id="8 negative",
+    ),
+    pytest.param(
+        resources(requests={"memory": "lots"}), f"{TEMPLATE}.containers[0].resources.requests[memory]", "", id="8 quantity",
+    ),
+    pytest.param(
+        resources(requests={"cpu": "2"}, limits={"cpu": "1"}), f"{TEMPLATE}.containers[0].resources.requests[cpu]",
+        "must be less than or equal to the cpu limit of 1", id="8 request above limit",
+    ),
+    pytest.param(
+        resources(limits={"nvidia.com/gpu": "500m"}), f"{TEMPLATE}.containers[0].resources.limits[nvidia.com/gpu]",
+        "must be an integer", id="8 half a device",
+    ),
+    pytest.param(
+        pod(containers=[container(volumeMounts=[{"name": "x", "mountPath": "/x"}])]),
+        f"{TEMPLATE}.containers[0].volumeMounts[0].name", "no volume of the pod", id="8 unknown volume",
+    ),
+    pytest.param(
+        job(task(topologyPolicy="restricted", pod={"containers": [container(resources={"requests": {"cpu": "1500m"}})]})),
+        f"{TEMPLATE}.containers[0].resources.requests[cpu]", "whole number of CPUs", id="9 topology policy",
+    ),
+    pytest.param(
+        job(task(replicas=5, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})),
+        "spec.tasks[0].replicas", "totalPartitions times partitionSize, 4", id="10 partitions",
+    ),
+    pytest.param(
+        job(task(replicas=4, minAvailable=1, partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1})),
+        "spec.tasks[0].minAvailable", "minPartitions times partitionSize, 2", id="10 minimum of partitions",
+    ),
+    pytest.param(job(name="Bad_Name"), "metadata.name", "RFC 1123", id="11 job name"),
+    pytest.param(job(name="a" * 64), "metadata.name", "shorten", id="11 long job name"),
+    pytest.param(
+        job(minAvailable=2), "spec.minAvailable",
+        "job 'minAvailable' should not be greater than total replicas", id="12 minimum",
+    ),
+    pytest.param(policies({"action": "AbortJob", "event": "PodFailed", "exitCode": 3}), "spec.policies[0]",
+                 "must not specify event and exitCode simultaneously", id="13 event and exit code"),
+    pytest.param(policies({"action": "AbortJob"}), "spec.policies[0]",
+                 "either event and exitCode should be specified", id="13 neither"),
+    pytest.param(policies({"action": "AbortJob", "event": "PodRunning"}), "spec.policies[0].event",
+                 "Unsupported value", id="13 internal event"),
+    pytest.param(policies({"action": "SyncJob", "event": "PodFailed"}), "spec.policies[0].action",
+                 "Unsupported value", id="13 internal action"),
+    pytest.param(policies({"exitCode": 3}), "spec.policies[0].action", "invalid policy action", id="13 exit code without action (Q-16)"),
+    pytest.param(
+        policies({"action": "AbortJob", "event": "PodFailed"}, {"action": "RestartJob", "events": ["PodFailed"]}),
+        "spec.policies[1].event", "Duplicate", id="13 event twice",
+    ),
+    pytest.param(policies({"action": "AbortJob", "exitCode": 0}), "spec.policies[0].exitCode",
+                 "0 is not a valid error code", id="13 exit code 0"),
+    pytest.param(
+        policies({"action": "AbortJob", "exitCode": 3}, {"action": "RestartJob", "exitCode": 3}),
+        "spec.policies[1].exitCode", "Duplicate", id="13 exit code twice",
+    ),
+    pytest.param(
+        policies({"action": "AbortJob", "event": "*"}, {"action": "RestartJob", "event": "PodFailed"}),
+        "spec.policies", "if there's * here, no other policy should be here", id="13 star alone",
+    ),
+    pytest.param(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find job plugin nope", id="14 plugin"),
+    pytest.param(job(volumes=[{"volumeClaimName": "a"}]), "spec.volumes[0].mountPath", "", id="15 mount path"),
+    pytest.param(
+        job(volumes=[{"mountPath": "/a"}, {"mountPath": "/a"}]), "spec.volumes[1].mountPath", "duplicated mountPath", id="15 mount path twice",
+    ),
+    pytest.param(
+        job(volumes=[{"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": {"storageClassName": "s"}}]),
+        "spec.volumes[0]", "conflict", id="15 two claims",
+    ),
+    pytest.param(
+        job(volumes=[{"mountPath": "/a", "volumeClaimName": "C_"}]), "spec.volumes[0].volumeClaimName", "RFC 1123", id="15 claim name",
+    ),
+    pytest.param(job(queue="none"), "spec.queue", "unable to find job queue: queue none not found", id="16 queue"),
+    pytest.param(job(queue="root"), "spec.queue", "can not submit job to root queue", id="18 root"),
+    pytest.param(
+        job(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
+        "spec.tasks", "directed acyclic graph", id="20 circle",
+    ),
+    pytest.param(job(task("a", dependsOn={"name": ["x"]})), "spec.tasks[0].dependsOn.name", "no task is named x", id="20 unknown task"),
+    pytest.param(job(task(replicas=-1)), "spec.tasks[0].replicas", "greater than or equal to 0", id="negative replicas"),
+    pytest.param(job(task(replicas=2_000_000_000)), "spec.tasks", "100,000 pods at most", id="too many pods"),
+    pytest.param(job(maxRetry=-1), "spec.maxRetry", "greater than or equal to 0", id="negative retries"),
+    pytest.param(job(ttlSecondsAfterFinished=-1), "spec.ttlSecondsAfterFinished", "greater than or equal to 0", id="negative ttl"),
+    pytest.param(job(task(name="No Good")), "spec.tasks[0].name", "", id="task name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("obj", "field", "text"), REFUSED)
+def test_refused_at_its_field(obj, field, text):
+    found = refusals(obj)
+    assert field in found
+    assert text in found[field]
+
+
+@pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
+def test_17_only_an_open_queue_takes_jobs(state):
+    cluster = Cluster(team={"status": {"state": state}})
+    assert f"queue `team` status is `{state}`" in refusals(job(queue="team"), cluster)["spec.queue"]
+
+
+def test_17_queue_that_its_controller_has_not_seen_is_open_as_wished():
+    assert refusals(job(queue="team"), Cluster(team={"status": {}})) == {}
+
+
+def test_19_queue_with_children_takes_no_jobs():
+    cluster = Cluster(team={}, sub={"spec": {"parent": "team"}})
+    assert "leaf queue" in refusals(job(queue="team"), cluster)["spec.queue"]
+
+
+def test_all_problems_are_told_at_once():
+    bad = job(task("a", minAvailable=5), task("a"), queue="none", minAvailable=99)
+    assert set(refusals(bad)) == {
+        "spec.tasks[0].minAvailable",
+        "spec.tasks[1].name",
+        "spec.queue",
+        "spec.minAvailable",
+    }
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(job(), id="plain"),
+        pytest.param(job(task("a"), task("b", dependsOn={"name": ["a"]})), id="dependency"),
+        pytest.param(job(volumes=[{"mountPath": "/a"}]), id="volume without claim"),
+        pytest.param(job(volumes=[{"mountPath": "/a", "volumeClaimName": "c"}, {"mountPath": "/b", "volumeClaimName": "c"}]), id="one claim twice (Q-23)"),
+        pytest.param(resources(requests={"cpu": "1000000"}), id="more than any node has"),
+        pytest.param(policies({"action": "RestartJob", "events": ["PodFailed", "PodFailed"]}), id="repeat inside one policy"),
+        pytest.param(policies({"action": "RestartJob", "event": "*"}, {"action": "AbortJob", "exitCode": 3}), id="star beside exit code"),
+        pytest.param(job(task(replicas=0), minAvailable=0), id="no replicas"),
+    ],
+)  # fmt: skip
+def test_accepted(obj):
+    assert refusals(obj) == {}
+
+
+def test_defaults_are_filled_in_order():
+    spec = defaulted(job(task(name="", replicas=2), task(name="", replicas=3, pod={"hostNetwork": True})))[
+        "spec"
+    ]
+    assert [t["name"] for t in spec["tasks"]] == ["default0", "default1"]
+    assert [t["minAvailable"] for t in spec["tasks"]] == [2, 3]
+    assert [t["maxRetry"] for t in spec["tasks"]] == [3, 3]
+    assert spec["tasks"][1]["template"]["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == (
+        "default",
+        "volcano",
+        3,
+        5,
+    )
+
+
+def test_minimum_of_partitions_is_the_default():
+    partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 3}
+    assert defaulted(job(task(replicas=8, partitionPolicy=partitions)))["spec"]["minAvailable"] == 6
+
+
+@pytest.mark.parametrize("plugin", ["tensorflow", "mpi", "pytorch", "ray"])
+def test_frameworks_bring_their_services(plugin):
+    wanted = defaulted(job(plugins={plugin: ["--master=main"]}))["spec"]["plugins"]
+    assert wanted["svc"] == []
+    assert ("ssh" in wanted) == (plugin == "mpi")
+
+
+def test_spellings_of_the_seed_are_stored_as_todays():
+    written = job(
+        task(pod={"priorityClass": "master-pri"}),
+        volumes=[{"mountPath": "/a", "claim": {"spec": {"accessModes": []}}}],
+    )
+    written["spec"]["taskSpecs"] = written["spec"].pop("tasks")
+    spec = defaulted(written)["spec"]
+    assert "taskSpecs" not in spec
+    assert spec["tasks"][0]["template"]["spec"]["priorityClassName"] == "master-pri"
+    assert spec["volumes"] == [{"mountPath": "/a", "volumeClaim": {"accessModes": []}}]
+
+
+def test_nothing_is_filled_in_on_update():
+    old = defaulted(job(task(replicas=3)))
+    new = copy.deepcopy(old)
+    new["spec"]["minAvailable"] = 0
+    admission.default(new, old, CLUSTER)
+    assert new["spec"]["minAvailable"] == 0
+
+
+def change(path, value):
+    def apply(obj):
+        target = obj
+        for key in path[:-1]:
+            target = target[key]
+        target[path[-1]] = value
+
+    return apply
+
+
+UPDATES = [
+    pytest.param(change(["spec", "minAvailable"], 1), {}, id="minAvailable may change"),
+    pytest.param(change(["spec", "priorityClassName"], "high"), {}, id="priorityClassName may change"),
+    pytest.param(change(["spec", "tasks", 0, "replicas"], 9), {}, id="replicas may change"),
+    pytest.param(change(["metadata", "labels"], {"a": "b"}), {}, id="labels may change"),
+    pytest.param(change(["spec", "volumes", 1, "volumeClaimName"], "made"), {}, id="name of a made claim may be stored"),
+    pytest.param(change(["spec", "tasks", 0, "replicas"], -1), {"spec.tasks[0].replicas": "greater than or equal to 0"}, id="1 negative replicas"),
+    pytest.param(change(["spec", "tasks", 0, "minAvailable"], 4), {"spec.tasks[0].minAvailable": "greater than 'replicas'"}, id="1 task minimum"),
+    pytest.param(change(["spec", "minAvailable"], 9), {"spec.minAvailable": "not be greater than total replicas"}, id="2 minimum above replicas"),
+    pytest.param(change(["spec", "minAvailable"], -1), {"spec.minAvailable": "greater than or equal to 0"}, id="2 negative minimum"),
+    pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task removed"),
+    pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue"),
+    pytest.param(change(["spec", "maxRetry"], 9), {"spec.maxRetry": "job updates may not change fields other than"}, id="5 maxRetry"),
+    pytest.param(change(["spec", "tasks", 0, "template"], {}), {"spec.tasks[0].template": "may not change"}, id="5 template"),
+    pytest.param(change(["spec", "volumes", 0, "volumeClaimName"], "x"), {"spec.volumes[0].volumeClaimName": "may not change"}, id="5 claim"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("apply", "expected"), UPDATES)
+def test_update(apply, expected):
+    volumes = [
+        {"mountPath": "/a", "volumeClaimName": "c"},
+        {"mountPath": "/b", "volumeClaim": {"storageClassName": "s"}},
+    ]
+    old = defaulted(job(task(replicas=3), volumes=volumes))
+    new = copy.deepcopy(old)
+    apply(new)
+    found = {cause.field: cause.message for cause in admission.validate(new, old, CLUSTER)}
+    assert bool(found) == bool(expected)
+    for field, text in expected.items():
+        assert text in found[field]
+
+
+def test_warnings_say_what_is_odd_and_nothing_else():
+    odd = defaulted(
+        job(
+            task(pod={"restartPolicy": "", "containers": [{"name": "c"}], "priorityClassName": "none"}),
+            plugins={"svc": []},
+        )
+    )
+    found = "\n".join(admission.warn(odd, None, CLUSTER))
+    for part in (
+        "restartPolicy: containers start again",
+        "without a command",
+        "no priority class none",
+        "plugins[svc]",
+    ):
+        assert part in found
+    assert admission.warn(defaulted(job()), None, CLUSTER) == []
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+PATHS = [
+    ["metadata"], ["metadata", "name"], ["spec"], ["spec", "tasks"], ["spec", "tasks", 0], ["spec", "policies"], ["spec", "plugins"],
+    ["spec", "volumes"], ["spec", "queue"], ["spec", "minAvailable"], ["spec", "networkTopology"], ["spec", "taskSpecs"],
+    *(["spec", "tasks", 0, field] for field in ("name", "replicas", "minAvailable", "template", "policies", "dependsOn", "partitionPolicy", "topologyPolicy")),
+    *(["spec", "tasks", 0, "template", "spec", field] for field in ("containers", "volumes", "restartPolicy", "priorityClass", "initContainers")),
+    *(["spec", "tasks", 0, "template", "spec", "containers", 0, field] for field in ("name", "env", "resources", "volumeMounts", "command")),
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PATHS), JSON)
+def test_hostile_input_is_refused_and_never_raises(path, value):
+    obj = job(task(minAvailable=1))
+    change(path, value)(obj)
+    copied = copy.deepcopy(obj)
+    admission.default(copied, None, CLUSTER)
+    assert all(cause.message for cause in admission.validate(copied, None, CLUSTER))
+    assert isinstance(admission.warn(copied, None, CLUSTER), list)
+    admission.validate(copied, defaulted(job()), CLUSTER)

@@ -1,0 +1,162 @@
+"""The phases of a job: a row for each decision of volcano-job §2.5, and only the moves of §2.7."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import lifecycle
+from jobs.counts import Counts
+from jobs.lifecycle import FINISHED, STEPS, TRANSITIONS, Situation, Task
+from kube.kinds.batch import Action, JobPhase
+
+P = JobPhase
+NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+
+
+def counts(terminating=0, **tasks):
+    found = Counts(
+        {name: dict(zip(NAMES, numbers, strict=False)) for name, numbers in tasks.items()},
+        terminating=terminating,
+    )
+    found.sum_up()
+    return found
+
+
+def situation(*tasks, least=None, terminating=0, counted=None, **fields):
+    """Tasks are (name, replicas, minimum); counted is task → (pending, running, succeeded, failed)."""
+    made = tuple(Task(*each) for each in tasks or [("main", 4, 4)])
+    least = sum(task.needed for task in made) if least is None else least
+    return Situation(tasks=made, min_available=least, counts=counts(terminating, **(counted or {})), **fields)
+
+
+def main(*numbers, **fields):
+    return situation(counted={"main": numbers}, **fields)
+
+
+TWO = [("a", 2, 1), ("b", 2, 2)]
+DECISIONS = [
+    pytest.param(P.PENDING, main(4), P.PENDING, "WaitingForPods", id="Pending: nothing runs"),
+    pytest.param(P.PENDING, main(1, 3), P.PENDING, "WaitingForPods", id="Pending: too few run"),
+    pytest.param(P.PENDING, main(0, 4), P.RUNNING, "MinAvailableReached", id="Pending: enough run"),
+    pytest.param(P.PENDING, main(0, 2, 1, 1), P.RUNNING, "MinAvailableReached", id="Pending: ended pods count"),
+    pytest.param(P.PENDING, main(4, least=0), P.RUNNING, "MinAvailableReached", id="Pending: minimum 0"),
+    pytest.param(P.PENDING, main(admitted=False), P.PENDING, "WaitingForQueue", id="Pending: not admitted"),
+    pytest.param(P.PENDING, main(4, waiting="no node."), P.PENDING, "Unschedulable", id="Pending: unschedulable"),
+    pytest.param(P.RUNNING, situation(("main", 0, 0), least=0), P.RUNNING, "NoReplicas", id="Running 1: no replicas"),
+    pytest.param(P.RUNNING, main(0, 3, 1, min_success=1), P.COMPLETED, "MinSuccessReached", id="Running 2: minSuccess"),
+    pytest.param(
+        P.RUNNING, situation(*TWO, counted={"a": (0, 0, 2), "b": (0, 0, 1, 1)}), P.FAILED, "TaskMinimumMissed",
+        id="Running 3: a task missed its minimum",
+    ),
+    pytest.param(
+        P.RUNNING, situation(*TWO, least=2, counted={"a": (0, 0, 2), "b": (0, 0, 0, 2)}), P.COMPLETED, "AllPodsEnded",
+        id="Running 3: not asked below the sum of the tasks' minimums",
+    ),
+    pytest.param(
+        P.RUNNING, situation(("a", 2, None), least=2, counted={"a": (0, 0, 1, 1)}), P.FAILED, "TooFewSucceeded",
+        id="Running 3: a task without a minimum is not asked",
+    ),
+    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=1, min_success=4), P.FAILED, "MinSuccessMissed", id="Running 4: minSuccess missed"),
+    pytest.param(P.RUNNING, main(0, 0, 4), P.COMPLETED, "AllPodsEnded", id="Running 5: all succeeded"),
+    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=3), P.COMPLETED, "AllPodsEnded", id="Running 5: enough succeeded"),
+    pytest.param(P.RUNNING, main(0, 0, 2, 2, least=3), P.FAILED, "TooFewSucceeded", id="Running 6: too few succeeded"),
+    pytest.param(P.RUNNING, main(2, 2, least=3), P.PENDING, "TooManyPending", id="Running 7: too many pending"),
+    pytest.param(P.RUNNING, main(1, 3, least=3), P.RUNNING, "PodsRunning", id="Running 8: keep"),
+    pytest.param(P.RESTARTING, main(retry_count=3), P.FAILED, "RetriesUsedUp", id="Restarting: no retries left"),
+    pytest.param(P.RESTARTING, main(retry_count=1), P.PENDING, "Restarted", id="Restarting: names are free"),
+    pytest.param(P.RESTARTING, main(terminating=2, retry_count=1), P.RESTARTING, "WaitingForPodsToEnd", id="Restarting: pods end"),
+    pytest.param(P.ABORTING, main(0, 1), P.ABORTING, "WaitingForPodsToEnd", id="Aborting: pods run"),
+    pytest.param(P.ABORTING, main(0, 0, 1, 1), P.ABORTED, "Aborted", id="Aborting: only ended pods"),
+    pytest.param(P.COMPLETING, main(terminating=1), P.COMPLETING, "WaitingForPodsToEnd", id="Completing: pods end"),
+    pytest.param(P.COMPLETING, main(), P.COMPLETED, "CompletedOnRequest", id="Completing: done"),
+    pytest.param(P.TERMINATING, main(1), P.TERMINATING, "WaitingForPodsToEnd", id="Terminating: pods wait"),
+    pytest.param(P.TERMINATING, main(), P.TERMINATED, "Terminated", id="Terminating: done"),
+    *(pytest.param(phase, main(0, 4), phase, "", id=f"{phase}: stays") for phase in (P.ABORTED, *sorted(FINISHED))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("phase", "found", "following", "reason"), DECISIONS)
+def test_decision(phase, found, following, reason):
+    decision = lifecycle.decide(phase, lifecycle.step_for(phase).rules, found)
+    assert (decision.phase, decision.reason) == (following, reason)
+    assert bool(decision.message) == bool(reason)
+    assert not reason or decision.message.endswith(".")
+
+
+MESSAGES = [
+    pytest.param(P.PENDING, main(2, 2), "2 of 4 pods are running, 2 pending; minAvailable is 4.", id="part runs"),
+    pytest.param(P.PENDING, main(3, 1), "1 of 4 pods is running, 3 pending; minAvailable is 4.", id="one runs"),
+    pytest.param(
+        P.PENDING, main(4, waiting="0/3 nodes have 8 CPU free."),
+        "0 of 4 pods are running; minAvailable is 4. 0/3 nodes have 8 CPU free.", id="why it waits",
+    ),
+    pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
+    pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
+    pytest.param(
+        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=("x-a-1 exited with code 3",)),
+        "2 of 4 pods succeeded and 2 failed; minAvailable is 3. x-a-1 exited with code 3 and 1 more.", id="failures",
+    ),
+    pytest.param(
+        P.RUNNING, main(0, 0, 3, 1), "3 of 4 pods of task main succeeded; its minAvailable is 4.", id="a task's minimum",
+    ),
+    pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
+                 "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)
+def test_message_has_the_numbers(phase, found, message):
+    assert lifecycle.decide(phase, lifecycle.step_for(phase).rules, found).message == message
+
+
+numbers = st.integers(0, 5)
+situations = st.builds(
+    Situation,
+    tasks=st.lists(st.builds(Task, st.sampled_from("abc"), numbers, st.none() | numbers), max_size=3).map(
+        tuple
+    ),
+    counts=st.builds(
+        lambda terminating, tasks: counts(terminating, **tasks),
+        numbers,
+        st.dictionaries(st.sampled_from("abc"), st.tuples(*[numbers] * 5), max_size=3),
+    ),
+    min_available=numbers,
+    min_success=st.none() | numbers,
+    retry_count=numbers,
+    max_retry=numbers,
+    admitted=st.booleans(),
+    waiting=st.sampled_from(["", "no node."]),
+)
+
+
+@given(st.sampled_from(sorted(P)), st.sampled_from(sorted(Action)), situations)
+def test_only_moves_of_the_table_are_made(phase, action, found):
+    decision = lifecycle.decide(phase, lifecycle.step_for(phase, action).rules, found)
+    assert decision.phase == phase or decision.phase in TRANSITIONS[phase]
+
+
+@given(st.sampled_from(sorted(P)), situations)
+def test_every_decision_but_to_stay_is_explained(phase, found):
+    decision = lifecycle.decide(phase, lifecycle.step_for(phase).rules, found)
+    assert decision.phase == phase or (decision.reason and decision.message)
+
+
+def test_nothing_leaves_a_finished_phase():
+    assert all(TRANSITIONS[phase] == frozenset() for phase in FINISHED)
+
+
+def test_every_phase_has_a_step():
+    assert set(STEPS) == set(P) == set(TRANSITIONS)
+
+
+def test_move_outside_the_table_is_a_defect():
+    rule = lifecycle.Rule(lifecycle.always, P.RUNNING, "Magic", lambda _: "It came back.")
+    with pytest.raises(ValueError, match="cannot go from Completed to Running"):
+        lifecycle.decide(P.COMPLETED, (rule,), main())
+
+
+@pytest.mark.parametrize("written", ["", "Unheard", "Pending"])
+def test_unknown_phase_is_pending(written):
+    assert lifecycle.phase_of(written) == P.PENDING
