@@ -117,6 +117,7 @@ def _remember_link(request: HttpRequest, name: str) -> None:
 @login_required
 @explained
 def set_active(request: HttpRequest, name: str) -> HttpResponse:
+    access.require(access.of(request), "update", "users", "", name)
     active = request.POST.get("active") == "1"
     accounts.set_active(access.of(request), accounts.find_user(name), active=active)
     pages.say(
@@ -129,6 +130,7 @@ def set_active(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @explained
 def set_password(request: HttpRequest, name: str) -> HttpResponse:
+    access.require(access.of(request), "update", "users", "", name)
     form = PasswordForm(request.POST, auto_id="password_%s")
     if form.is_valid():
         try:

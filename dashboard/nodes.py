@@ -174,11 +174,11 @@ def _row_html(
 def node_topic(request: TopicRequest) -> Parts:
     """State, facts and use of one node."""
     name = request.params.get("name", "")
-    return Parts(node_parts(request.actor, name), watches=[Watch(NODES.id, "", name), Watch(PODS.id)])
+    return Parts(node_parts(request.actor, name)[1], watches=[Watch(NODES.id, "", name), Watch(PODS.id)])
 
 
-def node_parts(actor: Actor, name: str) -> dict[str, str]:
-    """Return the parts about one node; NotFound when there is none of that name."""
+def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
+    """Return a node's uid and the parts about it; NotFound when there is none of that name."""
     access.require(actor, "get", NODES, "", name)
     with store.reading() as head, picture.current(head) as shown:
         facts = shown.nodes.get(name)
@@ -187,10 +187,11 @@ def node_parts(actor: Actor, name: str) -> dict[str, str]:
         uses = use.table(shown.on_node.get(name, {}), facts.allocatable)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
     context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions}
-    return {
+    made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),
         "node-use": render_to_string("dashboard/_node_use.html", context),
     }
+    return facts.uid, made
 
 
 @live.topic(PODS_SPEC.name)
@@ -254,8 +255,6 @@ def _asked(pod: Pod) -> Amounts:
         return {}
 
 
-def events_about(actor: Actor, name: str) -> list[events.Shown]:
-    """Return the newest events about a node, for those who may read events of nodes."""
-    if not access.allowed(actor, "list", EVENTS, "default"):
-        return []
-    return events.about(store.get(NODES, "", name).uid)
+def events_about(actor: Actor, uid: str) -> list[events.Shown]:
+    """Return the newest events about a node, for those who may read the namespace in which they are."""
+    return events.about(uid) if access.allowed(actor, "list", EVENTS, "default") else []

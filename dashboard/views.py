@@ -53,9 +53,9 @@ def show_nodes(request: HttpRequest) -> HttpResponse:
 def show_node(request: HttpRequest, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        parts = nodes.node_parts(actor, name)
+        uid, parts = nodes.node_parts(actor, name)
         table = nodes.pod_table(actor, name, nodes.PODS_SPEC.read(request.GET))
-        happened = nodes.events_about(actor, name)
+        happened = nodes.events_about(actor, uid)
     context = {
         "name": name,
         "parts": "".join(parts.values()),

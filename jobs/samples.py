@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.urls import reverse
+
+from dashboard import offers
+from dashboard.offers import Offer
 from jobs import yaml_text
 
 
@@ -183,3 +187,11 @@ spec:
     ),
 )
 SAMPLES: dict[str, Sample] = {sample.slug: sample for sample in _ALL}
+
+
+@offers.source
+def sample_offers() -> list[Offer]:
+    """Offer the samples on the overview."""
+    return [
+        Offer(each.title, each.text, each.icon, reverse("jobs:run-sample", args=[each.slug])) for each in _ALL
+    ]

@@ -152,8 +152,8 @@ def _row(line: Line, *, is_tree: bool) -> str:
 # One queue.
 
 
-def parts(actor: Actor, name: str) -> dict[str, str]:
-    """Return the parts about one queue; NotFound when there is none of that name."""
+def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
+    """Return a queue's uid and the parts about it; NotFound when there is none of that name."""
     access.require(actor, "get", QUEUES, "", name)
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
@@ -184,10 +184,11 @@ def parts(actor: Actor, name: str) -> dict[str, str]:
         "may_delete": access.allowed(actor, "delete", QUEUES, ""),
         "is_builtin": name in ("default", "root"),
     }
-    return {
+    made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
         for part in ("actions", "head", "use")
     }
+    return facts.uid, made
 
 
 def _unfinished(facts: QueueFacts) -> int:

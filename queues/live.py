@@ -25,7 +25,7 @@ def queue_detail(request: TopicRequest) -> Parts:
     """One queue: what may be done with it, its facts and its use."""
     jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
     watches = [Watch(QUEUES.id), Watch(PODS.id), *jobs]
-    return Parts(listing.parts(request.actor, request.params.get("name", "")), watches=watches)
+    return Parts(listing.parts(request.actor, request.params.get("name", ""))[1], watches=watches)
 
 
 @live.topic(listing.JOBS_SPEC.name)

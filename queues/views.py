@@ -38,10 +38,10 @@ def show_queues(request: HttpRequest) -> HttpResponse:
 def show_queue(request: HttpRequest, name: str) -> HttpResponse:
     actor = access.of(request)
     with store.reading() as revision:
-        parts = listing.parts(actor, name)
+        uid, parts = listing.parts(actor, name)
         table = listing.job_table(actor, name, listing.JOBS_SPEC.read(request.GET))
         reads_events = access.allowed(actor, "list", EVENTS, "default")
-        happened = events.about(store.get(QUEUES, "", name).uid) if reads_events else []
+        happened = events.about(uid) if reads_events else []
     context = {
         "name": name,
         "parts": parts,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import Error as DatabaseError
+from msgspec import ValidationError
 
 from cluster.node import hosts, machine, prepare, retention
 from cluster.node.attempt import SHUTDOWN, clock_us
@@ -25,7 +26,7 @@ from cluster.node.layout import Layout
 from cluster.node.lifecycle import start_of
 from cluster.node.listen import Listener
 from cluster.node.local import Local
-from cluster.node.lookup import StoreLookup
+from cluster.node.lookup import StoreLookup, refused
 from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
 BATCH = 2000
+FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after the database refused a write
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
 SHUTDOWN_S = 4.8
@@ -63,6 +65,7 @@ class Agent:
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
         self.listener = Listener()
         self.pods: dict[str, Local] = {}
+        self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
         self.revision = 0
         self.stopping = False
@@ -99,7 +102,7 @@ class Agent:
                 ask()
                 return
             except DatabaseError as error:
-                log.warning("the database does not answer, trying again: %s", error)
+                refused("the database does not answer", error)
                 time.sleep(RETRY_S)
 
     def load(self) -> None:
@@ -108,7 +111,7 @@ class Agent:
             found = store.find(PODS, node=self.machine.name)
         self.revision = revision
         for stored in found:
-            self._take(stored.read(Pod), stored.revision)
+            self._take_body(stored)
         for uid in self._uids_on_disk():
             if uid not in self.pods and self.runtime.adopt(uid):
                 self._take_over_orphan(uid, next((one for one in found if one.uid == uid), None))
@@ -124,7 +127,20 @@ class Agent:
         """A pod that has ended or is gone for the store, but of which something runs: it is only to be stopped."""
         pod = stored.read(Pod) if stored else Pod(metadata=ObjectMeta(uid=uid))
         place = Place(pod.status.pod_ip, self.machine.address, start_of(pod, clock_us()))
-        self.pods[uid] = Local(pod, stored.revision if stored else 0, place, None, gone=stored is None)
+        self._add(uid, Local(pod, stored.revision if stored else 0, place, None, gone=stored is None))
+
+    def _add(self, uid: str, local: Local) -> None:
+        self.pods[uid] = local
+        self.peers.setdefault(hosts.group_of(local.pod), {})[uid] = (local.pod, local.place.pod_ip)
+
+    def _take_body(self, source: Stored | Change) -> None:
+        try:
+            pod = source.read(Pod)
+        except ValidationError as error:
+            log.error("pod %s cannot be read and is left alone: %s", source.key, error)
+            return
+        if pod.spec.node_name == self.machine.name:
+            self._take(pod, source.revision)
 
     def _take(self, pod: Pod, revision: int) -> None:
         """Learn of a pod, or of its newest version."""
@@ -140,7 +156,7 @@ class Agent:
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock_us()))
-        self.pods[uid] = Local(pod, revision, place, prepare.refusal(pod, self.layout))
+        self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout)))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
@@ -205,7 +221,7 @@ class Agent:
         except Expired:
             self._reload()
         except DatabaseError as error:
-            log.warning("the log could not be read, trying again: %s", error)
+            refused("the log could not be read", error)
 
     def _reload(self) -> None:
         """History before the agent's revision is gone: look at everything again."""
@@ -216,7 +232,7 @@ class Agent:
             local.gone = uid not in found
             self.dirty.add(uid)
         for stored in found.values():
-            self._take(stored.read(Pod), stored.revision)
+            self._take_body(stored)
 
     def _apply(self, change: Change) -> None:
         if change.resource != PODS.id:
@@ -227,9 +243,7 @@ class Agent:
                 local.gone = True
                 self.dirty.add(change.uid)
         elif change.uid in self.pods or self.machine.needle in change.body:
-            pod = change.read(Pod)
-            if pod.spec.node_name == self.machine.name:
-                self._take(pod, change.revision)
+            self._take_body(change)
 
     def _config_changed(self, change: Change) -> None:
         """A ConfigMap or Secret: pods that wait for it try again, and mounted ones get its new content."""
@@ -248,31 +262,35 @@ class Agent:
             local = self.pods.get(uid)
             if local is None:
                 continue
-            local.step(self.runtime, self.means, now, starting=not self.stopping)
+            try:
+                local.step(self.runtime, self.means, now, starting=not self.stopping)
+            except Exception:
+                # One pod that nobody foresaw must not keep the others from running.
+                log.exception(
+                    "pod %s/%s: a step failed", local.pod.metadata.namespace, local.pod.metadata.name
+                )
+                local.wake_us = now + FAULT_RETRY_US
+                continue
             if local.over and not local.unwritten:
                 self._forget(uid)
 
     def _write_hosts(self) -> None:
         """Write the hosts file of every job that has a pod among those concerned."""
-        groups = {hosts.group_of(self.pods[uid].pod) for uid in self.dirty if uid in self.pods}
-        members: dict[str, list[Local]] = {}
-        for local in self.pods.values():
-            group = hosts.group_of(local.pod)
-            if group in groups:
-                members.setdefault(group, []).append(local)
-        for group, locals_ in members.items():
+        for group in {hosts.group_of(self.pods[uid].pod) for uid in self.dirty if uid in self.pods}:
             try:
-                hosts.write(
-                    self.layout.hosts / group, hosts.render((one.pod, one.place.pod_ip) for one in locals_)
-                )
+                hosts.write(self.layout.hosts / group, hosts.render(self.peers[group].values()))
             except OSError as error:
                 log.warning("hosts file of %s not written: %s", group, error)
 
     def _forget(self, uid: str) -> None:
+        """Drop a pod of which nothing runs; its name stays for its peers until it is deleted."""
         local = self.pods.pop(uid)
         self.runtime.forget(uid)
         group = hosts.group_of(local.pod)
+        if local.gone or local.pod.metadata.deletion_timestamp:
+            self.peers[group].pop(uid, None)
         if not any(hosts.group_of(one.pod) == group for one in self.pods.values()):
+            del self.peers[group]
             (self.layout.hosts / group).unlink(missing_ok=True)
 
     def _write(self) -> None:
@@ -283,7 +301,7 @@ class Agent:
             try:
                 outcomes = store.commit([Group(self._writes(local)) for local in due])
             except DatabaseError as error:
-                log.warning("statuses not written, trying again: %s", error)
+                refused("statuses not written", error)
                 self.write_again_at = time.monotonic() + RETRY_S
                 return
             for local, outcome in zip(due, outcomes, strict=True):
@@ -323,7 +341,7 @@ class Agent:
         try:
             self.machine.beat()
         except DatabaseError as error:
-            log.warning("heartbeat not written, trying again: %s", error)
+            refused("heartbeat not written", error)
 
     def _clean(self) -> None:
         if time.monotonic() < self.clean_at:

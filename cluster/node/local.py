@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.db import Error as DatabaseError
+
 from cluster.node import prepare
 from cluster.node.environment import ConfigError
 from cluster.node.lifecycle import Decision, Refusal, Start, decide
@@ -91,7 +93,7 @@ class Local:
             runtime.start(self.uid, start.container.name, order)
         except ConfigError as error:
             return Waiting("CreateContainerConfigError", str(error))
-        except (ValueError, QuantityError) as error:
+        except (ValueError, QuantityError, DatabaseError) as error:
             return Waiting("CreateContainerConfigError", str(error))
         except OSError as error:
             return Waiting(

@@ -1,8 +1,11 @@
-"""ConfigMaps and Secrets from the store, as containers need them."""
+"""What the node asks the store for beside pods, and how it goes on when the store does not answer."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
+
+from django.db import connections
 
 from cluster.node.environment import decoded
 from cluster.store import store
@@ -12,6 +15,15 @@ from kube.resources import CONFIGMAPS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+log = logging.getLogger(__name__)
+
+
+def refused(what: str, error: Exception) -> None:
+    """Log that the database did not do something, and have the next try begin with a new connection."""
+    log.warning("%s, trying again: %s", what, error)
+    connections.close_all()
 
 
 class StoreLookup:

@@ -78,6 +78,10 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         streak=start.streak,
         mounts=means.mounts,
         binds=(*binds, *_hosts_bind(hosts_file)) if mounted else (),
+        # The cluster's database, secrets and other pods' files are nothing to a container. Without root rights this
+        # is a wall, because a user namespace cannot look into processes outside; for root it is a curtain.
+        hide=str(layout.root.parent) if mounted else "",
+        keep=(str(home / WORK), str(home / TMP)),
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),

@@ -18,6 +18,7 @@ import time
 from typing import TYPE_CHECKING
 
 from django.db import Error as DatabaseError
+from msgspec import ValidationError
 
 from cluster.node import stages
 from cluster.node.attempt import clock_us
@@ -25,6 +26,7 @@ from cluster.node.fleet import Fleet, Size
 from cluster.node.gathering import Gatherings
 from cluster.node.holds import Holds, hold_of
 from cluster.node.listen import Listener
+from cluster.node.lookup import refused
 from cluster.node.simulated import Simulated
 from cluster.node.status import FINISHED
 from cluster.store import Change, Delete, Group, Stored, Update, store
@@ -77,7 +79,7 @@ class Simulator:
                 self.begin()
                 break
             except DatabaseError as error:
-                log.warning("the database does not answer, trying again: %s", error)
+                refused("the database does not answer", error)
                 time.sleep(RETRY_S)
         log.info("simulator ready: %d nodes", self.fleet.count)
         while not self.stopping:
@@ -95,7 +97,7 @@ class Simulator:
             found = store.find(PODS)
         self.revision = revision
         for stored in found:
-            self._take(stored.read(Pod), stored.revision)
+            self._take_body(stored)
         self._gather()
 
     def _end(self) -> None:
@@ -116,7 +118,7 @@ class Simulator:
             self.fleet.beat()
             self.fleet.lose()
         except DatabaseError as error:
-            log.warning("the database refused, trying again: %s", error)
+            refused("the database refused", error)
             self.write_again_at = time.monotonic() + RETRY_S
 
     def _timeout(self) -> float:
@@ -172,7 +174,7 @@ class Simulator:
         else:
             known = self.pods.get(change.uid)
             if known is None or known.revision < change.revision:
-                self._take(change.read(Pod), change.revision)
+                self._take_body(change)
 
     def _wake_node(self, name: str) -> None:
         for uid, known in self.pods.items():
@@ -183,6 +185,12 @@ class Simulator:
         for uid, known in self.pods.items():
             if hold_of(known.pod) == hold:
                 self._schedule(uid, known, clock_us())
+
+    def _take_body(self, source: Stored | Change) -> None:
+        try:
+            self._take(source.read(Pod), source.revision)
+        except ValidationError as error:
+            log.error("pod %s cannot be read and is left alone: %s", source.key, error)
 
     def _take(self, pod: Pod, revision: int) -> None:
         """Learn of a pod, or of its newest version."""

@@ -67,17 +67,11 @@ def log_row(using: str) -> tuple[int, int]:
     return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
 
 
-def _in_transaction(connection: Any) -> bool:
-    """Whether SQLite is in a transaction that was not begun by Django: a snapshot around this one."""
-    raw = connection.connection
-    return connection.vendor == "sqlite" and raw is not None and raw.in_transaction
-
-
 @contextmanager
 def snapshot(using: str) -> Iterator[None]:
-    """Read several queries from one state of the database; inside a transaction or a snapshot, from that."""
+    """Read several queries from one state of the database; inside a transaction, from that."""
     connection = connections[using]
-    if connection.in_atomic_block or _in_transaction(connection):
+    if connection.in_atomic_block:
         yield
     elif connection.vendor == "sqlite":
         with connection.cursor() as cursor:

@@ -229,9 +229,21 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[int]:
-        """Read everything inside the block from one state; yield its revision."""
+        """Read everything inside the block from one state; yield its revision. A block inside a block costs nothing."""
+        connection = connections[self.using]
+        around: int | None = getattr(connection, "snapshot_revision", None)
+        if around is not None:
+            yield around
+            return
+        # Inside a transaction somebody may write, so that the revision grows.
+        lasting = not connection.in_atomic_block
         with sql.snapshot(self.using):
-            yield self.revision()
+            revision = self.revision()
+            connection.snapshot_revision = revision if lasting else None  # type: ignore[attr-defined]
+            try:
+                yield revision
+            finally:
+                connection.snapshot_revision = None  # type: ignore[attr-defined]
 
     def _select(self, where: str, params: Sequence[Any], tail: str = "") -> list[Stored]:
         text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE {where}{tail}"

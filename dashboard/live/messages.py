@@ -35,7 +35,16 @@ class Ping(msgspec.Struct, tag_field="op", tag="ping"):
 _reader: msgspec.json.Decoder[Subscribe | Unsubscribe | Ping] = msgspec.json.Decoder(
     Subscribe | Unsubscribe | Ping
 )
-_writer = msgspec.json.Encoder()
+
+
+def _plain(value: object) -> str:
+    """Return the text of a rendered template: msgspec takes str itself, and no class derived from it."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise NotImplementedError(f"{type(value)} cannot be sent.")
+
+
+_writer = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def read(text: str | bytes) -> Subscribe | Unsubscribe | Ping:

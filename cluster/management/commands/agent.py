@@ -12,6 +12,7 @@ from cluster.node.agent import Agent
 
 class Command(BaseCommand):
     help = "Run the pods that are bound to this machine."
+    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
         Agent(settings.DATA, name=settings.NODE_NAME).run()

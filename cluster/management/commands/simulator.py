@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 class Command(BaseCommand):
     help = "Run simulated nodes."
+    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--nodes", type=int, default=settings.NODES, help="how many nodes")

@@ -75,6 +75,8 @@ def _prepare(order: Order, stdout: int, stderr: int) -> None:
     if order.mounts != "none":
         mounts.enter(order.mounts)
         mounts.apply(order.binds, order.directory)
+        if order.hide:
+            mounts.hide(order.hide, order.keep)
     _limit(order)
     # Set after the namespaces, because a change of credentials clears it.
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -54,6 +54,16 @@ def apply(binds: Sequence[Bind], staging: str) -> None:
         _bind(bind)
 
 
+def hide(path: str, keep: Sequence[str]) -> None:
+    """Cover a directory by an empty one, in which only the directories of keep are what they were."""
+    kept = [(os.open(one, os.O_PATH | os.O_DIRECTORY), one) for one in keep]
+    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+    for fd, target in kept:
+        Path(target).mkdir(parents=True)
+        linux.mount(f"/proc/self/fd/{fd}", target, flags=linux.MS_BIND)
+        os.close(fd)
+
+
 def _write(path: str, text: str) -> None:
     Path(path).write_text(text)
 

@@ -29,6 +29,8 @@ class Order(NamedTuple):
     streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
     mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
     binds: tuple[Bind, ...] = ()
+    hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
+    keep: tuple[str, ...] = ()  # ... but for these directories in it
     memory_bytes: int = 0  # 0: no limit
     cpus: int = 0  # how many processors the command may use; 0: all
     processes: int = PROCESSES
@@ -46,4 +48,5 @@ class Order(NamedTuple):
         """Return the order that encode() made."""
         fields = json.loads(data)
         fields["binds"] = tuple(Bind(*bind) for bind in fields["binds"])
+        fields["keep"] = tuple(fields["keep"])
         return cls(**fields)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
+from pathlib import Path
 
 from cluster.node import attempts
 from cluster.node.agent import Agent
@@ -19,6 +22,8 @@ class Node:
 
     def __init__(self, data) -> None:
         self.data = data
+        # Containers do not see the state directory: what tests have them write goes elsewhere.
+        self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
         self.agent = None
         self.began = False
 
@@ -99,6 +104,7 @@ class Node:
         ]
 
     def close(self):
+        shutil.rmtree(self.out)
         if self.agent:
             self.agent.close()
         for pid in self.shims():

@@ -4,9 +4,14 @@ import json
 import os
 import re
 import signal
+import sqlite3
+import time
+from pathlib import Path
 
 import pytest
+from django.db import connection
 
+from cluster import nudge
 from cluster.node.shim import linux
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, LEASES, NODES, PODS, SECRETS
@@ -91,7 +96,7 @@ class TestOnePod:
 class TestSeveralContainers:
     def test_init_containers_run_one_after_another_then_all_together(self, node):
         node.begin()
-        out = node.data / "out"
+        out = node.out / "out"
 
         def say(word):
             return ["sh", "-c", f"echo {word} >> {out}; sleep 0.05; echo -{word} >> {out}"]
@@ -143,7 +148,7 @@ class TestRestarts:
 
     def test_success_is_not_repeated_on_failure(self, node):
         node.begin()
-        count = node.data / "count"
+        count = node.out / "count"
         node.shell(f"echo x >> {count}; [ $(wc -l < {count}) = 2 ]", restartPolicy="OnFailure")
         status = node.until_phase("Succeeded")
         assert status["containerStatuses"][0]["restartCount"] == 1
@@ -233,11 +238,11 @@ class TestEnvironment:
         container = {
             "name": "main", "env": env, "envFrom": [{"prefix": "X_", "configMapRef": {"name": "c"}}],
             "resources": {"limits": {"cpu": "1500m"}},
-            "command": ["sh", "-c", f"env -0 > {node.data}/env; echo $(B) > {node.data}/argv"],
+            "command": ["sh", "-c", f"env -0 > {node.out}/env; echo $(B) > {node.out}/argv"],
         }  # fmt: skip
         node.submit(containers=[container], labels={"tier": "gold"})
         status = node.until_phase("Succeeded")
-        found = dict(one.split("=", 1) for one in (node.data / "env").read_text().split("\0") if one)
+        found = dict(one.split("=", 1) for one in (node.out / "env").read_text().split("\0") if one)
         assert found["B"] == "1-$(NOPE)-$(A)"
         assert (found["NAME"], found["IP"], found["TIER"], found["CPU"]) == (
             "p",
@@ -281,7 +286,7 @@ def begun(request, node):
 class TestVolumes:
     def test_config_map_volume_follows_its_config_map(self, begun):
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "one"}}))
-        seen = begun.data / "seen"
+        seen = begun.out / "seen"
         mount = {"name": "conf", "mountPath": "/etc/volcano-test"}
         script = (
             f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
@@ -318,13 +323,87 @@ class TestVolumes:
     def test_pods_of_a_job_find_each_other_by_name(self, begun):
         script = (
             'for n in w-0 w-1 w-1.j; do until grep -q " $n\\( \\|$\\)" $VOLCANO_HOSTS_FILE; do sleep 0.01; done; done;'
-            f"grep ' w-1' $VOLCANO_HOSTS_FILE > {begun.data}/hosts-$HOSTNAME"
+            f"grep ' w-1' $VOLCANO_HOSTS_FILE > {begun.out}/hosts-$HOSTNAME"
         )
         for index in (0, 1):
             begun.shell(script, f"w-{index}", hostname=f"w-{index}", subdomain="j", owner="job-uid")
         for index in (0, 1):
             begun.until_phase("Succeeded", f"w-{index}")
-        assert begun.status("w-1")["podIP"] in (begun.data / "hosts-w-0").read_text()
+        assert begun.status("w-1")["podIP"] in (begun.out / "hosts-w-0").read_text()
+
+    def test_peer_that_has_finished_is_still_found(self, begun):
+        begun.shell("true", "first", owner="job-uid")
+        begun.shell(
+            f"until [ -e {begun.out}/go ]; do sleep 0.01; done; grep -q ' first$' $VOLCANO_HOSTS_FILE",
+            owner="job-uid",
+        )
+        begun.until_phase("Succeeded", "first")
+        begun.annotate()
+        (begun.out / "go").touch()
+        begun.until_phase("Succeeded")
+
+
+class TestWalls:
+    def test_files_of_the_cluster_are_hidden_where_mounts_are_had(self, begun):
+        (begun.data / "secret-key").write_text("hush")
+        begun.shell(f"pwd; touch here; cat {begun.data}/secret-key")
+        status = begun.until_phase("Failed" if begun.mounts != "none" else "Succeeded")
+        assert status["containerStatuses"][0]["state"]["terminated"]["reason"] in ("Error", "Completed")
+        assert [one.name for one in begun.data.glob("node/pods/*/_work/*")] == ["here"]
+
+
+class TestBadLuck:
+    def test_locked_database_loses_nothing(self, node):
+        node.begin()
+        if connection.vendor != "sqlite":
+            pytest.skip("SQLite only")
+        node.shell("sleep 0.2; exit 9")
+        node.until_phase("Running")
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout = 50")
+        other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        until(lambda: node.agent._wait(0.01) or not node.shims())
+        for _ in range(5):
+            node.agent._step()
+            node.agent._write()
+        other.execute("ROLLBACK")
+        other.close()
+        assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 9
+
+    def test_pod_that_cannot_be_read_stops_nobody(self, node):
+        node.begin()
+        body = {
+            "metadata": {"name": "odd", "namespace": "d"},
+            "spec": {"nodeName": "here", "containers": "what?"},
+        }
+        store.write(Create(PODS, body))
+        node.shell("true")
+        node.until_phase("Succeeded")
+
+    def test_state_directory_without_room_is_said_and_waited_for(self, node, monkeypatch):
+        node.begin()
+        make = Path.mkdir
+
+        def full(path, *args, **options):
+            raise OSError(28, "No space left on device", str(path))
+
+        monkeypatch.setattr(Path, "mkdir", full)
+        node.shell("true")
+        node.until(lambda: "No space left on device" in json.dumps(node.status()))
+        assert node.state()["waiting"]["reason"] == "CreateContainerError"
+        monkeypatch.setattr(Path, "mkdir", make)
+        node.until_phase("Succeeded")
+
+    def test_without_redis_the_store_is_asked(self, node, settings):
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
+        nudge.client.cache_clear()
+        node.begin()
+        node.shell("true")
+        deadline = time.monotonic() + 10
+        while node.status().get("phase") != "Succeeded":
+            assert time.monotonic() < deadline
+            node.agent.turn()
 
 
 class TestSurvival:
@@ -352,7 +431,7 @@ class TestSurvival:
 
     def test_nothing_runs_twice_however_often_the_agent_is_killed(self, node):
         node.begin()
-        ran = node.data / "ran"
+        ran = node.out / "ran"
         for index in range(10):
             node.shell(f"echo {index} >> {ran}; sleep 0.1", f"p-{index}")
         for _ in range(15):

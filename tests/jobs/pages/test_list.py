@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -123,17 +124,18 @@ def test_five_thousand_jobs_cost_six_queries_and_a_tenth_of_a_second(client, clu
     world.many(5000)
     client.force_login(person("reader", "viewer", "*"))
     for query in ("", "?phase=Failed&page=3", "?q=job-0&sort=name", "?owner=bob&queue=default"):
-        client.get(f"/jobs/{query}")
         with CaptureQueriesContext(connection) as captured:
-            began = time.perf_counter()
             assert client.get(f"/jobs/{query}").status_code == 200
-            took = time.perf_counter() - began
-        told = [
-            q["sql"]
-            for q in captured
-            if "session" not in q["sql"]
-            and "auth_user" not in q["sql"].split("WHERE")[0]
-            and not q["sql"].startswith(("SAVEPOINT", "RELEASE", "BEGIN"))
-        ]
+        told = [each["sql"] for each in captured if not ASIDE.search(each["sql"])]
         assert len(told) <= 6, "\n".join(told)
-        assert took < 0.25, f"{query}: {took * 1000:.0f} ms"  # 100 ms on an idle machine
+        # The quickest of five is what the page costs; the others tell what else this machine is doing.
+        assert min(timed(client, f"/jobs/{query}") for _ in range(5)) < 0.1, query
+
+
+ASIDE = re.compile(r"^(SAVEPOINT|RELEASE|BEGIN)|FROM .(django_session|auth_user). ")
+
+
+def timed(client, url):
+    began = time.perf_counter()
+    client.get(url)
+    return time.perf_counter() - began

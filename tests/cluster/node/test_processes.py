@@ -1,0 +1,193 @@
+"""The two commands as processes of their own: killed, stopped in order, and fast enough."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from django.db import connections
+
+from cluster import nudge
+from cluster.node.shim import tree
+from cluster.store import Create, Delete, Store
+from kube.errors import NotFound
+from kube.resources import NODES, PODS
+from tests.cluster.node.attempts import until
+from tests.cluster.store.conftest import open_database
+from volcano_ui import env
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+class System:
+    """A state directory with a database, and commands that run on it."""
+
+    def __init__(self, data, redis_url, alias) -> None:
+        self.data = data
+        self.env = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "volcano_ui.settings",
+            "VOLCANO_UI_DATA": str(data),
+            "VOLCANO_UI_REDIS_URL": redis_url,
+            "VOLCANO_UI_SECRET_KEY": "hush" * 20,
+            "VOLCANO_UI_NODE_NAME": "here",
+        }
+        self.env.pop("DATABASE_URL", None)
+        self.store = Store(alias)
+        self.store.listeners.append(nudge.send)
+        self.running = []
+
+    def start(self, *command):
+        with (self.data / "err").open("ab") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", *command], cwd=PROJECT, env=self.env, stderr=errors
+            )
+        self.running.append(process)
+        return process
+
+    def agent(self):
+        ready = lambda: self.store.count(NODES).get("Ready", 0)  # noqa: E731
+        process = self.start("agent")
+        until(ready, 30)
+        return process
+
+    def shell(self, script, name="p", node="here", **spec):
+        container = {"name": "main", "command": ["sh", "-c", script]}
+        body = {
+            "metadata": {"name": name, "namespace": "d"},
+            "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [container], **spec},
+            "status": {"phase": "Pending"},
+        }
+        return self.store.write(Create(PODS, body))[0].uid
+
+    def status(self, name="p"):
+        try:
+            return self.store.get(PODS, "d", name).object["status"]
+        except NotFound:
+            return {}
+
+    def phase(self, name="p"):
+        return self.status(name).get("phase")
+
+    def close(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for claim in self.data.glob("node/pods/*/*/*/claim"):
+            pid = int(claim.read_text().split()[0])
+            for each in [*reversed(tree.below(pid)), pid]:
+                with contextlib.suppress(ValueError):
+                    tree.send(each, 9)
+
+
+@pytest.fixture
+def system(redis_url, settings, monkeypatch, django_db_blocker):
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    data = Path(tempfile.mkdtemp(prefix="volcano-"))
+    with django_db_blocker.unblock():
+        alias = data.name  # a connection is remembered by its alias, so each test has another
+        open_database(alias, env.database(data / "db.sqlite3"))
+        one = System(data, redis_url, alias)
+        yield one
+        one.close()
+        connections[alias].close()
+        del connections[alias]
+        del connections.databases[alias]
+    nudge.client.cache_clear()
+    shutil.rmtree(data)
+
+
+def test_pods_outlive_an_agent_that_is_killed(system):
+    first = system.agent()
+    uid = system.shell("echo one; sleep 1; echo two; exit 5")
+    until(lambda: system.phase() == "Running")
+    first.kill()
+    first.wait()
+    system.agent()
+    until(lambda: system.phase() == "Failed")
+    ended = system.status()["containerStatuses"][0]
+    assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
+    log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
+    assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
+
+
+def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pods(system):
+    agent = system.agent()
+    system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
+    system.shell("sleep 600", "plain", restartPolicy="OnFailure")
+    until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
+    begun = time.monotonic()
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(10) == 0
+    assert time.monotonic() - begun < 5.5
+    assert system.status("stubborn")["reason"] == "NodeShutdown"
+    assert system.phase("plain") == "Running"
+    assert system.store.count(NODES) == {"NotReady": 1}
+    for claim in system.data.glob("node/pods/*/*/*/claim"):
+        assert not Path(f"/proc/{claim.read_text().split()[0]}").exists()
+
+
+def test_killed_agents_run_nothing_twice(system, tmp_path):
+    ran = tmp_path / "ran"
+    agent = system.agent()
+    for index in range(12):
+        system.shell(f"echo {index} >> {ran}; sleep 0.2", f"p-{index}")
+        if index % 4 == 3:
+            agent.kill()
+            agent.wait()
+            agent = system.agent()
+    until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)), 20)
+    assert sorted(ran.read_text().split()) == sorted(map(str, range(12)))
+
+
+def test_pod_starts_within_milliseconds_of_its_commit(system):
+    system.agent()
+    latencies = []
+    for index in range(20):
+        begun = time.time_ns() // 1000
+        uid = system.shell("sleep 600", f"p-{index}")
+        started = system.data / "node" / "pods" / uid / "main" / "0" / "started.json"
+        until(started.exists)
+        latencies.append((json.loads(started.read_text())["startedAt"] - begun) / 1000)
+    assert statistics.median(latencies) < 100, latencies
+
+
+def test_deletion_is_heard_at_once(system):
+    system.agent()
+    system.shell("exec sleep 600")
+    until(lambda: system.phase() == "Running")
+    begun = time.monotonic()
+    system.store.write(Delete(PODS, "d", "p"))
+    until(lambda: not system.status())
+    assert time.monotonic() - begun < 2
+
+
+def test_simulator_is_a_command_too(system):
+    simulator = system.start("simulator", "--nodes=3", "--cpu=8")
+    until(lambda: system.store.count(NODES) == {"Ready": 3}, 30)
+    assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
+    system.shell("ignored", node="sim-0002")
+    until(lambda: system.phase() == "Running")
+    simulator.send_signal(signal.SIGTERM)
+    assert simulator.wait(10) == 0
+    assert system.store.count(NODES) == {"NotReady": 3}
+
+
+def test_stage_file_that_is_wrong_is_named(system):
+    (system.data / "1.yaml").write_text("name: x\nnext: {}\n")
+    simulator = system.start("simulator", "--nodes=1", f"--stages={system.data}")
+    assert simulator.wait(30) == 1
+    assert "1.yaml cannot be used" in (system.data / "err").read_text()

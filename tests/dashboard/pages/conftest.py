@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import html5lib
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from cluster.models import RoleBinding
+from cluster.store import Create, Group, clock, store
+from dashboard import picture
+from kube.meta import now_text, timestamp
+from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(autouse=True)
+def _picture():
+    """The picture of the cluster belongs to the database of one test."""
+    picture.forget()
+    yield
+    picture.forget()
+
+
+def reader(name, role=None, namespace="*"):
+    """A browser in which somebody is logged in."""
+    user = User.objects.create_user(name, password="x", is_superuser=role == "superuser")
+    if role not in (None, "superuser"):
+        RoleBinding.objects.create(user=user, namespace=namespace, role=role)
+    browser = Client()
+    browser.force_login(user)
+    browser.user = user
+    return browser
+
+
+@pytest.fixture
+def admin(db):
+    return reader("admin", "superuser")
+
+
+@pytest.fixture
+def operator(db):
+    return reader("olga", "operator")
+
+
+@pytest.fixture
+def alice(db):
+    """A viewer in the namespace team-a, and nothing elsewhere."""
+    return reader("alice", "viewer", "team-a")
+
+
+@pytest.fixture
+def stranger(db):
+    """An account without any role."""
+    return reader("stranger")
+
+
+def node(name, *, ready=True, simulated=False, cpu="8"):
+    annotations = {"ui.volcano.sh/simulated": "true"} if simulated else {}
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "message": "Nothing was heard for 42 s.",
+    }
+    return NODES, {
+        "metadata": {"name": name, "annotations": annotations},
+        "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "110"}, "conditions": [condition]},
+    }
+
+
+def queue(name, *, parent="root", state="Open", **spec):
+    wish = {"state": "Closed"} if state != "Open" else {}
+    return QUEUES, {
+        "metadata": {"name": name},
+        "spec": {"parent": parent, **wish, **spec},
+        "status": {"state": state},
+    }
+
+
+def job(name, phase="Running", namespace="team-a", *, queue="default", message=""):
+    state = {"phase": phase, "message": message, "lastTransitionTime": now_text(clock())}
+    return JOBS, {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"queue": queue, "minAvailable": 1},
+        "status": {"state": state},
+    }
+
+
+def pod(name, *, node="one", namespace="team-a", queue="default", phase="Running", cpu="2", job="train"):
+    return PODS, {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {"volcano.sh/queue-name": queue},
+            "ownerReferences": [{"kind": "Job", "name": job, "uid": job, "controller": True}],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}],
+        },
+        "status": {"phase": phase, "startTime": timestamp(clock())},
+    }
+
+
+def event(name, *, about="train", namespace="team-a", kind="Warning", message="It did not work."):
+    involved = {"kind": "Job", "name": about, "namespace": namespace, "uid": about}
+    return EVENTS, {
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved,
+        "type": kind,
+        "reason": "Failed",
+        "message": message,
+        "lastTimestamp": timestamp(clock()),
+    }
+
+
+def put(*objects, ago_ms=0):
+    """Store objects as if that long ago."""
+    groups = [Group([Create(resource, obj)]) for resource, obj in objects]
+    outcomes = store.commit(groups, now=clock() - ago_ms)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [outcome[0] for outcome in outcomes]
+
+
+@pytest.fixture
+def cluster(db):
+    """A small cluster: two nodes, one of them simulated; queues in a tree; jobs in two namespaces."""
+    put(
+        (NAMESPACES, {"metadata": {"name": "team-a"}}), (NAMESPACES, {"metadata": {"name": "team-b"}}),
+        node("one"), node("sim-1", simulated=True, cpu="32"),
+        queue("root", parent=""), queue("default"), queue("research"),
+        queue("vision", parent="research", weight=4, capability={"cpu": "4"}), queue("old", state="Closed"),
+        job("train", queue="vision"), job("other", namespace="team-b"),
+        pod("train-0", queue="vision"), pod("train-1", queue="vision"), pod("other-0", namespace="team-b", job="other"),
+        pod("done-0", phase="Succeeded"),
+        event("train.1"), event("other.1", about="other", namespace="team-b"),
+    )  # fmt: skip
+
+
+class Page:
+    """An answer's HTML, asked with few words."""
+
+    def __init__(self, answer):
+        self.answer, self.status = answer, answer.status_code
+        self.tree = html5lib.parse(answer.content.decode(), namespaceHTMLElements=False)
+
+    def all(self, *, tag=None, **attributes):
+        for element in self.tree.iter():
+            if not isinstance(element.tag, str) or (tag and element.tag != tag):
+                continue
+            if all(element.get(name.replace("_", "-")) == value for name, value in attributes.items()):
+                yield element
+
+    def one(self, **wanted):
+        return next(self.all(**wanted), None)
+
+    def text(self, **wanted):
+        element = self.one(**wanted)
+        return "" if element is None else " ".join(" ".join(element.itertext()).split())
+
+    def rows(self):
+        """The ids of the table's rows."""
+        body = self.one(id="table-rows")
+        return [row.get("id") for row in body if row.tag == "tr"]
+
+    def actions(self):
+        """Where the buttons and forms of the page post to."""
+        return {
+            e.get("formaction") or e.get("action")
+            for e in self.tree.iter()
+            if e.get("formaction") or e.get("action")
+        }
+
+
+def page(browser, address, **headers):
+    return Page(browser.get(address, headers=headers))

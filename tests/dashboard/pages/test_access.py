@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from cluster.models import AuditEntry, RoleBinding
+from cluster.store import store
+from kube.resources import NAMESPACES
+from tests.dashboard.pages.conftest import Page, page, reader
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
+    admin.post("/access/users/", {"name": "bob", "role": "submitter", "namespace": "team-a"})
+    link = next(
+        word
+        for word in page(admin, "/access/").text(tag="main").split()
+        if word.startswith("http://testserver/login/")
+    )
+    assert link not in page(admin, "/access/").text(tag="main")
+    bob = Client()
+    bob.post(link.removeprefix("http://testserver"))
+    assert "bob" in page(bob, "/").text(id="reader")
+    assert RoleBinding.objects.get(user__username="bob").role == "submitter"
+
+
+def test_a_user_with_a_password_can_log_in(admin):
+    admin.post("/access/users/", {"name": "bob", "password": "correct horse 7", "namespace": "*"})
+    assert Client().login(username="bob", password="correct horse 7")
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "words"),
+    [
+        pytest.param({"name": "admin"}, None, "already exists", id="taken"),
+        pytest.param({"name": "a b<script>"}, "user_name", "valid username", id="strange name"),
+        pytest.param({"name": "bob", "password": "123"}, "user_password", "too short", id="weak password"),
+        pytest.param({"name": "bob", "role": "king"}, "user_role", "not one of", id="no such role"),
+        pytest.param({"name": ""}, "user_name", "required", id="no name"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field(admin, values, field, words):
+    shown = Page(admin.post("/access/users/", {"namespace": "*", **values}))
+    assert shown.status == 422
+    said = shown.text(id=f"{field}_error") if field else shown.text(tag="main")
+    assert words in said
+
+
+def test_who_is_deactivated_is_out_at_once(admin, alice):
+    admin.post("/access/users/alice/active/", {})
+    assert alice.get("/").status_code == 302
+    admin.post("/access/users/alice/active/", {"active": "1"})
+    assert User.objects.get(username="alice").is_active
+
+
+def test_a_role_is_given_and_taken_away(admin):
+    reader("bob")
+    admin.post(
+        "/access/roles/", {"kind": "user", "subject": "bob", "role": "operator", "namespace": "team-b"}
+    )
+    assert "bob operator" in page(admin, "/access/").text(tag="main")
+    admin.post("/access/roles/remove/", {"user": "bob", "namespace": "team-b"})
+    assert not RoleBinding.objects.filter(user__username="bob").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"subject": "nobody", "namespace": "*"}, "There is no user"),
+        ({"subject": "admin", "namespace": "../x"}, "lower"),
+        ({"subject": "", "namespace": "*"}, "required"),
+    ],
+)
+def test_a_role_that_cannot_be_given_says_why(admin, values, words):
+    shown = Page(admin.post("/access/roles/", {"kind": "user", "role": "viewer", **values}))
+    assert shown.status == 422
+    assert words in shown.text(tag="main")
+
+
+def test_an_administrator_of_a_namespace_sees_and_gives_roles_there_only(admin):
+    chief = reader("chief", "administrator", "team-a")
+    reader("bob")
+    shown = page(chief, "/access/")
+    assert "Users" not in [("".join(h.itertext())) for h in shown.all(tag="h2")]
+    chief.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-a"})
+    assert RoleBinding.objects.filter(user__username="bob", namespace="team-a").exists()
+    refused = Page(
+        chief.post(
+            "/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-b"}
+        )
+    )
+    assert "forbidden" in refused.text(tag="main")
+
+
+def test_a_namespace_is_made_and_its_name_checked(admin):
+    admin.post("/access/namespaces/", {"name": "team-c"})
+    assert store.get(NAMESPACES, "", "team-c")
+    shown = Page(admin.post("/access/namespaces/", {"name": "Team C"}))
+    assert shown.status == 422
+    assert shown.text(id="namespace_name_error")
+
+
+def test_the_audit_shows_who_did_what_and_not_the_secret(admin):
+    admin.post("/access/users/", {"name": "bob", "password": "correct horse 7", "namespace": "*"})
+    shown = page(admin, "/audit/").text(id="table-rows")
+    assert "admin create bob" in shown
+    assert "correct horse" not in shown
+    assert AuditEntry.objects.filter(name="bob").exists()
+
+
+def test_the_audit_of_a_namespace_is_for_its_operators(admin):
+    admin.post("/access/namespaces/", {"name": "team-c"})
+    olga = reader("olga-a", "operator", "team-a")
+    assert "team-c" not in page(olga, "/audit/").text(tag="main")

@@ -1,0 +1,195 @@
+"""The five questions of every page: works, wrong method, not logged in, another namespace, strange input."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.dashboard.pages.conftest import job, page, pod, put
+
+pytestmark = pytest.mark.usefixtures("cluster")
+PAGES = [
+    "/",
+    "/nodes/",
+    "/nodes/one/",
+    "/events/",
+    "/audit/",
+    "/access/",
+    "/queues/",
+    "/queues/vision/",
+    "/queues/-/new/",
+    "/queues/vision/edit/",
+]
+LISTS = ["/nodes/", "/nodes/one/", "/events/", "/audit/", "/queues/", "/queues/vision/"]
+POSTS = [
+    "/access/users/", "/access/users/admin/link/", "/access/users/admin/active/", "/access/users/admin/password/", "/access/roles/",
+    "/access/roles/remove/", "/access/namespaces/", "/queues/vision/open/", "/queues/vision/close/", "/queues/vision/delete/", "/theme/",
+]  # fmt: skip
+# Besides session and user; what makes a page slow is a number that grows with what it shows.
+MOST_QUERIES = {
+    "/": 6,
+    "/nodes/": 2,
+    "/nodes/one/": 5,
+    "/events/": 5,
+    "/audit/": 3,
+    "/access/": 6,
+    "/queues/": 4,
+    "/queues/vision/": 7,
+}
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_works_and_has_one_heading(admin, address):
+    shown = page(admin, address)
+    assert shown.status == 200
+    assert len([*shown.all(tag="h1")]) == 1
+    assert shown.one(tag="main") is not None
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_is_well_formed_and_keeps_to_the_policy(admin, address):
+    shown = page(admin, address)
+    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    for element in shown.tree.iter():
+        assert not [name for name in element.attrib if name == "style" or name.startswith("on")]
+        assert element.tag != "style"
+        assert element.tag != "script" or element.get("src")
+
+
+@pytest.mark.parametrize("address", [*PAGES[:8]])
+def test_a_page_refuses_other_methods(admin, address):
+    assert admin.post(address).status_code == 405
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_change_is_a_post(admin, address):
+    assert admin.get(address).status_code == 405
+
+
+@pytest.mark.parametrize("address", [*PAGES, *POSTS[:-1]])
+def test_nothing_is_shown_without_login(address):
+    answer = Client().get(address) if address in PAGES else Client().post(address)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("address", [*POSTS[:-1], "/queues/-/new/", "/queues/vision/edit/"])
+def test_a_viewer_changes_nothing(alice, address):
+    answer = alice.post(
+        address,
+        {
+            "password": "correct horse 7",
+            "name": "x",
+            "kind": "user",
+            "subject": "alice",
+            "role": "viewer",
+            "namespace": "*",
+            "weight": 3,
+        },
+    )
+    assert answer.status_code in (302, 403, 404)
+    if answer.status_code == 302:
+        assert "forbidden" in page(alice, answer["Location"]).text(id="toasts")
+
+
+@pytest.mark.parametrize("address", POSTS[:-1])
+def test_a_change_needs_the_token_of_the_page(admin, address):
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(admin.user)
+    answer = browser.post(address)
+    assert answer.status_code == 403
+    assert b"too old" in answer.content
+
+
+@pytest.mark.parametrize("address", ["/", "/events/", "/nodes/one/", "/queues/vision/", "/queues/default/"])
+def test_another_namespace_stays_unseen(alice, address):
+    shown = page(alice, address).text(tag="main")
+    assert "team-b" not in shown
+    assert "other-0" not in shown
+
+
+@pytest.mark.parametrize("address", ["/audit/", "/access/", "/queues/-/new/", "/queues/vision/edit/"])
+def test_a_page_for_others_says_what_it_takes(alice, address):
+    shown = page(alice, address)
+    assert shown.status == 403
+    assert "administrator" in shown.text(tag="main")
+
+
+@pytest.mark.parametrize("address", [*PAGES[1:]])
+def test_somebody_without_a_role_sees_nothing(stranger, address):
+    shown = page(stranger, address)
+    assert shown.status == 403 or not shown.rows()
+
+
+def test_somebody_without_a_role_is_told_so(stranger):
+    assert "You have no role yet" in page(stranger, "/").text(tag="main")
+
+
+STRANGE = [
+    "page=0", "page=-1", "page=999999", "page=x", "page=" + "9" * 400, "per=7", "per=x", "sort=evil", "sort=-", "phase=Nonsense", "kind=none",
+    "q=" + quote("<script>alert(1)</script>"), "q=" + quote("../../etc/passwd"), "q=" + "x" * 3000, "q=%00", "q=%F0%9F%8C%8B", "q=%25_!", "namespace=%27%20OR%201=1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", STRANGE)
+@pytest.mark.parametrize("address", LISTS)
+def test_a_strange_query_is_answered_gracefully(admin, address, query):
+    shown = page(admin, f"{address}?{query}")
+    assert shown.status == 200
+    assert not [*shown.all(tag="script", src=None)]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/nodes/none/", "/queues/none/", "/queues/none/edit/", "/queues/..%2f/", "/nodes/%00/", "/nothing/"],
+)
+def test_what_is_not_there_is_a_404_that_helps(admin, address):
+    shown = page(admin, address)
+    assert shown.status == 404
+    assert shown.one(tag="a", href="/") is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("address", MOST_QUERIES)
+def test_a_page_asks_the_database_few_things(admin, address):
+    admin.get(address)
+    with CaptureQueriesContext(connection) as before:
+        assert admin.get(address).status_code == 200
+    put(*(job(f"j{n}") for n in range(60)), *(pod(f"p{n}") for n in range(60)))
+    admin.get(address)
+    with CaptureQueriesContext(connection) as after:
+        admin.get(address)
+    asked = [
+        q["sql"]
+        for q in after
+        if not any(word in q["sql"] for word in ("session", "BEGIN", "ROLLBACK", '"auth_user"."password"'))
+    ]
+    assert len(asked) <= MOST_QUERIES[address], "\n".join(asked)
+    assert len(after) == len(before)
+
+
+@pytest.mark.parametrize("address", LISTS)
+def test_htmx_gets_the_table_alone_and_the_canonical_address(admin, address):
+    answer = admin.get(address + "?page=1&q=&per=25&sort=", headers={"HX-Request": "true"})
+    assert answer["HX-Push-Url"] == f"{address}?per=25"
+    assert answer["Vary"].find("HX-Request") >= 0
+    assert b"<!doctype" not in answer.content.lower()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "", "evil"])
+def test_the_theme_is_written_into_the_next_page(admin, theme):
+    answer = admin.post("/theme/", {"theme": theme, "next": "/nodes/"})
+    assert answer["Location"] == "/nodes/"
+    assert page(admin, "/nodes/").one(tag="html").get("data-theme") == (
+        theme if theme in ("dark", "light") else None
+    )
+
+
+@pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
+def test_the_way_back_stays_on_this_site(admin, next_):
+    assert admin.post("/theme/", {"theme": "dark", "next": next_})["Location"] == "/"

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster.store import Delete, store
+from dashboard import live, offers, overview
+from dashboard.live import TopicRequest
+from dashboard.live.topics import find, parse
+from kube.resources import JOBS
+from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, put
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+def attention(browser):
+    return page(browser, "/").text(id="overview-attention")
+
+
+def test_a_quiet_cluster_needs_nobody(admin):
+    assert (
+        "Nothing: no job failed in the last day, none waits for long, and every node is ready."
+        in attention(admin)
+    )
+
+
+def test_what_failed_says_why_and_leads_there(admin):
+    put(job("broken", "Failed", message="Task worker: exit code 3."))
+    shown = attention(admin)
+    assert "team-a / broken" in shown
+    assert "exit code 3" in shown
+
+
+def test_a_job_that_waits_for_long_says_what_is_missing(admin):
+    put(job("waits", "Pending", message="Needs 5 pods, room for 3."), ago_ms=HOUR_MS)
+    assert "Needs 5 pods, room for 3." in attention(admin)
+
+
+def test_a_job_that_just_came_is_no_trouble_yet_but_will_be(admin):
+    put(job("young", "Pending"))
+    assert "young" not in attention(admin)
+    _, parts = overview.overview(_actor(admin), "")
+    assert parts.again == store.get(JOBS, "team-a", "young").created + overview.WAITS_LONG_MS
+
+
+def _actor(browser):
+    from cluster import access
+
+    return access.for_user(browser.user)
+
+
+def test_a_node_that_is_away_comes_first(admin):
+    put(node("away", ready=False), job("broken", "Failed"))
+    shown = attention(admin)
+    assert shown.index("Nothing was heard for 42 s.") < shown.index("broken")
+
+
+def test_a_hostile_name_or_message_is_text(admin):
+    put(job("evil", "Failed", message="<script>alert(1)</script><img src=x onerror=alert(1)>"))
+    shown = page(admin, "/")
+    assert "<script>alert(1)</script>" in shown.text(id="overview-attention")
+    assert shown.one(tag="img") is None
+
+
+def test_counts_are_of_the_namespaces_that_one_may_see(alice, admin):
+    assert page(admin, "/").text(id="overview-jobs").startswith("Jobs 2")
+    assert page(alice, "/").text(id="overview-jobs").startswith("Jobs 1")
+    assert page(admin, "/?namespace=team-b").text(id="overview-jobs").startswith("Jobs 1 in team-b")
+    assert page(alice, "/?namespace=team-b").text(id="overview-jobs").startswith("Jobs 0")
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    monkeypatch.setattr(
+        offers,
+        "_sources",
+        {"test": lambda: [offers.Offer("Primes", "Counts.", "cpu", "/jobs/samples/primes/run/")]},
+    )
+
+
+@pytest.mark.usefixtures("offered")
+def test_samples_are_offered_while_there_are_no_jobs_to_those_who_may_run_them(admin, alice):
+    assert "/jobs/samples/primes/run/" not in page(admin, "/").actions()
+    for name, namespace in (("train", "team-a"), ("other", "team-b")):
+        store.write(Delete(JOBS, namespace, name, grace=0))
+    assert "/jobs/samples/primes/run/" in page(admin, "/").actions()
+    assert "/jobs/samples/primes/run/" not in page(alice, "/").actions()
+
+
+TOPICS = ["dashboard:overview", "dashboard:nodes", "dashboard:node?name=one", "dashboard:node-pods?name=one", "dashboard:events",
+          "queues:list", "queues:detail?name=vision", "queues:jobs?name=vision"]  # fmt: skip
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_renders_what_its_page_shows(admin, topic):
+    name, params = parse(topic)
+    parts = find(name)(TopicRequest(_actor(admin), params))
+    address = {"overview": "/", "nodes": "/nodes/", "node": "/nodes/one/", "node-pods": "/nodes/one/", "events": "/events/",
+               "list": "/queues/", "detail": "/queues/vision/", "jobs": "/queues/vision/"}[name.partition(":")[2]]  # fmt: skip
+    shown = page(admin, address)
+    assert [*shown.all(data_live=topic)]
+    for name, html in parts.parts.items():
+        assert shown.one(id=name) is not None, name
+        assert "csrfmiddlewaretoken" not in html
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_the_same_state_gives_the_same_text(admin, topic):
+    name, params = parse(topic)
+    request = TopicRequest(_actor(admin), params)
+    assert find(name)(request).parts == find(name)(request).parts
+
+
+def test_every_topic_of_the_pages_is_registered():
+    assert all(find(parse(topic)[0]) for topic in TOPICS)
+    assert live.topic

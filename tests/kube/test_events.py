@@ -1,0 +1,47 @@
+"""Events name their object, and fit what the API accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import events, names, schema
+from kube.kinds.core import Event
+
+NOW = 1_767_225_600_000
+QUEUE = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "team", "uid": "u"},
+}
+JOB = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"namespace": "d", "name": "j" * 253, "uid": "v"},
+}
+
+
+def event(about=QUEUE, reason="Opened", message="It is open.", now=NOW):
+    return events.event(about, reason, message, now, component="test")
+
+
+@pytest.mark.parametrize(
+    "about", [QUEUE, JOB], ids=["of the cluster", "in a namespace, with the longest name"]
+)
+def test_event_is_valid_and_about_its_object(about):
+    made = event(about)
+    assert schema.check(made, Event) == []
+    assert names.dns_subdomain(made["metadata"]["name"]) is None
+    assert made["involvedObject"]["uid"] == about["metadata"]["uid"]
+    assert made["metadata"]["namespace"] == about["metadata"].get("namespace", "default")
+
+
+def test_same_news_at_the_same_moment_is_the_same_event():
+    assert event() == event()
+    others = [event(message="Other."), event(reason="Closed"), event(now=NOW + 1)]
+    assert len({made["metadata"]["name"] for made in [event(), *others]}) == 4
+
+
+def test_long_message_is_cut_between_characters():
+    message = event(message="ü" * 2000)["message"]
+    assert len(message.encode()) <= events.LONGEST_MESSAGE
+    assert message.endswith("ü…")

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster.store import Patch, store
+from dashboard import picture
+from kube.resources import QUEUES
+from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+
+@pytest.fixture(autouse=True)
+def _picture():
+    picture.forget()
+    yield
+    picture.forget()
+
+
+def spec(name):
+    return store.get(QUEUES, "", name).object["spec"]
+
+
+def test_the_list_is_a_tree(admin):  # noqa: F811
+    assert page(admin, "/queues/").rows() == ["queue-default", "queue-old", "queue-research", "queue-vision"]
+    shown = page(admin, "/queues/").one(id="queue-vision")
+    assert shown.find("th").get("data-depth") == "1"
+
+
+def test_a_queue_shows_what_it_uses_of_its_capability(admin):  # noqa: F811
+    assert "4 of 4" in page(admin, "/queues/vision/").text(id="queue-use")
+    assert "4 of 40" in page(admin, "/queues/research/").text(id="queue-use")
+
+
+def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
+    values = {
+        "name": "gpu",
+        "weight": "3",
+        "parent": "research",
+        "reclaimable": "on",
+        "capability": "cpu: 4\nnvidia.com/gpu: 8",
+    }
+    assert admin.post("/queues/-/new/", values)["Location"] == "/queues/gpu/"
+    made = spec("gpu")
+    assert (made["weight"], made["parent"], made["capability"]) == (
+        3,
+        "research",
+        {"cpu": "4", "nvidia.com/gpu": "8"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        pytest.param({"name": "Not A Name"}, "id_name", id="name"),
+        pytest.param({"weight": "0"}, "id_weight", id="weight"),
+        pytest.param({"weight": "x"}, "id_weight", id="weight is no number"),
+        pytest.param({"capability": "cpu 4"}, "id_capability", id="no colon"),
+        pytest.param({"capability": "cpu: lots"}, "id_capability", id="no quantity"),
+        pytest.param({"deserved": "cpu: 9", "capability": "cpu: 4"}, "id_deserved", id="more than it may take"),
+        pytest.param({"parent": "none"}, "id_parent", id="no such parent"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stands_at_its_field(admin, values, field):  # noqa: F811
+    shown = Page(admin.post("/queues/-/new/", {"name": "new", "weight": "1", **values}))
+    assert shown.status == 422
+    assert shown.text(id=f"{field}_error")
+
+
+def test_an_edit_changes_what_was_changed_and_keeps_the_rest(admin):  # noqa: F811
+    store.write(
+        Patch(QUEUES, "", "vision", {"spec": {"capability": {"example.com/dongle": "2"}, "type": "kept"}})
+    )
+    before = spec("vision")
+    form = page(admin, "/queues/vision/edit/")
+    capability = form.one(id="id_capability").text.strip()
+    admin.post(
+        "/queues/vision/edit/",
+        {"weight": "9", "parent": "research", "reclaimable": "on", "capability": capability},
+    )
+    assert spec("vision") == {**before, "weight": 9}
+
+
+def test_a_resource_that_is_taken_out_of_the_form_is_taken_out_of_the_queue(admin):  # noqa: F811
+    admin.post(
+        "/queues/vision/edit/",
+        {"weight": "4", "parent": "research", "reclaimable": "on", "capability": "memory: 1Gi"},
+    )
+    assert spec("vision")["capability"] == {"memory": "1Gi"}
+
+
+def test_an_operator_opens_and_closes_but_does_not_edit(operator):  # noqa: F811
+    actions = page(operator, "/queues/vision/").actions()
+    assert "/queues/vision/close/" in actions
+    assert operator.get("/queues/vision/edit/").status_code == 403
+    operator.post("/queues/vision/close/")
+    assert spec("vision")["state"] == "Closed"
+    operator.post("/queues/vision/open/")
+    assert spec("vision")["state"] == "Open"
+
+
+def test_closing_says_what_it_stops(admin):  # noqa: F811
+    said = page(admin, "/queues/research/").text(id="close-queue")
+    assert "and the 1 below it" in said
+    assert "1 running and 0 waiting jobs" in said
+
+
+def test_a_viewer_sees_no_button_that_is_not_for_him(alice):  # noqa: F811
+    assert not [action for action in page(alice, "/queues/vision/").actions() if "/queues/" in action]
+
+
+def test_an_empty_closed_queue_can_be_deleted(admin):  # noqa: F811
+    assert "/queues/old/delete/" in page(admin, "/queues/old/").actions()
+    assert admin.post("/queues/old/delete/")["Location"] == "/queues/"
+    assert admin.get("/queues/old/").status_code == 404
+
+
+def test_an_open_queue_is_not_deleted_and_the_refusal_says_what_to_do(admin):  # noqa: F811
+    admin.post("/queues/vision/delete/")
+    assert "lose" in page(admin, "/queues/vision/").text(id="toasts")
