@@ -48,7 +48,7 @@ def yaml_of(page):
 
 def test_first_login_by_the_link_and_a_sample_runs_to_its_end_before_the_readers_eyes(tmp_path, enter):
     own = System(tmp_path / "data")
-    with own.start():
+    with own:
         page = enter(own, cookies={})
         page.goto(own.link)
         button = page.get_by_role("button", name="Log in")
