@@ -46,6 +46,10 @@ fmt: .venv/dev ## Format and fix what can be fixed
 bench: .venv/dev ## Measure the whole system on a state directory of its own
 	@$(BIN)/python -m tests.load.bench $(ARGS)
 
+.PHONY: screenshots
+screenshots: .venv/dev ## Take the README's pictures from a running system
+	@$(BIN)/python -m tests.browser.screenshots
+
 .PHONY: assets
 assets: .venv/runtime ## Build the front end, if its source changed
 	@$(BIN)/python manage.py assets

@@ -18,6 +18,7 @@ from kube import meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+from scheduler.engine.message import people
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -346,7 +347,7 @@ def _moment(text: str) -> int:
 
 
 def _waiting(conditions: list[meta.Condition]) -> str:
-    """Return the message of the newest true condition, unless that one says Scheduled."""
+    """Return what the newest true condition tells people, unless that one says Scheduled."""
     holding = [condition for condition in conditions if condition.status == "True"]
     newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
-    return "" if newest is None or newest.type == "Scheduled" else newest.message
+    return "" if newest is None or newest.type == "Scheduled" else people(newest.message)

@@ -11,7 +11,7 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
 Conditions: Unschedulable and Scheduled. One of them is True, the other, once
 written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
-text (§5.3); scheduler.engine.sentence.people gives the sentence back.
+text (§5.3); scheduler.engine.message.people gives the sentence back.
 
 Nothing is written that has not changed. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
@@ -31,7 +31,8 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from scheduler.decisions import Bind, GroupDecision, Note, Report
-from scheduler.engine.sentence import fit_errors, people, sentence
+from scheduler.engine.message import people
+from scheduler.engine.sentence import fit_errors, sentence
 from scheduler.reading import GroupCondition, value_of
 from scheduler.records import READY, Standing
 

@@ -11,6 +11,7 @@ place     all or nothing for the minimum, then as many of the rest as fit
 explain   why a gang was not placed: a cause with numbers
 cause     the closed set of reasons
 sentence  causes in words
+message   the sentence in a condition's message
 """
 
 from __future__ import annotations

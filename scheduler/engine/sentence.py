@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
@@ -11,8 +10,6 @@ from scheduler.engine.cluster import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_VOLCANO = re.compile(r" \d+/\d+ tasks in gang unschedulable: ")
 
 
 def fit_errors(cause: Cause) -> str:
@@ -26,11 +23,6 @@ def fit_errors(cause: Cause) -> str:
 def sentence(cause: Cause) -> str:
     """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node is …`."""
     return _SENTENCES[cause.reason](cause)
-
-
-def people(message: str) -> str:
-    """Return the sentence at the start of a condition's message, without Volcano's text after it."""
-    return _VOLCANO.split(message, maxsplit=1)[0]
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube import resources
-from scheduler.engine.sentence import people
+from scheduler.engine.message import people
 
 from .world import World, group, node, pod, priority_class, queue
 
