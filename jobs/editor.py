@@ -114,8 +114,20 @@ def check(actor: Actor, text: str) -> Report:
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
     """Return causes as problems at fields and lines."""
     return tuple(
-        Finding(_sentence(cause.message), document.line_of(cause.field), 0, cause.field) for cause in causes
+        Finding(
+            _sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field
+        )
+        for cause in causes
     )
+
+
+def _quotes(cause: Cause) -> str:
+    """Say how a text is written that YAML takes for something else, such as the name `n`."""
+    if cause.message.endswith("must be of type string, not boolean"):
+        return "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
+    if cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
+        return "; put it in quotes"
+    return ""
 
 
 def summary(job: dict[str, Any]) -> str:

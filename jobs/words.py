@@ -14,8 +14,8 @@ def pods(number: int) -> str:
 
 
 def are(number: int, total: int) -> str:
-    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`."""
-    return f"{number} of {pods(total)} {'is' if number == 1 else 'are'}"
+    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`, `0 of 1 pod is`."""
+    return f"{number} of {pods(total)} {'is' if 1 in (number, total) else 'are'}"
 
 
 def progress(s: Situation) -> str:

@@ -115,6 +115,36 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     assert state()["state"]["message"].endswith("demo-main-1 exited with code 3.")
 
 
+@pytest.mark.parametrize(
+    ("terminated", "said"),
+    [
+        pytest.param(
+            {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'},
+            'demo-main-1 could not start: exec: "x": no such file or directory.',
+            id="did not start",
+        ),
+        pytest.param(
+            {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."},
+            "demo-main-1 exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1.",
+            id="memory",
+        ),
+        pytest.param(
+            {"exitCode": 1, "reason": "Error", "message": "one\n\ntwo" + "." * 500},
+            "demo-main-1 exited with code 1: one two.",
+            id="its own message",
+        ),
+    ],
+)
+def test_failure_says_why_the_container_ended(controller, terminated, said):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Succeeded", "demo-main-0", code=0)
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": terminated}}]}
+    store.write(Patch(PODS, "default", "demo-main-1", {"status": status}, subresource="status"))
+    controller.settle()
+    assert state()["state"]["message"].endswith(f" {said}")
+
+
 def test_events_tell_the_story_once_for_all_pods(controller):
     submit(controller, job(replicas=30))
     admit(controller)
@@ -261,6 +291,15 @@ def test_unreadable_job_does_not_stop_the_others(controller):
     store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
     submit(controller, job())
     assert state()["state"]["phase"] == "Pending"
+
+
+def test_job_that_cannot_be_planned_does_not_stop_the_others(controller):
+    poison = job("bad")
+    poison["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "x"}}
+    store.write(Create(JOBS, poison))
+    submit(controller, job())
+    assert state()["state"]["phase"] == "Pending"
+    Controller().settle()
 
 
 @pytest.mark.parametrize("shards", [2, 3])
