@@ -114,9 +114,7 @@ def check(actor: Actor, text: str) -> Report:
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
     """Return causes as problems at fields and lines."""
     return tuple(
-        Finding(
-            _sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field
-        )
+        Finding(_sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field)
         for cause in causes
     )
 

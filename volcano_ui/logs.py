@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,25 @@ import structlog
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LOGIN_LINK = re.compile(r"/login/[^/\s\"']+")
+
+
+def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Cut one-time links out of what Django says about requests: whoever reads the log must not log in by it."""
+    for key, value in event.items():
+        if isinstance(value, str) and "/login/" in value:
+            event[key] = LOGIN_LINK.sub("/login/…", value)
+    return event
+
+
+def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Log a refused request in one line: what Django's checks raise is the client's doing, not a crash."""
+    if str(event.get("logger", "")).startswith("django.security"):
+        event.pop("exc_info", None)
+        event["level"] = "warning"
+    return event
+
 
 SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -40,7 +60,11 @@ def configuration() -> dict[str, Any]:
         "formatters": {
             "lines": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers()],
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    _without_traces,
+                    *_renderers(),
+                ],
                 "foreign_pre_chain": SHARED,
             }
         },
@@ -57,7 +81,7 @@ def configuration() -> dict[str, Any]:
 def _renderers() -> list[structlog.typing.Processor]:
     if sys.stderr.isatty():
         return [structlog.dev.ConsoleRenderer()]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [structlog.processors.format_exc_info, _without_links, structlog.processors.JSONRenderer()]
 
 
 def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:
