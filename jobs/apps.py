@@ -11,7 +11,7 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         from cluster import admission as chain
         from cluster.registry import Registration, register
-        from jobs import admission, live, podlog, samples  # noqa: F401  topics, streams, offers register themselves
+        from jobs import admission, live, samples  # noqa: F401  topics, streams, offers register themselves
         from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
 
         register(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from dashboard.live.topics import address
 from dashboard.phases import POD_PHASES
 from dashboard.table import Column, Filter, Spec, Table, View
 from jobs import progress, steps, timeline
-from jobs.reading import SIMULATED, Job, Pod, PodGroup
+from jobs.reading import Job, Pod, PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from cluster.access import Actor
 
 MOST_EVENTS = 200
+# What Volcano's own scheduler says, after the sentence for people.
+_GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
+MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
 PODS_SPEC = Spec(
     name="jobs:pods",
     columns=(
@@ -39,7 +43,7 @@ PODS_SPEC = Spec(
         Column("", kind="actions"),
     ),
     filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=POD_PHASES)),
-    order="created",
+    order="name",
     search="Part of a pod's name",
     noun="pod",
     plural="pods",
@@ -106,11 +110,12 @@ class Detail:
             "job": self.job,
             "stored": self.stored,
             "progress": progress.of_job(self.job),
-            "why": self.why,
+            "why": _GANG_TEXT.split(self.why, maxsplit=1),
             "steps": steps.steps(self.job, self.stored.created, self.group, pods),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
-            "simulated": any(pod.metadata.annotations.get(SIMULATED) for pod in pods),
+            "simulated": sum(pod.is_simulated for pod in pods),
+            "pods": len(pods),
         }
         return _render(context, "head", "why", "steps")
 
@@ -174,9 +179,7 @@ def pod_table(detail: Detail, view: View) -> PodTable:
     counts = store.count(PODS, by="phase", **filters)
     phase = view.get("phase")
     page = paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
-    found = store.find(
-        PODS, order=view.sort, limit=page.size, offset=page.offset, phase=phase or None, **filters
-    )
+    found = _pods(view, page, {**filters, "phase": phase or None})
     table = PodTable(
         view=view,
         rows={f"pod-{stored.uid}": pod_row(stored) for stored in found},
@@ -192,6 +195,20 @@ def pod_table(detail: Detail, view: View) -> PodTable:
     )
     table.detail = detail
     return table
+
+
+def _pods(view: View, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
+    """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
+    if view.sort.removeprefix("-") == "name" and page.total <= MOST_SORTED:
+        found = store.find(PODS, **filters)
+        found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
+        return found[page.offset : page.offset + page.size]
+    return store.find(PODS, order=view.sort, limit=page.size, offset=page.offset, **filters)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    stem, _, number = name.rpartition("-")
+    return (stem, int(number)) if number.isascii() and number.isdigit() else (name, -1)
 
 
 def pod_row(stored: Stored) -> str:

@@ -23,6 +23,7 @@ SPEC = Spec(
     name="jobs:list",
     columns=(
         Column("Job", sort="name", kind="name"),
+        Column("Namespace"),
         Column("Phase", sort="phase"),
         Column("Gang", kind="bar"),
         Column("Queue", sort="queue"),

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 
 from dashboard import live
 from dashboard.live import Parts, Watch
-from jobs import detail, listing, yaml_write
+from jobs import detail, listing, podlog, yaml_write
 from jobs.detail import Detail
 from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS
@@ -70,6 +70,13 @@ def job_events(shown: Detail, request: TopicRequest) -> Parts:
     return Parts(
         {**rows, "events-empty": empty}, list(rows), [Watch(EVENTS.id, namespace=shown.stored.namespace)]
     )
+
+
+@live.topic("jobs:logs")
+@_of_job
+def job_logs(shown: Detail, request: TopicRequest) -> Parts:
+    """Which pods there are to read the logs of."""
+    return Parts({"log-pods": podlog.pods_html(shown)}, watches=shown.watches)
 
 
 @live.topic("jobs:yaml")

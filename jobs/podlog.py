@@ -7,6 +7,7 @@ change log knows a pod with that uid and name in a namespace whose logs the read
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.db import database_sync_to_async
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
@@ -142,6 +144,13 @@ def choose(shown: Detail, params: Mapping[str, str]) -> Choice:
     attempt = _number(params.get("attempt", ""))
     text, why = _end_of(source, attempt)
     return Choice(names, source, _runs(source), attempt, text, why, _download_url(shown, source, attempt))
+
+
+def pods_html(shown: Detail) -> str:
+    """Return the job's pods by name and uid as a part of the page, and the one to begin with."""
+    pods = {stored.name: stored.uid for stored, _ in shown.pods[:MOST_PODS]}
+    context = {"pods": json.dumps(pods, separators=(",", ":")), "first": _interesting(shown)}
+    return render_to_string("jobs/_log_pods.html", context)
 
 
 def _source(shown: Detail, params: Mapping[str, str], name: str) -> Source:

@@ -6,7 +6,7 @@ from kube import meta
 from kube.kinds.fields import View
 
 CREATOR = "ui.volcano.sh/created-by"
-SIMULATED = "ui.volcano.sh/simulated"
+SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
 
@@ -150,6 +150,7 @@ class ContainerStatus(View):
     """How a container does."""
 
     name: str = ""
+    container_id: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
@@ -206,6 +207,16 @@ class Pod(View):
     def is_ended(self) -> bool:
         """Whether the pod succeeded or failed."""
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the pod runs on a clock, on a node that executes nothing."""
+        return any(status.container_id.startswith(SIMULATED) for status in self.status.container_statuses)
+
+    @property
+    def trouble(self) -> str:
+        """What a row says below the pod's name: why, unless it is why the whole job waits."""
+        return self.why if self.spec.node_name else ""
 
     @property
     def scheduled(self) -> int | None:

@@ -88,7 +88,7 @@ spec:
     Sample(
         slug="primes-and-failure",
         title="One task fails",
-        text="The same four workers, and a fifth task that ends with exit code 3 on purpose.",
+        text="The same four workers, and a fifth task that ends with exit code 3 on purpose. Four are enough, so the job completes.",
         icon="circle-x",
         yaml=f"""\
 # Four workers succeed; the task "broken" ends with exit code 3 on purpose.

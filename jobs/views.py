@@ -182,6 +182,7 @@ def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
         context["table"] = detail.pod_table(shown, detail.PODS_SPEC.read(request.GET))
     elif tab == "logs":
         context["log"] = podlog.choose(shown, request.GET)
+        context["log_pods"] = podlog.pods_html(shown)
     elif tab == "events":
         context["events"] = live.event_rows(shown)
     else:
@@ -190,7 +191,10 @@ def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
 
 
 def _topics(shown: Detail) -> dict[str, object]:
-    return {f"{part}_topic": shown.topic(f"jobs:{part}") for part in ("detail", "timeline", "events", "yaml")}
+    return {
+        f"{part}_topic": shown.topic(f"jobs:{part}")
+        for part in ("detail", "timeline", "logs", "events", "yaml")
+    }
 
 
 def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:

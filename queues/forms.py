@@ -36,7 +36,7 @@ class Resources(forms.CharField):
 
     def __init__(self, **kwargs: Any) -> None:
         widget = forms.Textarea(
-            attrs={"rows": 3, "class": "textarea mono", "placeholder": "cpu: 4\nmemory: 8Gi"}
+            attrs={"rows": 3, "class": "textarea mono", "placeholder": "one a line, such as cpu: 4"}
         )
         super().__init__(required=False, max_length=4000, widget=widget, **kwargs)
 

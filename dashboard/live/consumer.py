@@ -12,7 +12,6 @@ import asyncio
 import logging
 import time
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,6 +41,7 @@ LOGGED_OUT = 4401
 TOO_SLOW = 4408
 TOO_MUCH = 4413
 UNREADABLE = 4400
+DEFECT = 1011
 log = logging.getLogger(__name__)
 
 
@@ -185,11 +185,18 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         """Look again and again whether the session and its rights still stand."""
         while True:
             await asyncio.sleep(CHECK_EVERY_S)
-            with suppress(DatabaseError):
+            try:
                 if not await self.hub.in_thread(still_valid, self.scope):
                     await self._end(LOGGED_OUT)
                     return
                 await self._check_rights()
+            except DatabaseError:
+                log.warning("live check put off", exc_info=True)
+            except Exception:
+                # Whose rights cannot be checked is not served on; the page opens another socket.
+                log.exception("live check failed")
+                await self._end(DEFECT)
+                return
 
     async def _check_rights(self) -> None:
         now = await self.hub.in_thread(hub.scope_of, self.actor)

@@ -7,6 +7,9 @@ themselves: what arrives while a pass is under way, or within the pause that
 follows it, is one pass. The pause grows with what a pass costs, from
 `SHORTEST_PAUSE_S` to `LONGEST_PAUSE_S`, so that live pages take a bounded share of the machine.
 
+A head tells the sockets that the log was read up to a revision. Heads come from
+the loop that reads, so that a page which hears none knows that it is stale.
+
 Nudges are hints. Without Redis the hub asks for the newest revision each second.
 It runs only while there is a socket.
 """
@@ -35,7 +38,7 @@ from dashboard.live.rendering import Rendering, WatchIndex
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Awaitable, Callable, Hashable
 
     from cluster.access import Actor
     from cluster.store import Change
@@ -47,9 +50,9 @@ THREADS = 2  # as many renderings at a time; more would only wait for each other
 SHORTEST_PAUSE_S = 0.03
 LONGEST_PAUSE_S = 0.2
 LOAD = 3.0  # a pause is this many times as long as the pass before it
-HEAD_EVERY_S = 5.0
+HEAD_EVERY_S = 4.0  # pages call themselves stale after 12 s without one
 POLL_S = 1.0  # without Redis
-SWEEP_S = 5.0  # with Redis: a nudge may be lost
+SWEEP_S = 4.0  # with Redis: a nudge may be lost
 MOST_CHANGES = 2000  # beyond that many, everything that watches their kinds is rendered again
 MOST_FAILURES = 5
 FAILED = "This part of the page cannot be refreshed at present. Reload the page; if that fails too, look at the server's log."
@@ -68,6 +71,7 @@ class Hub:
         self._sockets: set[Subscriber] = set()
         self._index = WatchIndex()
         self._stale: dict[Rendering, None] = {}
+        self._head_told = 0.0
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._threads: ThreadPoolExecutor | None = None
@@ -79,8 +83,7 @@ class Hub:
         self._sockets.add(socket)
         if not self._tasks:
             self._threads = ThreadPoolExecutor(THREADS, "live")
-            loops = (self._listen(), self._follow(), self._tell_heads())
-            self._tasks = [asyncio.create_task(loop) for loop in loops]
+            self._tasks = [asyncio.create_task(self._forever(step)) for step in (self._listen, self._follow)]
         if not self.revision:
             self.revision = await self.in_thread(store.revision)
         socket.offer(messages.head(self.revision, clock()))
@@ -148,43 +151,49 @@ class Hub:
 
     # What the hub does by itself.
 
-    async def _listen(self) -> None:
-        """Wake up at each nudge; while Redis is away, try again and let `_follow` poll."""
+    async def _forever(self, step: Callable[[], Awaitable[None]]) -> None:
+        """Take a step again and again. Whatever it raises is logged and no reason to end; meanwhile no head is sent."""
         while True:
-            with suppress(RedisError, OSError):
-                async with (
-                    redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-                    client.pubsub() as channel,
-                ):
-                    await channel.subscribe(CHANNEL)
-                    self.polling = False
+            try:
+                await step()
+            except Exception:
+                log.exception("live hub failed", extra={"step": step.__name__})
+                await asyncio.sleep(POLL_S)
+                self._mark(*self._renderings.values())  # what the step would have marked is not known
+                self._wake.set()
+
+    async def _listen(self) -> None:
+        """Wake up at each nudge; while Redis is away, let `_follow` poll."""
+        with suppress(RedisError, OSError):
+            async with (
+                redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
+                client.pubsub() as channel,
+            ):
+                await channel.subscribe(CHANNEL)
+                self.polling = False
+                self._wake.set()
+                async for _ in channel.listen():
                     self._wake.set()
-                    async for _ in channel.listen():
-                        self._wake.set()
-            self.polling = True
-            await asyncio.sleep(POLL_S)
+        self.polling = True
+        await asyncio.sleep(POLL_S)
 
     async def _follow(self) -> None:
-        """Read the log, render what is stale, pause in proportion; again and again."""
-        while True:
-            # Not wait_for, which in Python 3.11 can swallow a cancellation.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
-                    await self._wake.wait()
-            self._wake.clear()
-            begun = time.monotonic()
-            try:
-                await self._read_log()
-                await self._render_stale()
-            except DatabaseError:
-                log.exception("live pass failed")
-                await asyncio.sleep(POLL_S)
-            spent = time.monotonic() - begun
-            await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
+        """Read the log, render what is stale, pause in proportion."""
+        # Not wait_for, which in Python 3.11 can swallow a cancellation.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
+                await self._wake.wait()
+        self._wake.clear()
+        begun = time.monotonic()
+        await self._read_log()
+        await self._render_stale()
+        self._tell_heads()
+        spent = time.monotonic() - begun
+        await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
 
-    async def _tell_heads(self) -> None:
-        while True:
-            await asyncio.sleep(HEAD_EVERY_S)
+    def _tell_heads(self) -> None:
+        if time.monotonic() - self._head_told >= HEAD_EVERY_S:
+            self._head_told = time.monotonic()
             text = self.head()
             for socket in self._sockets:
                 socket.offer(text)
@@ -223,17 +232,16 @@ class Hub:
             return
         try:
             revision, parts = await self.in_thread(_render, rendering)
-        except ApiError as error:
-            self._refuse(rendering, error.message)
-        except Exception:
-            # Whatever a topic raises must not end the loop for all the others.
-            log.exception("topic failed", extra={"topic": rendering.topic})
-            self._fail(rendering)
-        else:
             self.renders += 1
             if not rendering.deserted:
                 self._index.put(rendering, parts.watches)
                 rendering.take(revision, parts)
+        except ApiError as error:
+            self._refuse(rendering, error.message)
+        except Exception:
+            # Whatever is wrong with a topic must not keep the others from their changes.
+            log.exception("topic failed", extra={"topic": rendering.topic})
+            self._fail(rendering)
 
     def _fail(self, rendering: Rendering) -> None:
         rendering.failures += 1

@@ -17,6 +17,31 @@ import { classHighlighter } from "@lezer/highlight";
 
 const fromForm = Annotation.define();
 
+// CodeMirror's own rules stand outside of every layer, so its look is set here and not in a style sheet.
+const look = EditorView.theme({
+  "&": { minHeight: "320px", fontSize: "var(--text)", color: "var(--ink)" },
+  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
+  ".cm-content": { caretColor: "var(--ink)" },
+  ".cm-cursor, .cm-dropCursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": { borderRight: "1px solid var(--line)", backgroundColor: "var(--sunken)", color: "var(--ink-soft)" },
+  ".cm-activeLine, .cm-activeLineGutter": {
+    backgroundColor: "color-mix(in srgb, var(--accent) 8%, transparent)",
+    color: "inherit",
+  },
+  ".cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground": {
+    backgroundColor: "light-dark(#c9dafc, #2d4a7c)",
+  },
+  ".cm-selectionMatch": { backgroundColor: "color-mix(in srgb, var(--ember) 22%, transparent)" },
+  ".cm-tooltip, .cm-panels": { borderColor: "var(--line)", backgroundColor: "var(--raised)", color: "var(--ink)" },
+  ".cm-panels input, .cm-panels button": {
+    border: "1px solid var(--line-strong)",
+    borderRadius: "4px",
+    background: "var(--surface)",
+    color: "var(--ink)",
+  },
+});
+
 // Puts an editor into parent. changed(text) is called for what a person types, not for replace().
 export function create(parent, text, { nonce, label, changed }) {
   const view = new EditorView({
@@ -35,6 +60,7 @@ export function create(parent, text, { nonce, label, changed }) {
         syntaxHighlighting(classHighlighter),
         indentUnit.of("  "),
         lintGutter(),
+        look,
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": label }),
         keymap.of([indentWithTab, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap]),

@@ -13,7 +13,11 @@ export function mount(root) {
       choice.form.requestSubmit();
     });
   }
-  if (!pod) return undefined;
+  const address = (name) => `?${new URLSearchParams({ tab: "logs", pod: name })}`;
+  const known = document.getElementById("log-pods");
+  const news = new MutationObserver(changed);
+  if (known) news.observe(known, { attributeFilter: ["data-pods", "data-first"] });
+  if (!pod) return () => news.disconnect();
 
   const box = part("text");
   const shown = makeLines(box);
@@ -47,6 +51,23 @@ export function mount(root) {
     if (part("find").value) search();
     if (part("follow").checked) bottom();
     return undefined;
+  }
+
+  // Pods come and go while somebody reads: the box of names follows, and a pod of the same name is offered.
+  function changed() {
+    const pods = JSON.parse(known.dataset.pods);
+    if (!pod) {
+      if (known.dataset.first) location.replace(address(known.dataset.first));
+      return;
+    }
+    const names = part("choice");
+    for (const name of Object.keys(pods)) {
+      if (![...names.options].some((option) => option.value === name)) names.add(new Option(name, name));
+    }
+    if (!pods[pod] || pods[pod] === uid) return;
+    const link = document.createElement("a");
+    Object.assign(link, { href: address(pod), textContent: "Show the new one" });
+    note("This pod was replaced by a new one of the same name.", link);
   }
 
   function begin({ start, skipped }) {
@@ -116,7 +137,10 @@ export function mount(root) {
     if (event.target.checked) bottom();
   });
   open();
-  return () => stop();
+  return () => {
+    news.disconnect();
+    stop();
+  };
 }
 
 function size(bytes) {

@@ -21,7 +21,7 @@ export function mount(root) {
   tools.append(
     button("Closer", "+", () => zoom(0.5)),
     button("Wider", "−", () => zoom(2)),
-    button("Everything", "All", () => look(null)),
+    button("All of the time", "All", () => look(null)),
   );
   root.append(tools, box, tip);
 

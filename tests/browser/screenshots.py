@@ -25,19 +25,22 @@ FLAGS = [
 
 
 def main():
-    from jobs.samples import SAMPLES as samples
+    from jobs.samples import SAMPLES
 
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, System(Path(folder) / "data", nodes=6) as system:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-            light = browser.new_context(viewport=SIZE, color_scheme="light")
-            page = light.new_page()
-            page.goto(system.link)
-            jobs = {slug: run(page, system, slug) for slug in samples}
-            dark = browser.new_context(viewport=SIZE, color_scheme="dark", storage_state=light.storage_state())
-            pictures(system, jobs, {"light": light, "dark": dark})
-            browser.close()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        System(Path(folder) / "data", nodes=6) as system,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        light = browser.new_context(viewport=SIZE, color_scheme="light")
+        page = light.new_page()
+        page.goto(system.link)
+        jobs = {slug: run(page, system, slug) for slug in SAMPLES}
+        dark = browser.new_context(viewport=SIZE, color_scheme="dark", storage_state=light.storage_state())
+        pictures(system, jobs, {"light": light, "dark": dark})
+        browser.close()
 
 
 def run(page, system, slug):

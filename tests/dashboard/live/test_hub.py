@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
-from dashboard.live import consumer, hub, sessions
+from dashboard.live import consumer, hub, rendering, sessions
 from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
 from tests.dashboard.live import world
@@ -160,6 +160,14 @@ async def test_an_ended_session_closes_the_socket(alice, monkeypatch, how):
         assert await tab.closing() == consumer.LOGGED_OUT
 
 
+async def test_who_cannot_be_checked_is_not_served_on(alice, monkeypatch):
+    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(consumer, "still_valid", _defect)
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        assert await tab.closing() == consumer.DEFECT
+
+
 def _end(user, session, how):
     if how == "logout":
         session.delete()
@@ -244,16 +252,56 @@ async def test_the_hub_rests_when_the_last_tab_is_closed(alice):
 
 @live.topic("test:broken")
 def broken(request):
-    raise RuntimeError("a defect")
+    """What a topic with a defect does: raise, or return what is no page."""
+    if request.params["how"] == "raises":
+        raise RuntimeError("a defect")
+    return {
+        "none": None,
+        "parts": live.Parts({"a": object()}, ["a"], []),
+        "watches": live.Parts({}, [], [["pods"]]),
+    }[request.params["how"]]
 
 
-async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, caplog):
+@pytest.mark.parametrize("how", ["raises", "none", "parts", "watches"])
+async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
     monkeypatch.setattr(hub, "MOST_FAILURES", 1)
+    await in_db(world.make)("a")
+    topic = f"test:broken?how={how}"
     async with Tab(alice) as tab:
-        await tab.subscribe("test:broken")
         await tab.subscribe(TOPIC)
-        assert (await tab.hear(op="denied", id="test:broken"))["message"] == hub.FAILED
         await tab.hear(op="parts", id=TOPIC)
+        await tab.subscribe(topic)
+        assert (await tab.hear(op="denied", id=topic))["message"] == hub.FAILED
+        await in_db(world.phase)("a", "Running")
+        assert (await tab.hear(op="parts", id=TOPIC))["set"]
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        pytest.param(hub, "_news", id="reading the log"),
+        pytest.param(rendering.WatchIndex, "match", id="finding what is stale"),
+        pytest.param(hub.Hub, "_render_stale", id="rendering"),
+        pytest.param(hub.Hub, "_tell_heads", id="telling heads"),
+    ],
+)
+async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
+    monkeypatch.setattr(hub, "POLL_S", 0.01)
+    whole = getattr(where, name)
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        with monkeypatch.context() as defect:
+            defect.setattr(where, name, _defect)
+            await in_db(world.phase)("a", "Running")
+            await world.until(lambda: "live hub failed" in caplog.text, "the defect is met")
+        assert getattr(where, name) is whole
+        assert (await tab.hear(op="parts"))["set"]
+
+
+def _defect(*_):
+    raise TypeError("a defect")
 
 
 def _may(request):

@@ -205,3 +205,11 @@ def test_deleted_pods_leave_the_table(client, running, parse):
     store.write(Delete(PODS, "default", "train-worker-3", grace=0))
     page = parse(client.get("/jobs/default/train/"))
     assert len(page.findall(".//tbody[@id='table-rows']/tr")) == 3
+
+
+def test_pods_come_in_the_order_of_their_numbers(client, alice, parse):
+    pods = [worker(i, scheduled=T, started=T) for i in (10, 2, 1, 0, 11)]
+    world.make("many", "Running", pods=pods, tasks=(("worker", 12),))
+    page = parse(client.get("/jobs/default/many/?per=25"))
+    names = [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
+    assert names == [f"many-worker-{i}" for i in (0, 1, 2, 10, 11)]

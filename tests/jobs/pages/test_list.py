@@ -128,14 +128,14 @@ def test_five_thousand_jobs_cost_six_queries_and_a_tenth_of_a_second(client, clu
             assert client.get(f"/jobs/{query}").status_code == 200
         told = [each["sql"] for each in captured if not ASIDE.search(each["sql"])]
         assert len(told) <= 6, "\n".join(told)
-        # The quickest of five is what the page costs; the others tell what else this machine is doing.
-        assert min(timed(client, f"/jobs/{query}") for _ in range(5)) < 0.1, query
+        # The processor's time, for the clock also tells what else this machine is doing.
+        assert min(timed(client, f"/jobs/{query}") for _ in range(3)) < 0.1, query
 
 
 ASIDE = re.compile(r"^(SAVEPOINT|RELEASE|BEGIN)|FROM .(django_session|auth_user). ")
 
 
 def timed(client, url):
-    began = time.perf_counter()
+    began = time.process_time()
     client.get(url)
-    return time.perf_counter() - began
+    return time.process_time() - began

@@ -23,7 +23,9 @@ def render(user, address):
 
 @pytest.fixture
 def job(alice):
-    pods = [{"task": "worker", "index": i, "scheduled": world.START, "started": world.START} for i in range(4)]
+    pods = [
+        {"task": "worker", "index": i, "scheduled": world.START, "started": world.START} for i in range(4)
+    ]
     return world.make("train", "Running", pods=pods, counts={"running": 4})
 
 

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+import uvicorn
+from django.conf import settings as django_settings
+from playwright.sync_api import sync_playwright
+
+from cluster import nudge
+from dashboard import picture
+from tests.services import wait_until
+from volcano_ui import assets
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+class Site:
+    """The product's web server on the test's database, in a thread of this process."""
+
+    def __init__(self):
+        self.port = 0
+        self.server = self.thread = None
+
+    def start(self):
+        from volcano_ui.asgi import application
+
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self.port))
+        self.port = listener.getsockname()[1]
+        config = uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
+        self.thread.start()
+        wait_until(lambda: socket.create_connection(("127.0.0.1", self.port)).close(), OSError)
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(20)
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}"
+
+
+@pytest.fixture(scope="session")
+def _front_end():
+    """The bundle, built if its source changed."""
+    assets.build(lambda _: None)
+
+
+@pytest.fixture
+def site(transactional_db, redis_url, settings, _front_end):
+    settings.REDIS_URL = redis_url
+    settings.STATIC_ROOT = django_settings.BASE_DIR / ".cache" / "static"
+    settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_AUTOREFRESH = True
+    nudge.client.cache_clear()
+    picture.forget()
+    site = Site()
+    site.start()
+    yield site
+    site.stop()
+    picture.forget()
+    nudge.client.cache_clear()
+
+
+# Playwright runs an event loop in the tests' thread. So it ends with the file, as other files' tests need a loop of
+# their own; and Django is told that it may be asked between two steps of the browser.
+@pytest.fixture(scope="module", autouse=True)
+def _asked_between_steps():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def chromium(chromium_path):
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_tab(chromium, site):
+    """Open a tab in which somebody is logged in; what its console says of errors is collected in `tab.errors`."""
+    contexts = []
+
+    def open_(browser, address="/", **options):
+        context = chromium.new_context(base_url=site.address, **options)
+        contexts.append(context)
+        name = django_settings.SESSION_COOKIE_NAME
+        context.add_cookies([{"name": name, "value": browser.cookies[name].value, "url": site.address}])
+        tab = context.new_page()
+        tab.errors = []
+        tab.on("pageerror", lambda error: tab.errors.append(str(error)))
+        tab.on("console", lambda message: message.type == "error" and tab.errors.append(message.text))
+        tab.goto(address)
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()

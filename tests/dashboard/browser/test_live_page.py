@@ -1,0 +1,247 @@
+"""Live pages in a real browser: what changes appears, what is lost is said, what the reader does is kept."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import expect
+
+from cluster.store import Delete, Patch, store
+from dashboard.live import consumer, sessions
+from kube.resources import JOBS, NODES
+from tests.dashboard.pages.conftest import event, job, node, pod, put, queue, reader
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def admin(transactional_db):
+    return reader("admin", "superuser")
+
+
+@pytest.fixture
+def cluster(transactional_db):
+    put(
+        node("one"), node("two"), queue("root", parent=""), queue("default"), queue("below", parent="default"),
+        job("train"), pod("train-0"),
+    )  # fmt: skip
+
+
+def live(tab):
+    expect(tab.locator("#live")).to_have_text("live")
+
+
+def set_phase(name, phase):
+    store.write(
+        Patch(
+            JOBS,
+            "team-a",
+            name,
+            {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}},
+            "status",
+        )
+    )
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_change_appears_without_reload(admin, open_tab):
+    tab = open_tab(admin, "/queues/default/")
+    live(tab)
+    row = tab.locator("#table-rows tr")
+    expect(row.locator(".phase")).to_have_text("Running")
+    set_phase("train", "Failed")
+    expect(row.locator(".phase")).to_have_text("Failed")
+    expect(tab.locator("#table-chips")).to_contain_text("Failed 1")
+    put(job("second"))
+    expect(tab.locator("#table-rows tr")).to_have_count(2)
+    store.write(Delete(JOBS, "team-a", "train", grace=0))
+    expect(tab.locator("#table-rows tr")).to_have_count(1)
+    assert tab.errors == []
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_the_reader_does_is_kept_while_the_page_changes(admin, open_tab):
+    put(*(job(f"j{number:02}") for number in range(40)))
+    tab = open_tab(admin, "/queues/default/?sort=name")
+    live(tab)
+    tab.locator("#table-rows tr:nth-child(30) a").focus()
+    name = tab.evaluate("document.activeElement.closest('tr').id")
+    top = tab.evaluate("scrollY")
+    set_phase("j01", "Failed")
+    put(job("a-first"))
+    expect(tab.locator("#table-rows tr")).to_have_count(42)
+    assert tab.evaluate("document.activeElement.closest('tr')?.id") == name
+    assert abs(tab.evaluate("scrollY") - top) < 60
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_load(admin, site, open_tab):
+    tab = open_tab(admin, "/nodes/")
+    live(tab)
+    site.stop()
+    expect(tab.locator("#live")).to_contain_text("stale since", timeout=15_000)
+    store.write(Delete(NODES, "", "two"))
+    put(node("three"))
+    site.start()
+    expect(tab.locator("#live")).to_have_text("live", timeout=30_000)
+    rows = tab.locator("#table-rows tr th").all_inner_texts()
+    summary = tab.locator("#nodes-summary").inner_text()
+    tab.reload()
+    assert rows == tab.locator("#table-rows tr th").all_inner_texts() == ["one", "three"]
+    assert summary == tab.locator("#nodes-summary").inner_text()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_tab_that_was_offline_catches_up(admin, open_tab):
+    tab = open_tab(admin, "/nodes/")
+    live(tab)
+    tab.evaluate("window.dispatchEvent(new Event('offline'))")
+    tab.context.set_offline(True)
+    put(node("three"))
+    tab.context.set_offline(False)
+    tab.evaluate("window.dispatchEvent(new Event('online'))")
+    expect(tab.locator("#table-rows tr")).to_have_count(3, timeout=30_000)
+    live(tab)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_logging_out_elsewhere_is_said(admin, open_tab, monkeypatch):
+    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.2)
+    monkeypatch.setattr(sessions, "FRESH_S", 0)
+    tab = open_tab(admin, "/nodes/")
+    live(tab)
+    admin.logout()
+    expect(tab.locator("#live")).to_have_text("logged out", timeout=15_000)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_page_without_live_parts_does_not_call_itself_live(admin, open_tab):
+    expect(open_tab(admin, "/audit/").locator("#live")).to_contain_text("as of")
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    "address", ["/", "/nodes/", "/nodes/one/", "/queues/", "/queues/default/", "/events/"]
+)
+def test_a_page_reads_right_without_script(admin, open_tab, address):
+    tab = open_tab(admin, address, java_script_enabled=False)
+    expect(tab.locator("h1")).to_be_visible()
+    for moment in tab.locator("time").all_inner_texts():
+        assert moment.endswith("UTC")
+    expect(tab.locator("#live")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_filter_narrows_while_typing_and_the_url_holds_the_view(admin, open_tab):
+    tab = open_tab(admin, "/nodes/")
+    live(tab)
+    tab.keyboard.press("/")
+    tab.keyboard.type("tw")
+    expect(tab.locator("#table-rows tr")).to_have_count(1)
+    expect(tab).to_have_url("/nodes/?q=tw")
+    put(node("twin"), node("other"))
+    expect(tab.locator("#table-rows tr")).to_have_count(2)
+    tab.go_back()
+    expect(tab).to_have_url("/nodes/")
+    expect(tab.locator("#table-rows tr")).to_have_count(4)
+    assert tab.errors == []
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_table_can_be_walked_and_opened_by_keys(admin, open_tab):
+    tab = open_tab(admin, "/nodes/")
+    for key in ("j", "j", "k", "j", "Enter"):
+        tab.keyboard.press(key)
+    expect(tab).to_have_url("/nodes/two/")
+    for keys, address in (("go", "/"), ("gq", "/queues/"), ("gn", "/nodes/")):
+        tab.keyboard.type(keys)
+        expect(tab).to_have_url(address)
+    tab.keyboard.press("?")
+    expect(tab.locator("#help")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tab.locator("#help")).to_be_hidden()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_theme_is_chosen_and_remembered_without_flash(admin, open_tab):
+    tab = open_tab(admin, "/nodes/", color_scheme="light")
+    tab.click("[popovertarget=reader]")
+    tab.click("#reader button[value=dark]")
+    expect(tab.locator("html")).to_have_attribute("data-theme", "dark")
+    assert 'data-theme="dark"' in tab.request.get(tab.url).text()
+    tab.reload()
+    ground = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert ground == "rgb(14, 18, 23)"
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_queue_is_closed_after_the_dialog_said_what_it_stops(admin, open_tab):
+    tab = open_tab(admin, "/queues/default/")
+    live(tab)
+    tab.get_by_role("button", name="Close…").click()
+    dialog = tab.locator("#close-queue")
+    expect(dialog).to_contain_text("1 running and 0 waiting jobs")
+    set_phase("train", "Pending")
+    expect(dialog).to_contain_text("0 running and 1 waiting jobs")
+    dialog.get_by_role("button", name="Close the queue").click()
+    expect(tab.locator(".toast")).to_contain_text("takes no new jobs")
+    expect(tab.get_by_role("button", name="Open")).to_be_visible()
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/nodes/",
+        "/nodes/one/",
+        "/queues/",
+        "/queues/default/",
+        "/queues/-/new/",
+        "/events/",
+        "/audit/",
+        "/access/",
+    ],
+)
+def test_no_page_is_wider_than_the_screen(admin, open_tab, address):
+    tab = open_tab(admin, address)
+    for width in (360, 600, 768, 1024, 1280):
+        tab.set_viewport_size({"width": width, "height": 800})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+AXE = settings.BASE_DIR / "node_modules/axe-core/axe.min.js"
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.skipif(
+    not AXE.exists(), reason="axe-core is not installed (manage.py assets --check installs it)"
+)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/",
+        "/nodes/",
+        "/nodes/one/",
+        "/queues/",
+        "/queues/default/",
+        "/queues/-/new/",
+        "/events/",
+        "/audit/",
+        "/access/",
+        "/nothing/",
+    ],
+)
+def test_nothing_serious_keeps_anybody_out(admin, open_tab, address):
+    put(
+        job("broken", "Failed", message="Exit code 3."),
+        event("broken.1", about="broken"),
+        node("away", ready=False),
+    )
+    tab = open_tab(admin, address, bypass_csp=True)
+    tab.add_script_tag(path=AXE)
+    for theme in ("light", "dark"):
+        tab.emulate_media(color_scheme=theme)
+        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        grave = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], [node["html"][:160] for node in each["nodes"]][:4]) for each in grave] == []
