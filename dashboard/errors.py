@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from functools import wraps
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.deprecation import MiddlewareMixin
 
 from kube.errors import ApiError
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 P = ParamSpec("P")
+log = logging.getLogger(__name__)
 
 WORDS = {
     400: ("The request could not be read", "Go back, reload the page and try again."),
@@ -31,7 +35,7 @@ WORDS = {
         "Go back: what you wrote is still there. Make it smaller and send it again.",
     ),
     500: ("Something broke on the server", "What happened is in the server's log. Trying again may help."),
-    503: ("A part of the system is away", "It is probably starting. Try again in a moment."),
+    503: ("A part of the system is away", "Nothing was changed. Try again in a moment."),
 }
 
 
@@ -51,6 +55,19 @@ def explained(view: Callable[P, HttpResponse]) -> Callable[P, HttpResponse]:
 def answer(request: HttpRequest, code: int, message: str = "") -> HttpResponse:
     """Return the page for a status code."""
     return render(request, "errors/error.html", _context(code, message), status=code)
+
+
+class DatabaseTrouble(MiddlewareMixin):
+    """Answers 503 in words where a view could not use the database, for example because its disk is full."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, InterfaceError | OperationalError):
+            return None
+        log.error("%s %s: the database failed: %s", request.method, request.path, exception)
+        text = render_to_string(
+            "errors/error.html", {"request": request, **_context(503, f"The database failed: {exception}.")}
+        )
+        return HttpResponse(text, status=503)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

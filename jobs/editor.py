@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import api
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from jobs.yaml_text import Document
+    from kube.errors import ApiError
 
 SUBMISSION = "ui.volcano.sh/submission"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -108,6 +109,14 @@ def check(actor: Actor, text: str) -> Report:
         notes=notes,
         warnings=found.warnings,
         text=mended,
+    )
+
+
+def refused(report: Report, error: ApiError) -> Report:
+    """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
+    said = Finding(_sentence(error.message))
+    return replace(
+        report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,)
     )
 
 

@@ -207,3 +207,12 @@ def test_a_request_beyond_the_limits_is_told_which(admin, sent, headers, code, s
     answer = admin.post("/theme/", sent, headers=headers)
     assert answer.status_code == code
     assert said in answer.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_is_said_also_where_no_object_is_written(admin, full_disk):
+    # The first rows may still fit into pages that are there.
+    answers = (admin.post("/access/users/admin/link/") for _ in range(100))
+    answer = next(answer for answer in answers if answer.status_code != 302)
+    assert answer.status_code == 503
+    assert "database or disk is full" in answer.content.decode()
