@@ -27,10 +27,14 @@ def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> struct
 
 
 def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Log a refused request in one line: what Django's checks raise is the client's doing, not a crash."""
-    if str(event.get("logger", "")).startswith("django.security"):
+    """Log in one line what is not a crash: a request that Django refused, and each second of beat without Redis."""
+    logger = str(event.get("logger", ""))
+    if logger.startswith("django.security"):
         event.pop("exc_info", None)
         event["level"] = "warning"
+    elif logger == "celery.beat":
+        event.pop("exc_info", None)
+        event["event"] = str(event["event"]).partition("\n")[0]
     return event
 
 

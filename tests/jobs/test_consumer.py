@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
-from cluster import registry
+from cluster import consumer, registry, tasks
 from cluster.bootstrap import bootstrap
 from cluster.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
@@ -300,6 +301,27 @@ def test_job_that_cannot_be_planned_does_not_stop_the_others(controller):
     submit(controller, job())
     assert state()["state"]["phase"] == "Pending"
     Controller().settle()
+
+
+@pytest.fixture
+def waiting_jobs(controller):
+    for number in range(30):
+        store.write(Create(JOBS, job(f"job-{number}")))
+
+
+def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
+    waiting_jobs, full_disk, caplog, monkeypatch, redis_url, settings
+):
+    settings.REDIS_URL = redis_url
+    monkeypatch.setattr(consumer, "_runners", {})
+    tasks.consume("jobs", 0)
+    assert "database or disk is full" in caplog.text
+    assert not [record for record in caplog.records if record.exc_info]
+    assert store.find(POD_GROUPS) == []
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+    tasks.consume("jobs", 0)
+    assert len(store.find(POD_GROUPS)) == 30
 
 
 @pytest.mark.parametrize("shards", [2, 3])

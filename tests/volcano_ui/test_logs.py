@@ -73,3 +73,16 @@ def test_refused_requests_are_logged_without_a_traceback(client, written):
     refusals = [line for line in written() if line["logger"].startswith("django.security")]
     assert refusals
     assert not any("exception" in line or line["level"] != "warning" for line in refusals)
+
+
+def test_beat_without_redis_logs_one_line_a_second(written):
+    try:
+        raise ConnectionError("Redis is away")
+    except ConnectionError as error:
+        # As celery.beat.Scheduler.apply_entry does.
+        logging.getLogger("celery.beat").error(
+            "Message Error: %s\n%s", error, ["  File …", "  File …"], exc_info=True
+        )
+    (line,) = written()
+    assert line["event"] == "Message Error: Redis is away"
+    assert "exception" not in line
