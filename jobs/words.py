@@ -42,8 +42,8 @@ def waiting_for_queue(s: Situation) -> str:
 
 
 def unschedulable(s: Situation) -> str:
-    """Give the scheduler's explanation after the numbers."""
-    return f"{are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}. {s.waiting}"
+    """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
+    return f"{s.waiting} {are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}."
 
 
 def names_taken(s: Situation) -> str:
