@@ -144,11 +144,6 @@ def set_active(actor: Actor, user: User, *, active: bool) -> None:
             end_sessions(user)
 
 
-def deactivate(actor: Actor, user: User) -> None:
-    """Keep a user out from now on; what he created stays his."""
-    set_active(actor, user, active=False)
-
-
 def set_groups(actor: Actor, user: User, groups: Sequence[str]) -> None:
     """Make a user a member of exactly these groups; a group that does not exist is made."""
     access.require(actor, "update", "users", "", user.username)

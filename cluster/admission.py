@@ -51,7 +51,6 @@ class ClusterView:
         self._store = source
         self._known: dict[tuple[str, str, str], Object | None] = {}
         self._children: dict[str, list[Object]] | None = None
-        self._classes: list[Object] | None = None
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
@@ -84,12 +83,6 @@ class ClusterView:
     def priority_class(self, name: str) -> Object | None:
         """Return a priority class."""
         return self.get(resources.PRIORITY_CLASSES, "", name)
-
-    def priority_classes(self) -> list[Object]:
-        """Return all priority classes; there are few."""
-        if self._classes is None:
-            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
-        return self._classes
 
     def namespace(self, name: str) -> Object | None:
         """Return a namespace."""

@@ -160,7 +160,7 @@ class Runner(Generic[State]):
         if cursor.generation:
             try:
                 changes = self.store.changes(
-                    cursor.position, self.registration.resources, previous=True, until=head, limit=2**31
+                    cursor.position, self.registration.resources, until=head, limit=2**31
                 )
             except Expired:
                 log.warning("consumer %s was away for longer than history is kept", self.cursor)
@@ -177,7 +177,7 @@ class Runner(Generic[State]):
         """
         changes: list[Change] = []
         while True:
-            batch = self.store.changes(self.position, self.registration.resources, previous=True, limit=BATCH)
+            batch = self.store.changes(self.position, self.registration.resources, limit=BATCH)
             for change in batch:
                 self.consumer.apply(state, change)
             changes += batch

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 MOST_PODS = 1000  # names that the box of pods offers
 TAIL_LINES = 10_000
-PAGE_LINES = 300  # what a page without JavaScript shows
+PAGE_LINES = 300  # what a page without JavaScript shows, of at most
+PAGE_BYTES = 256 * 1024
 LOOK_AGAIN_S = 0.25
 WAIT_AGAIN_S = 1.0
 _UID = re.compile(r"[0-9A-Za-z-]{1,64}\Z")
@@ -64,6 +65,9 @@ class Source:
         pod, is_gone = _pod(namespace, name, uid)
         containers = [each.get("name", "") for each in pod["spec"].get("containers") or ()]
         container = params.get("container") or (containers[0] if containers else "")
+        starting = [each.get("name", "") for each in pod["spec"].get("initContainers") or ()]
+        if container not in (*containers, *starting):
+            raise NotFound(f"The pod {name} has no container of that name; it has {', '.join(containers)}.")
         return cls(namespace, name, pod["metadata"]["uid"], pod, container, is_gone)
 
     @cached_property
@@ -106,7 +110,7 @@ def _why_job_waits(pod: Object) -> str:
     for owner in pod["metadata"].get("ownerReferences") or ():
         if owner.get("kind") == JOBS.kind:
             jobs = store.find(JOBS, namespace=pod["metadata"]["namespace"], name=owner["name"], limit=1)
-            return Detail(jobs[0]).why if jobs else ""
+            return Detail(jobs[0]).reasons[0] if jobs else ""
     return ""
 
 
@@ -129,7 +133,13 @@ def choose(shown: Detail, params: Mapping[str, str]) -> Choice:
     wanted = params.get("pod") or _interesting(shown)
     if not wanted:
         return Choice(
-            names, None, [], None, "", shown.why or "The job has no pods yet, so there is no output.", ""
+            names,
+            None,
+            [],
+            None,
+            "",
+            shown.reasons[0] or "The job has no pods yet, so there is no output.",
+            "",
         )
     if wanted not in names:
         names = [wanted, *names]
@@ -176,7 +186,7 @@ def _runs(source: Source) -> list[tuple[str, int]]:
 
 def _end_of(source: Source, attempt: int | None) -> tuple[str, str]:
     try:
-        chunk = logs.tail(source.uid, source.container, attempt, lines=PAGE_LINES)
+        chunk = logs.tail(source.uid, source.container, attempt, lines=PAGE_LINES, most=PAGE_BYTES)
     except NoLog:
         return "", source.why_absent()
     text = "".join(f"{safe(line.data)}\n" if line.whole else safe(line.data) for line in chunk.lines)

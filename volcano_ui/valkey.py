@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 # sun_path holds 108 bytes on Linux and 104 on macOS, the final zero included.
 LONGEST_SOCKET = 103
@@ -86,9 +86,3 @@ def prepare(socket: Path) -> None:
         )
     socket.parent.chmod(0o700)
     socket.unlink(missing_ok=True)
-
-
-def socket_of(redis_url: str) -> Path | None:
-    """Return the Unix socket that redis_url names, if it names one."""
-    parts = urlsplit(redis_url)
-    return Path(unquote(parts.path)) if parts.scheme == "unix" else None

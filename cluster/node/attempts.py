@@ -120,12 +120,6 @@ def containers(layout: Layout, uid: str) -> list[str]:
         return []
 
 
-def ask_to_stop(directory: Path, shim: int, reason: str, grace_s: float) -> None:
-    """Tell a shim to end its command: in order at first, by force when the grace is over."""
-    write_json(f"{directory}/stop.json", {"reason": reason, "grace": grace_s})
-    tree.send(shim, signal.SIGTERM)
-
-
 def kill_leftovers(container_ids: set[str]) -> int:
     """Kill the processes of containers whose shim was killed; return how many there were.
 

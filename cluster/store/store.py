@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from cluster.store.ledger import Entry
     from kube.resources import Resource
 
+# A row of the log, in the order of Change's fields.
+_LOGGED = "revision, resource, namespace, name, uid, verb, at, body"
+
 
 def clock() -> int:
     """Return the time in epoch milliseconds."""
@@ -190,29 +193,22 @@ class Store:
         kinds: Sequence[Resource] | None = None,
         *,
         limit: int = 1000,
-        previous: bool = False,
         until: int | None = None,
     ) -> list[Change]:
         """Return the log after a revision, oldest first.
 
-        Raise Expired when retention has removed rows after it. With
-        `previous` each change carries the body that it replaced.
+        Raise Expired when retention has removed rows after it.
         """
         compacted = self.compacted()
         if after < compacted:
             raise Expired(f"The resourceVersion {after} is too old; history begins after {compacted}.")
-        body = "p.body" if previous else "NULL"
-        join = " LEFT JOIN cluster_change p ON p.revision = c.previous" if previous else ""
-        where, params = "c.revision > %s", list[Any]([after])
+        where, params = "revision > %s", list[Any]([after])
         if until is not None:
-            where, params = where + " AND c.revision <= %s", [*params, until]
+            where, params = where + " AND revision <= %s", [*params, until]
         if kinds is not None:
-            where += f" AND c.resource IN ({sql.marks(len(kinds))})"
+            where += f" AND resource IN ({sql.marks(len(kinds))})"
             params = [*params, *(kind.id for kind in kinds)]
-        text = (
-            "SELECT c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body, "
-            f"{body} FROM cluster_change c{join} WHERE {where} ORDER BY c.revision LIMIT %s"
-        )
+        text = f"SELECT {_LOGGED} FROM cluster_change WHERE {where} ORDER BY revision LIMIT %s"
         return [_change(row) for row in sql.rows(self.using, text, [*params, limit])]
 
     def compacted(self) -> int:
@@ -222,7 +218,7 @@ class Store:
     def history(self, resource: Resource, namespace: str, name: str, *, limit: int = 100) -> list[Change]:
         """Return what the log still knows of one name, newest first, also after its deletion."""
         text = (
-            "SELECT revision, resource, namespace, name, uid, verb, at, body, NULL FROM cluster_change"
+            f"SELECT {_LOGGED} FROM cluster_change"
             " WHERE resource = %s AND namespace = %s AND name = %s ORDER BY revision DESC LIMIT %s"
         )
         return [_change(row) for row in sql.rows(self.using, text, [resource.id, namespace, name, limit])]
@@ -261,9 +257,8 @@ def _attempt(ledger: Ledger, group: Group) -> list[Row] | ApiError:
 
 
 def _change(row: tuple[Any, ...]) -> Change:
-    revision, resource, namespace, name, uid, verb, at, body, previous = row
-    before = None if previous is None else bytes(previous)
-    return Change(revision, resource, namespace, name, uid, verb, at, bytes(body), before)
+    revision, resource, namespace, name, uid, verb, at, body = row
+    return Change(revision, resource, namespace, name, uid, verb, at, bytes(body))
 
 
 def _log_row(entry: Entry, now: int) -> tuple[Any, ...]:

@@ -72,7 +72,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the log; `previous` is the body that it replaced, when asked for and still kept."""
+    """One row of the log."""
 
     revision: int
     resource: str
@@ -82,7 +82,6 @@ class Change:
     verb: Verb
     at: int
     body: bytes
-    previous: bytes | None = None
 
     @cached_property
     def object(self) -> Object:
@@ -97,10 +96,6 @@ class Change:
     def read(self, kind: type[T]) -> T:
         """Decode the body into a struct of kube.kinds."""
         return read(self.body, kind)
-
-    def read_previous(self, kind: type[T]) -> T | None:
-        """Decode the replaced body, or None for a creation or compacted history."""
-        return None if self.previous is None else read(self.previous, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Copier(Consumer[dict]):
 
     def __init__(self):
         self.loads = 0
-        self.heard: list[tuple[str, str, bool]] = []
+        self.heard: list[tuple[str, str]] = []
         self.timers: list[Timer] = []
 
     def load(self, shard, revision):
@@ -39,7 +39,7 @@ class Copier(Consumer[dict]):
     def plan(self, state, changes, timers, now):
         if self.crash:
             raise self.crash
-        self.heard += [(c.verb, c.name, c.previous is not None) for c in changes]
+        self.heard += [(c.verb, c.name) for c in changes]
         self.timers += timers
         missing = sorted(set(state) - {s.name for s in store.find(CONFIGMAPS)})
         groups = [
@@ -80,7 +80,7 @@ def test_changes_are_heard_once_and_in_order():
     store.write(Delete(PODS, "d", "a"))
     drain(runner)
     drain(runner)
-    assert runner.consumer.heard == [("ADDED", "a", False), ("MODIFIED", "a", True), ("DELETED", "a", True)]
+    assert runner.consumer.heard == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert runner.consumer.loads == 1
 
 
@@ -93,7 +93,7 @@ def test_new_process_hears_what_the_last_one_did_not_handle():
         drain(crashing)
     successor = Runner(REGISTRATION, 0, Copier())
     drain(successor)
-    assert successor.consumer.heard == [("ADDED", "a", False)]
+    assert successor.consumer.heard == [("ADDED", "a")]
     assert copies() == ["a"]
 
 
@@ -107,7 +107,7 @@ def test_failed_plan_is_tried_again_from_a_fresh_state():
     runner.consumer.crash = None
     drain(runner)
     assert runner.consumer.loads == 2
-    assert runner.consumer.heard == [("ADDED", "a", False)]
+    assert runner.consumer.heard == [("ADDED", "a")]
 
 
 def test_only_one_of_two_processes_handles_a_change():
@@ -118,7 +118,7 @@ def test_only_one_of_two_processes_handles_a_change():
     add("a")
     drain(first)
     drain(second)
-    assert first.consumer.heard + second.consumer.heard == [("ADDED", "a", False)]
+    assert first.consumer.heard + second.consumer.heard == [("ADDED", "a")]
     assert copies() == ["a"]
 
 

@@ -66,7 +66,7 @@ def test_a_taken_name_is_refused(admin):
     [
         pytest.param(lambda actor, user: accounts.create_user(actor, "new"), id="create"),
         pytest.param(lambda actor, user: accounts.set_password(actor, user, "correct horse battery"), id="set password"),
-        pytest.param(accounts.deactivate, id="deactivate"),
+        pytest.param(lambda actor, user: accounts.set_active(actor, user, active=False), id="deactivate"),
         pytest.param(lambda actor, user: accounts.set_groups(actor, user, ["g"]), id="groups"),
         pytest.param(lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "*", user=user), id="bind everywhere"),
         pytest.param(lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "other", user=user), id="bind elsewhere"),
@@ -108,7 +108,7 @@ def test_a_deactivated_user_loses_sessions_and_rights(admin, client):
     client.force_login(user)
     other = make_user("bob")
     client.force_login(other)
-    accounts.deactivate(admin, other)
+    accounts.set_active(admin, other, active=False)
     assert [s.get_decoded()["_auth_user_id"] for s in Session.objects.all()] == []
     assert not User.objects.get(username="bob").is_active
     assert access.grants(access.for_user(other)).roles == {}
@@ -117,7 +117,7 @@ def test_a_deactivated_user_loses_sessions_and_rights(admin, client):
 def test_the_last_who_administers_cannot_be_deactivated():
     chief = make_user("chief", is_superuser=True)
     with pytest.raises(Conflict):
-        accounts.deactivate(access.for_user(chief), chief)
+        accounts.set_active(access.for_user(chief), chief, active=False)
     assert User.objects.get().is_active
     assert deeds() == []
 

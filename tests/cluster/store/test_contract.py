@@ -245,14 +245,6 @@ def test_name_is_free_again_after_deletion(store):
     assert [c.verb for c in store.history(PODS, "default", "p")] == ["ADDED", "DELETED", "ADDED"]
 
 
-def test_changes_carry_what_they_replaced(store):
-    make(store, pod())
-    store.write(Patch(PODS, "default", "p", {"status": {"phase": "Running"}}, "status"))
-    added, modified = store.changes(0, [PODS], previous=True)
-    assert added.previous is None
-    assert modified.previous == added.body
-
-
 def test_changes_are_filtered_and_limited(store):
     make(store, pod("a"))
     make(store, {"metadata": {"name": "n"}}, resource=NODES)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.routing import URLRouter
 from django.contrib.auth.models import User
 
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
 from dashboard.live import consumer, hub, rendering, sessions
+from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
@@ -83,6 +87,32 @@ async def test_a_burst_becomes_few_messages_and_the_last_state_arrives(alice):
             await in_db(world.phase)("a", f"P{number}")
         await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P99</li>'})
         assert len([m for m in tab.got if m["op"] == "parts"]) < 60
+
+
+async def test_a_topic_that_costs_much_rests_and_still_shows_the_last_state(alice, monkeypatch):
+    monkeypatch.setattr(hub, "FREE_S", 0.0)
+    monkeypatch.setattr(hub, "REST", 1e9)
+    monkeypatch.setattr(hub, "LONGEST_REST_S", 0.5)
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        before, begun = hub.current().renders, time.monotonic()
+        for number in range(50):
+            await in_db(world.phase)("a", f"P{number}")
+        await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P49</li>'})
+        assert hub.current().renders - before <= (time.monotonic() - begun) / 0.5 + 1
+
+
+async def test_who_comes_to_a_topic_that_rests_does_not_wait(alice, monkeypatch):
+    monkeypatch.setattr(hub, "_rest", lambda spent: 3600.0)
+    await in_db(world.make)("a")
+    async with Tab(alice) as one, Tab(alice) as two:
+        await one.subscribe(TOPIC)
+        await one.hear(op="parts")
+        await in_db(world.phase)("a", "Running")
+        await two.subscribe(TOPIC)
+        assert (await two.hear(op="parts"))["set"]["pod-a"] == '<li id="pod-a">Running</li>'
 
 
 async def test_changes_arrive_without_redis_too(alice, settings):
@@ -196,6 +226,23 @@ async def test_a_flood_closes_the_socket(alice):
         for _ in range(consumer.BURST + 10):
             await tab.ask(op="ping")
         assert await tab.closing() == consumer.TOO_MUCH
+
+
+async def test_a_socket_closes_once_whatever_was_sent_before_the_client_learnt_of_it(alice):
+    async with Tab(alice) as tab:
+        for _ in range(consumer.BURST + 50):
+            await tab.ask(op="ping")
+        assert await tab.closing() == consumer.TOO_MUCH
+        await tab.ask(op="ping")
+        await tab.say("no json")
+        assert await tab.socket.receive_nothing(0.2)
+
+
+async def test_a_socket_at_another_address_is_refused():
+    scope = {"type": "websocket", "path": "/nope/"}
+    refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+    await refused.send_input({"type": "websocket.connect"})
+    assert (await refused.receive_output())["type"] == "websocket.close"
 
 
 async def test_a_page_may_follow_only_so_many_things(alice):
