@@ -13,10 +13,11 @@ from dashboard import nodes as nodes_page
 from dashboard.live import Parts, Watch
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
-from kube.resources import JOBS, NODES, PODS, QUEUES
+from kube.kinds.scheduling import PodGroupStatus
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cluster.access import Actor
     from cluster.store import Stored
@@ -28,7 +29,12 @@ WAITS_LONG_MS = 60_000
 LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
 MOST_SHOWN = 8  # queues and nodes
+MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they can start at all
 WAITING = ("Pending", "")
+# Reasons of a pod group's condition Unschedulable that no patience mends; scheduler.engine.cause.Reason has them all.
+HOPELESS = frozenset(
+    {"NeverFits", "NoMatchingNode", "UntoleratedTaint", "QueueTooSmall", "QueueNotFound", "QueueClosed"}
+)
 FAILED = ("Failed", "Terminated")
 
 
@@ -40,6 +46,12 @@ class _Job(View):
     """As much of a job as the overview says."""
 
     status: _Status = _Status()
+
+
+class _Group(View):
+    """As much of a pod group as says why it waits."""
+
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class Trouble(NamedTuple):
@@ -69,7 +81,15 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         counts = _named(store.count(JOBS, namespace=chosen))
         failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST)
         waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
-        troubles = _troubles(shown if sees_cluster else None, failed, waiting, now)
+        newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
+        hopeless = _hopeless(newest)
+        patient = [each for each in waiting if each.uid not in {job.uid for job in hopeless}]
+        troubles = [
+            *_node_troubles(shown if sees_cluster else None),
+            *_failures(failed, now),
+            *_waits(hopeless[:MOST]),
+            *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
+        ]
         context = {
             "troubles": troubles,
             "counts": _legend(counts),
@@ -103,26 +123,45 @@ def _named(counts: Mapping[str, int]) -> dict[str, int]:
     return named
 
 
-def _troubles(shown: Picture | None, failed: list[Stored], waiting: list[Stored], now: int) -> list[Trouble]:
+def _hopeless(waiting: list[Stored]) -> list[Stored]:
+    """Return the jobs that cannot start until somebody changes something, however long they wait."""
+    keys = {f"{stored.namespace}/{stored.name}-{stored.uid}": stored for stored in waiting}
+    groups = store.by_keys(POD_GROUPS, list(keys))
+    return [stored for key, stored in keys.items() if key in groups and _is_hopeless(groups[key])]
+
+
+def _is_hopeless(group: Stored) -> bool:
+    conditions = group.read(_Group).status.conditions
+    return any(
+        each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS
+        for each in conditions
+    )
+
+
+def _node_troubles(shown: Picture | None) -> list[Trouble]:
     nodes = [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")] if shown else []
-    found = [
+    return [
         Trouble(node.state, "dashboard:node", "", node.name, _why_not_ready(node), _not_ready_since(node))
         for node in nodes[:MOST]
     ]
+
+
+def _failures(failed: list[Stored], now: int) -> list[Trouble]:
+    found = []
     for stored in failed:
         state = stored.read(_Job).status.state
         if _is_recent(stored, state, now):
             sentence = state.message or state.reason or "It gives no reason."
             since = state.last_transition_time or stored.created
             found.append(Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since))
-    for stored in waiting:
-        if stored.created <= now - WAITS_LONG_MS:
-            state = stored.read(_Job).status.state
-            sentence = state.message or "No controller has looked at it yet. Is the worker running?"
-            found.append(
-                Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
-            )
     return found
+
+
+def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:
+    for stored in jobs:
+        state = stored.read(_Job).status.state
+        sentence = state.message or "No controller has looked at it yet. Is the worker running?"
+        yield Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
 
 
 def _is_recent(stored: Stored, state: JobState, now: int) -> bool:
@@ -181,7 +220,7 @@ def _node(shown: Picture, node: picture.NodeFacts) -> dict[str, Any]:
 
 def _queue(shown: Picture, queue: picture.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
     taken = shown.subtree_use(queue.name)
-    limits = {**capacity, **picture.amounts_of(queue.queue.spec.capability)}
+    limits = shown.limits(queue.name, capacity)
     return {
         "facts": queue,
         "uses": [use.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")],

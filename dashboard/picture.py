@@ -147,6 +147,18 @@ class Picture:
             total = amounts.add(total, self.in_queue.get(queue.name, {}))
         return total
 
+    def limits(self, name: str, capacity: Mapping[str, int]) -> Amounts:
+        """The most that a queue may take: the lowest capability of it and of those above it, else the capacity."""
+        lowest: Amounts = {}
+        seen: set[str] = set()
+        queue = self.queues.get(name)
+        while queue is not None and queue.name not in seen:
+            seen.add(queue.name)
+            for resource, amount in amounts_of(queue.queue.spec.capability).items():
+                lowest[resource] = min(amount, lowest.get(resource, amount))
+            queue = self.queues.get(queue.parent)
+        return {**capacity, **lowest}
+
     def followed(self, head: int) -> Picture:
         """The picture at a newer revision: this one with the changes or, where they are too many, a new one."""
         if self.revision < 0 or head - self.revision > MOST_CHANGES:

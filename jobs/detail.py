@@ -89,6 +89,11 @@ class Detail:
         return (group.why if group else "") or self.job.status.state.message
 
     @property
+    def reasons(self) -> list[str]:
+        """Why the job waits: the sentence for people, and if there is more what Volcano's scheduler would say."""
+        return _GANG_TEXT.split(self.why, maxsplit=1)
+
+    @property
     def watches(self) -> list[Watch]:
         """The changes that make the head of the page stale."""
         namespace, name, uid = self.stored.namespace, self.stored.name, self.stored.uid
@@ -110,7 +115,7 @@ class Detail:
             "job": self.job,
             "stored": self.stored,
             "progress": progress.of_job(self.job),
-            "why": _GANG_TEXT.split(self.why, maxsplit=1),
+            "why": self.reasons,
             "steps": steps.steps(self.job, self.stored.created, self.group, pods),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),

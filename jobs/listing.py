@@ -30,6 +30,7 @@ SPEC = Spec(
         Column("Owner", sort="creator", priority="low"),
         Column("Age", sort="created", kind="time"),
         Column("Ran", kind="number"),
+        Column("Why", kind="cut"),
     ),
     filters=(
         Filter("namespace", "Namespace"),
@@ -42,6 +43,7 @@ SPEC = Spec(
     noun="job",
     plural="jobs",
 )
+UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
 EMPTY = {
     "symbol": "layers",
     "title": "There are no jobs yet",
@@ -92,6 +94,7 @@ def row(stored: Stored) -> str:
             "progress": progress.of_job(job),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
+            "why": "" if job.phase in UNTROUBLED else job.status.state.message,
         },
     )
 

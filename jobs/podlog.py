@@ -106,7 +106,7 @@ def _why_job_waits(pod: Object) -> str:
     for owner in pod["metadata"].get("ownerReferences") or ():
         if owner.get("kind") == JOBS.kind:
             jobs = store.find(JOBS, namespace=pod["metadata"]["namespace"], name=owner["name"], limit=1)
-            return Detail(jobs[0]).why if jobs else ""
+            return Detail(jobs[0]).reasons[0] if jobs else ""
     return ""
 
 
@@ -129,7 +129,13 @@ def choose(shown: Detail, params: Mapping[str, str]) -> Choice:
     wanted = params.get("pod") or _interesting(shown)
     if not wanted:
         return Choice(
-            names, None, [], None, "", shown.why or "The job has no pods yet, so there is no output.", ""
+            names,
+            None,
+            [],
+            None,
+            "",
+            shown.reasons[0] or "The job has no pods yet, so there is no output.",
+            "",
         )
     if wanted not in names:
         names = [wanted, *names]

@@ -14,8 +14,8 @@ def pods(number: int) -> str:
 
 
 def are(number: int, total: int) -> str:
-    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`."""
-    return f"{number} of {pods(total)} {'is' if number == 1 else 'are'}"
+    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`, `0 of 1 pod is`."""
+    return f"{number} of {pods(total)} {'is' if 1 in (number, total) else 'are'}"
 
 
 def progress(s: Situation) -> str:
@@ -42,8 +42,8 @@ def waiting_for_queue(s: Situation) -> str:
 
 
 def unschedulable(s: Situation) -> str:
-    """Give the scheduler's explanation after the numbers."""
-    return f"{are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}. {s.waiting}"
+    """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
+    return f"{s.waiting} {are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}."
 
 
 def names_taken(s: Situation) -> str:

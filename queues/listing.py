@@ -126,7 +126,7 @@ MOST_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the
 def _line(
     shown: Picture, facts: QueueFacts, depth: int, running: dict[str, int], waiting: dict[str, int]
 ) -> Line:
-    limits = {**shown.capacity(), **picture.amounts_of(facts.queue.spec.capability)}
+    limits = shown.limits(facts.name, shown.capacity())
     names = [facts.name, *(queue.name for queue in shown.below(facts.name))]
     run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
     return Line(facts, depth, run, wait, shown.subtree_use(facts.name), limits)

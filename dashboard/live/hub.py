@@ -6,6 +6,7 @@ once in a thread and offers the difference to all who read it. Bursts merge by
 themselves: what arrives while a pass is under way, or within the pause that
 follows it, is one pass. The pause grows with what a pass costs, from
 `SHORTEST_PAUSE_S` to `LONGEST_PAUSE_S`, so that live pages take a bounded share of the machine.
+A topic that costs much, as the timeline of thousands of pods does, rests longer, and delays no other.
 
 A head tells the sockets that the log was read up to a revision. Heads come from
 the loop that reads, so that a page which hears none knows that it is stale.
@@ -50,6 +51,9 @@ THREADS = 2  # as many renderings at a time; more would only wait for each other
 SHORTEST_PAUSE_S = 0.03
 LONGEST_PAUSE_S = 0.2
 LOAD = 3.0  # a pause is this many times as long as the pass before it
+REST = 6.0  # a topic rests this many times as long as it took to render
+FREE_S = 0.03  # what takes no longer than this need not rest
+LONGEST_REST_S = 4.0
 HEAD_EVERY_S = 4.0  # pages call themselves stale after 12 s without one
 POLL_S = 1.0  # without Redis
 SWEEP_S = 4.0  # with Redis: a nudge may be lost
@@ -181,7 +185,7 @@ class Hub:
         """Read the log, render what is stale, pause in proportion."""
         # Not wait_for, which in Python 3.11 can swallow a cancellation.
         with suppress(TimeoutError):
-            async with asyncio.timeout(POLL_S if self.polling else SWEEP_S):
+            async with asyncio.timeout(self._patience()):
                 await self._wake.wait()
         self._wake.clear()
         begun = time.monotonic()
@@ -190,6 +194,12 @@ class Hub:
         self._tell_heads()
         spent = time.monotonic() - begun
         await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent * LOAD), LONGEST_PAUSE_S))
+
+    def _patience(self) -> float:
+        """How long to sleep without a nudge: until the next poll, or until a stale topic has rested."""
+        longest = POLL_S if self.polling else SWEEP_S
+        soonest = min((rendering.rests_until for rendering in self._stale), default=None)
+        return longest if soonest is None else min(max(soonest - time.monotonic(), 0), longest)
 
     def _tell_heads(self) -> None:
         if time.monotonic() - self._head_told >= HEAD_EVERY_S:
@@ -217,9 +227,15 @@ class Hub:
                 self._wake.set()
 
     async def _render_stale(self) -> None:
-        """Render everything that is stale now; what becomes stale meanwhile is for the next pass."""
+        """Render what is stale now and need not rest; what becomes stale meanwhile is for the next pass."""
+        now = time.monotonic()
         stale, self._stale = self._stale, {}
-        queue = [rendering for rendering in stale if not rendering.deserted]
+        queue = []
+        for rendering in stale:
+            if rendering.joining or rendering.rests_until <= now:
+                queue.append(rendering)
+            else:
+                self._stale[rendering] = None
         queue.reverse()
         await asyncio.gather(*(self._work(queue) for _ in range(min(THREADS, len(queue)))))
 
@@ -231,7 +247,8 @@ class Hub:
         if rendering.deserted:
             return
         try:
-            revision, parts = await self.in_thread(_render, rendering)
+            revision, parts, spent = await self.in_thread(_render, rendering)
+            rendering.rests_until = time.monotonic() + _rest(spent)
             self.renders += 1
             if not rendering.deserted:
                 self._index.put(rendering, parts.watches)
@@ -248,6 +265,7 @@ class Hub:
         if rendering.failures >= MOST_FAILURES:
             self._refuse(rendering, FAILED)
         else:
+            rendering.rests_until = time.monotonic() + POLL_S
             self._stale[rendering] = None
 
     def _refuse(self, rendering: Rendering, why: str) -> None:
@@ -294,9 +312,16 @@ def _news(after: int, kinds: list[Resource], owned: frozenset[str]) -> tuple[int
     return head, changes
 
 
-def _render(rendering: Rendering) -> tuple[int, Parts]:
+def _render(rendering: Rendering) -> tuple[int, Parts, float]:
+    """Return the revision, the parts, and the processor time that they took, in seconds."""
+    begun = time.thread_time()
     with store.reading() as revision:
-        return revision, rendering.render(topics.TopicRequest(rendering.actor, rendering.params))
+        parts = rendering.render(topics.TopicRequest(rendering.actor, rendering.params))
+    return revision, parts, time.thread_time() - begun
+
+
+def _rest(spent: float) -> float:
+    return min(spent * REST, LONGEST_REST_S) if spent > FREE_S else 0.0
 
 
 def _with_connection(work: Callable[..., T], *arguments: Any) -> T:

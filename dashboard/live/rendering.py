@@ -33,6 +33,7 @@ class Rendering:
     since is the first revision that was rendered, revision the newest and
     changed the newest at which the text differed: a page that was made at a
     revision from `changed` on, and not before `since`, shows what is shown.
+    Until rests_until (monotonic, in s) it is rendered again only for somebody who joins.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class Rendering:
     readers: set[Subscriber] = field(default_factory=set)
     joining: dict[Subscriber, int] = field(default_factory=dict)
     again: int | None = None
+    rests_until: float = 0.0
     failures: int = 0
 
     @property

@@ -1,5 +1,5 @@
 // Changes an element into another one in place, so that focus, selection, scroll, typed text and open <details> stay.
-import { show } from "./time.js";
+import { show, showAll } from "./time.js";
 
 // What the reader, not the server, decides.
 const READERS = { DETAILS: ["open"], DIALOG: ["open"], INPUT: ["value", "checked"], OPTION: ["selected"] };
@@ -50,6 +50,7 @@ function children(old, fresh) {
       morph(match, node);
     } else {
       old.insertBefore(node, at);
+      if (node.nodeType === Node.ELEMENT_NODE) showAll(node);
     }
   }
   while (at) {

@@ -72,6 +72,7 @@ export function show(element) {
 }
 
 export function showAll(root = document) {
+  if (root.tagName === "TIME") show(root);
   for (const element of root.querySelectorAll("time[datetime]")) show(element);
 }
 

@@ -110,7 +110,7 @@ function pod([name, , created, scheduled, started, ended, state, code], index, f
     group.append(
       svg(
         "text",
-        { class: "t-end", x: Math.min(x + 3, width - 44), y: y + row - 5 },
+        { class: "t-end", x: Math.min(x + 3, width - 52), y: y + row - 5 },
         row >= 16 && code !== null ? `✕ exit ${code}` : "✕",
       ),
     );

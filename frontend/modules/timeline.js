@@ -6,6 +6,7 @@ import { axis, bandRows, barRows, gangLine, svg } from "./timeline-draw.js";
 
 const LABELS = 150;
 const TOP = 24;
+const END = 56; // room for the words at the end of a pod that failed
 
 export function mount(root) {
   let data = JSON.parse(root.dataset.drawn);
@@ -50,7 +51,8 @@ export function mount(root) {
     const width = Math.max(box.clientWidth, 280);
     const labels = width < 560 ? 84 : LABELS;
     const [from, to] = window_ ?? whole();
-    const scale = (time) => labels + ((time - from) / (to - from)) * (width - labels - 8);
+    const end = !window_ && data.bars?.some((row) => row[6] === "failed") ? END : 8;
+    const scale = (time) => labels + ((time - from) / (to - from)) * (width - labels - end);
     const frame = { width, labels, top: TOP, scale, from, to, present: present() };
     const rows = data.bands ? bandRows(data, frame) : barRows(data, frame);
     const height = rows.height + 6;

@@ -25,6 +25,7 @@ class Reason(StrEnum):
     NEVER_FITS = "NeverFits"
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
+    QUEUE_TOO_SMALL = "QueueTooSmall"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"

@@ -187,9 +187,10 @@ class _Facts:
         if room is None or ceiling is None:
             return self.no_room()
         column = next(c for c in self._asked if int(room[c]) < missing * int(request[c]))
+        never = bool(int(ceiling[column]) < self._needed * int(request[column])) and not self._started
         return self.cause(
-            Reason.QUEUE_LIMIT,
-            never=bool(int(ceiling[column]) < self._needed * int(request[column])) and not self._started,
+            Reason.QUEUE_TOO_SMALL if never else Reason.QUEUE_LIMIT,
+            never=never,
             queue=self._names.queues[queue],
             resource=self._names.resources[column],
             requested=missing * int(request[column]),

@@ -86,13 +86,14 @@ def _not_enough_resources(cause: Cause) -> str:
     return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
 
 
+def _queue_too_small(cause: Cause) -> str:
+    limit = show(cause.resource, cause.whole)
+    return f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
+
+
 def _queue_limit(cause: Cause) -> str:
     short = show(cause.resource, cause.requested)
     limit = show(cause.resource, cause.whole)
-    if cause.never:
-        return (
-            f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
-        )
     return (
         f"Queue {cause.queue} is at its limit: {short} more {'is' if cause.needed == 1 else 'are'} needed, "
         f"{show(cause.resource, cause.free)} of {limit} left."
@@ -147,6 +148,7 @@ _SENTENCES = {
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
+    Reason.QUEUE_TOO_SMALL: _queue_too_small,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
     Reason.QUEUE_CLOSED: _queue_closed,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,

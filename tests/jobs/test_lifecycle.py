@@ -90,7 +90,7 @@ MESSAGES = [
     pytest.param(P.PENDING, main(3, 1), "1 of 4 pods is running, 3 pending; minAvailable is 4.", id="one runs"),
     pytest.param(
         P.PENDING, main(4, waiting="0/3 nodes have 8 CPU free."),
-        "0 of 4 pods are running; minAvailable is 4. 0/3 nodes have 8 CPU free.", id="why it waits",
+        "0/3 nodes have 8 CPU free. 0 of 4 pods are running; minAvailable is 4.", id="why it waits",
     ),
     pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
     pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),

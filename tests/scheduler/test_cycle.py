@@ -118,7 +118,7 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
         ),
         pytest.param(
             [node("n1", cpu="64"), queue(capability={"cpu": "7"})],
-            "QueueLimit",
+            "QueueTooSmall",
             "This can never start in queue default: it needs more than the queue's limit of 7 CPU.",
             id="queue ceiling",
         ),

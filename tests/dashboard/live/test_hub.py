@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from django.contrib.auth.models import User
@@ -83,6 +84,32 @@ async def test_a_burst_becomes_few_messages_and_the_last_state_arrives(alice):
             await in_db(world.phase)("a", f"P{number}")
         await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P99</li>'})
         assert len([m for m in tab.got if m["op"] == "parts"]) < 60
+
+
+async def test_a_topic_that_costs_much_rests_and_still_shows_the_last_state(alice, monkeypatch):
+    monkeypatch.setattr(hub, "FREE_S", 0.0)
+    monkeypatch.setattr(hub, "REST", 1e9)
+    monkeypatch.setattr(hub, "LONGEST_REST_S", 0.5)
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        before, begun = hub.current().renders, time.monotonic()
+        for number in range(50):
+            await in_db(world.phase)("a", f"P{number}")
+        await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P49</li>'})
+        assert hub.current().renders - before <= (time.monotonic() - begun) / 0.5 + 1
+
+
+async def test_who_comes_to_a_topic_that_rests_does_not_wait(alice, monkeypatch):
+    monkeypatch.setattr(hub, "_rest", lambda spent: 3600.0)
+    await in_db(world.make)("a")
+    async with Tab(alice) as one, Tab(alice) as two:
+        await one.subscribe(TOPIC)
+        await one.hear(op="parts")
+        await in_db(world.phase)("a", "Running")
+        await two.subscribe(TOPIC)
+        assert (await two.hear(op="parts"))["set"]["pod-a"] == '<li id="pod-a">Running</li>'
 
 
 async def test_changes_arrive_without_redis_too(alice, settings):

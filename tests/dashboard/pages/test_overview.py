@@ -6,7 +6,8 @@ from cluster.store import Delete, store
 from dashboard import live, offers, overview
 from dashboard.live import TopicRequest
 from dashboard.live.topics import find, parse
-from kube.resources import JOBS
+from kube.resources import JOBS, POD_GROUPS
+from scheduler.engine.cause import Reason
 from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, put
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -40,6 +41,35 @@ def test_a_job_that_just_came_is_no_trouble_yet_but_will_be(admin):
     assert "young" not in attention(admin)
     _, parts = overview.overview(_actor(admin), "")
     assert parts.again == store.get(JOBS, "team-a", "young").created + overview.WAITS_LONG_MS
+
+
+def pod_group(stored, reason):
+    conditions = [{"type": "Unschedulable", "status": "True", "reason": reason}]
+    metadata = {"name": f"{stored.name}-{stored.uid}", "namespace": stored.namespace}
+    return POD_GROUPS, {"metadata": metadata, "status": {"phase": "Inqueue", "conditions": conditions}}
+
+
+@pytest.mark.parametrize("reason", sorted(overview.HOPELESS))
+def test_a_job_that_cannot_start_is_trouble_at_once(admin, reason):
+    (stored,) = put(job("stuck", "Pending", message="This can never start: no node is that large."))
+    put(pod_group(stored, reason))
+    assert "This can never start: no node is that large." in attention(admin)
+
+
+def test_a_job_that_waits_for_room_is_no_trouble_at_once(admin):
+    (stored,) = put(job("young", "Pending", message="Waits for room."))
+    put(pod_group(stored, "NotEnoughResources"))
+    assert "young" not in attention(admin)
+
+
+def test_a_job_that_cannot_start_is_told_once_however_long_it_waits(admin):
+    (stored,) = put(job("stuck", "Pending", message="No node has the labels."), ago_ms=HOUR_MS)
+    put(pod_group(stored, "NoMatchingNode"))
+    assert attention(admin).count("No node has the labels.") == 1
+
+
+def test_what_no_patience_mends_are_reasons_of_the_scheduler():
+    assert {str(reason) for reason in Reason} >= overview.HOPELESS
 
 
 def _actor(browser):

@@ -26,6 +26,19 @@ def test_the_list_shows_each_job_with_phase_gang_queue_and_owner(client, alice, 
     assert "alice" in text
 
 
+@pytest.mark.parametrize("phase", ["Pending", "Failed"])
+def test_a_job_that_waits_or_failed_says_why_and_in_full_on_hover(client, alice, parse, phase):
+    world.make("stuck", phase, message="This can never start: a pod needs 64 CPU.")
+    (cell,) = parse(client.get("/jobs/")).findall(".//td[@data-label='Why']")
+    assert cell.text == cell.get("title") == "This can never start: a pod needs 64 CPU."
+
+
+def test_a_job_that_runs_needs_no_reason(client, alice, parse):
+    world.make("train", "Running", message="3 of 4 pods are running.")
+    (cell,) = parse(client.get("/jobs/")).findall(".//td[@data-label='Why']")
+    assert cell.text is None
+
+
 def test_the_list_is_only_read(client, alice):
     assert client.post("/jobs/").status_code == 405
 
