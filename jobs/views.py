@@ -116,8 +116,10 @@ def _submit(request: HttpRequest) -> HttpResponse:
         return _editor(request, form, status=400)
     try:
         job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
-    except (YamlError, ApiError):
+    except (YamlError, ApiError) as error:
         report = editor.check(access.of(request), form.cleaned_data["text"])
+        if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
+            return _editor(request, form, report=editor.refused(report, error), status=error.code)
         return _editor(request, form, report=report, status=422)
     pages.say(request, f"Job {job.name} was submitted.")
     return redirect("jobs:detail", job.namespace, job.name)
