@@ -47,8 +47,9 @@ class StartError(Exception):
 
 
 def say(line: str) -> None:
-    """Print one line of progress at once."""
-    print(line, flush=True)  # noqa: T201
+    """Print one line of progress at once; a terminal that was closed keeps nothing from being done."""
+    with contextlib.suppress(OSError):
+        print(line, flush=True)  # noqa: T201
 
 
 @contextmanager
