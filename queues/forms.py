@@ -73,6 +73,8 @@ class QueueForm(Form):
     capability = Resources(label="Capability", help_text="The most it may take; empty means no limit.")
     deserved = Resources(label="Deserved", help_text="What it gets when everybody wants more.")
     guarantee = Resources(label="Guarantee", help_text="What is kept free for it.")
+    # The spec that the form was filled from; the status may change meanwhile.
+    generation = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, parents: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -117,6 +119,7 @@ def initial_of(queue: Queue) -> dict[str, Any]:
     """Return a queue as the form's values."""
     spec = queue.spec
     return {
+        "generation": queue.metadata.generation,
         "weight": spec.weight or 1,
         "parent": "" if spec.parent == "root" else spec.parent,
         "reclaimable": spec.reclaimable is not False,

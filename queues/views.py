@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from cluster import access, api
+from cluster import access, api, trail
 from cluster.store import store
 from dashboard import events, pages
 from dashboard.errors import explained
@@ -20,6 +20,8 @@ from queues import forms, listing
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+LOAD_AGAIN = "Nothing of yours was stored; load the page again to see how the queue is now."
 
 
 @require_safe
@@ -86,9 +88,13 @@ def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
     """Change a queue: only what was changed in the form is sent."""
     actor = access.of(request)
     access.require(actor, "update", QUEUES, "", name)
-    queue = store.get(QUEUES, "", name).read(Queue)
+    stored = store.get(QUEUES, "", name)
+    queue = stored.read(Queue)
     form = forms.QueueForm(request.POST or None, initial=forms.initial_of(queue), parents=_parents(name))
-    if request.method == "POST" and form.is_valid():
+    if form.is_valid() and form.cleaned_data["generation"] not in (None, queue.metadata.generation):
+        who = trail.last_writer(QUEUES, stored) or "Somebody"
+        form.add_error(None, f"{who} changed this queue after you opened it. {LOAD_AGAIN}")
+    if form.is_valid():
         patch = form.patch(queue)
         try:
             if patch:

@@ -52,10 +52,15 @@ def build(say: Say) -> bool:
         return True
 
 
-def lint(say: Say, *, fix: bool = False) -> bool:
-    """Run biome over JavaScript, CSS and JSON, its findings going to the terminal; return whether all is well."""
+def install_tools(say: Say) -> None:
+    """Install what checks and tests need of npm's packages, unless it is there."""
     with _alone():
         _install(say, dev=True)
+
+
+def lint(say: Say, *, fix: bool = False) -> bool:
+    """Run biome over JavaScript, CSS and JSON, its findings going to the terminal; return whether all is well."""
+    install_tools(say)
     command = ["check", "--write"] if fix else ["check"]
     biome = ROOT / "node_modules/@biomejs/biome/bin/biome"
     return subprocess.run([node(), biome, *command], cwd=ROOT, check=False).returncode == 0  # noqa: S603

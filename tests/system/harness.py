@@ -17,9 +17,10 @@ import httpx
 from django.db import connections
 
 from cluster.store import Store
-from volcano_ui import env
+from volcano_ui import env, supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
+UP = [sys.executable, "manage.py", "up"]
 READY_WITHIN_S = 120
 STOP_WITHIN_S = 10
 NAMES = ("web", "controllers", "scheduler", "beat", "agent", "simulator", "redis")
@@ -70,15 +71,18 @@ class System:
 
     def start(self):
         """Start and wait for the link; `started_s` is how long that took."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
         begun = time.monotonic()
         self.output.clear()
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"],
+            UP,
             cwd=PROJECT,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A test run that is killed leaves nothing behind.
+            preexec_fn=supervisor._die_with(os.getpid(), signal.SIGTERM),
         )
         ready = threading.Event()
         threading.Thread(target=self._read, args=(self.process.stdout, ready), daemon=True).start()
@@ -130,7 +134,8 @@ class System:
         """The last lines of every program's log."""
         files = sorted((self.data / "logs").glob("*.log"))
         return "".join(
-            f"\n--- {file.name}\n" + "\n".join(file.read_text().splitlines()[-15:]) for file in files
+            f"\n--- {file.name}\n" + "\n".join(line[:300] for line in file.read_text().splitlines()[-15:])
+            for file in files
         )
 
     def children(self):
@@ -173,7 +178,9 @@ class System:
         client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True)
         if self.cookies is None:
             self.log_in(client)
-        client.cookies.update(self.cookies)
+        else:
+            for name, value in self.cookies.items():
+                client.cookies.set(name, value, domain="127.0.0.1", path="/")
         return client
 
     def log_in(self, client):

@@ -25,6 +25,7 @@ BETWEEN_S = (0.2, 1.2)
 # Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
 GROWN_S = 5.2
 YOUNG_SHARE = 0.15
+KILLING_S = 100
 SETTLE_S = 60  # after the last kill; the longest pause before a restart is 10 s
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
@@ -37,7 +38,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
         sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "ran"
     system = System(tmp_path / "data", nodes=3)
-    with system.start(), system.store() as store:
+    with system, system.store() as store:
         watcher = Watcher(store)
         jobs = list(small_jobs(watcher, ran, random.Random(seed)))
         submitting = threading.Thread(target=submit, args=(system, jobs))
@@ -91,7 +92,8 @@ def submit(system, jobs):
 def kill(system, choices):
     """Kill at random moments; return how often each was hit."""
     killed = Counter()
-    while sum(killed.values()) < KILLS:
+    deadline = time.monotonic() + KILLING_S
+    while sum(killed.values()) < KILLS and time.monotonic() < deadline:
         time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
         young = choices.random() < YOUNG_SHARE
         victims = {n: pid for n, pid in system.children().items() if young or age_s(pid) > GROWN_S}

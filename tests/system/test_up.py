@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 import redis
 
-from tests.system.harness import STOP_WITHIN_S, until
+from tests.system.harness import PROJECT, STOP_WITHIN_S, UP, until
 from tests.system.work import Person, Watcher, job, shell
 from volcano_ui import valkey
 
@@ -24,15 +25,16 @@ PAGES = (
     "/events/",
     "/audit/",
     "/access/",
-    "/account/password/",
+    "/password/",
 )
 SECOND_START_S = 8  # the issue's bound for an idle machine; tests share theirs, so twice that passes
-ENDLESS = "trap '' TERM; echo started; while :; do sleep 3517; done"
-MARK = "sleep 3517"
 
 
-def long_job(name="endless"):
-    return job(name, shell(ENDLESS, name="stubborn", terminationGracePeriodSeconds=1))
+def endless(own):
+    """Return a mark that only this test's processes carry, and a job whose command never ends by itself."""
+    mark = f"sleep 3517.{own.port}"
+    script = f"trap '' TERM; echo started; while :; do {mark}; done"
+    return mark, job("endless", shell(script, name="stubborn", terminationGracePeriodSeconds=1))
 
 
 def test_link_logs_in_and_every_page_answers(system):
@@ -45,24 +47,37 @@ def test_link_logs_in_and_every_page_answers(system):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_stopping_leaves_no_process_of_any_job(own, number):
-    with own.start(), Person(own) as person, own.store() as store:
-        person.create(long_job())
+    with own, Person(own) as person, own.store() as store:
+        mark, stubborn = endless(own)
+        person.create(stubborn)
         Watcher(store).reaches("endless", "Running")
-        until(lambda: MARK in " ".join(own.processes(MARK).values()), within_s=10, what="the job's process")
+        until(lambda: mark in " ".join(own.processes(mark).values()), within_s=10, what="the job's process")
         assert own.stop(number) < STOP_WITHIN_S
-        own.assert_gone(MARK)
+        own.assert_gone(mark)
+
+
+def test_closing_the_terminal_stops_everything(own):
+    reader, writer = os.pipe()
+    process = subprocess.Popen(UP, cwd=PROJECT, env=own.environment, stdout=writer, stderr=writer)
+    os.close(writer)
+    with os.fdopen(reader) as terminal:
+        assert any(line.startswith("Open ") for line in iter(terminal.readline, ""))
+    process.send_signal(signal.SIGHUP)
+    process.wait(STOP_WITHIN_S)
+    own.assert_gone()
 
 
 def test_killing_up_itself_leaves_no_process_and_the_next_start_goes_on(own):
-    with own.start(), Person(own) as person, own.store() as store:
+    with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
-        person.create(long_job())
+        mark, stubborn = endless(own)
+        person.create(stubborn)
         person.create(job("short", shell("echo said before; exit 0")))
         watcher.reaches("endless", "Running")
         watcher.reaches("short", "Completed")
         own.process.kill()
         own.process.wait()
-        until(lambda: not own.processes(MARK), within_s=15, what="the end of what was started")
+        until(lambda: not own.processes(mark), within_s=15, what="the end of what was started")
         own.start()
         assert watcher.phase("short") == "Completed"
         assert person.get("/jobs/default/short/").status_code == 200, "the session is known after the restart"
@@ -70,7 +85,7 @@ def test_killing_up_itself_leaves_no_process_and_the_next_start_goes_on(own):
 
 
 def test_state_survives_a_restart_and_the_second_start_is_fast(own):
-    with own.start(), Person(own) as person, own.store() as store:
+    with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
         person.create(
             job(
@@ -95,7 +110,7 @@ def test_state_survives_a_restart_and_the_second_start_is_fast(own):
 
 
 def test_redis_gone_for_a_while_delays_and_loses_nothing(own):
-    with own.start(), Person(own) as person, own.store() as store:
+    with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
         pid = own.children()["redis"]
         os.kill(pid, signal.SIGSTOP)
@@ -111,7 +126,7 @@ def test_redis_gone_for_a_while_delays_and_loses_nothing(own):
 
 
 def test_machine_that_slept_for_longer_than_a_lease_loses_nothing(own):
-    with own.start(), Person(own) as person, own.store() as store:
+    with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
         person.create(job("sleeper", shell("for i in 1 2 3 4 5 6 7 8; do echo tick; sleep 1; done")))
         watcher.reaches("sleeper", "Running")

@@ -1,0 +1,72 @@
+"""The pages of the furnished system, and pictures of them: `python -m tests.browser.pages FOLDER [NAME…]`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+PAGES = {
+    "overview": "/",
+    "jobs": "/jobs/",
+    "jobs, none found": "/jobs/?q=nothing-has-this-name",
+    "new job": "/jobs/new/",
+    "running job": "/jobs/default/running/",
+    "waiting job": "/jobs/default/waiting/",
+    "completed job": "/jobs/default/finished/",
+    "failed job": "/jobs/default/failed/",
+    "simulated job": "/jobs/default/sweep/",
+    "log": "/jobs/default/running/?tab=logs",
+    "events of a job": "/jobs/default/failed/?tab=events",
+    "YAML of a job": "/jobs/default/failed/?tab=yaml",
+    "queues": "/queues/",
+    "queue": "/queues/training/",
+    "new queue": "/queues/-/new/",
+    "nodes": "/nodes/",
+    "events": "/events/",
+    "audit": "/audit/",
+    "access": "/access/",
+    "password": "/password/",
+    "not found": "/no/such/page/",
+    "login": "/login/",
+}
+PUBLIC = ("login",)
+
+
+def main(folder, *names):
+    """Bring a furnished system up and take a picture of each page in both themes."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    import django
+
+    django.setup()
+    from tests.browser import world
+    from tests.system.harness import System
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="volcano-ui-pictures-") as data,
+        System(Path(data) / "data", nodes=12) as system,
+        world.launched() as browser,
+    ):
+        world.furnish(system)
+        for theme in ("light", "dark"):
+            for name in names or PAGES:
+                picture(browser, system, theme, name, folder)
+
+
+def picture(browser, system, theme, name, folder):
+    from tests.browser import world
+
+    context = world.enter(browser, system, theme=theme, cookies={} if name in PUBLIC else None)
+    page = context.new_page()
+    page.goto(PAGES[name])
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=folder / f"{name.replace(',', '').replace(' ', '-')}-{theme}.png", full_page=True)
+    context.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,333 @@
+"""Ten journeys of people through the product, in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+import pytest
+from playwright.sync_api import expect
+
+from kube.resources import QUEUES
+from tests.browser import world
+from tests.system.harness import System, until
+from tests.system.seed import TF_JOB
+from tests.system.work import Person, job, shell
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
+
+
+PASTE = """
+(box, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
+}
+"""
+
+
+def live(page):
+    """Wait until the page says that it is live."""
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    return page
+
+
+def stays(page):
+    """Mark the page; `unchanged` then tells that it was never loaded again."""
+    page.evaluate("window.sameDocument = true")
+
+
+def unchanged(page):
+    return page.evaluate("window.sameDocument === true")
+
+
+def editor(page, text):
+    """Select the whole text of the YAML editor and paste another one over it."""
+    box = page.locator(".cm-content")
+    box.click()
+    page.keyboard.press("ControlOrMeta+a")
+    box.evaluate(PASTE, text)
+
+
+def yaml_of(page):
+    """Return what would be submitted."""
+    return page.locator("textarea[name=text]").input_value()
+
+
+def test_first_login_by_the_link_and_a_sample_runs_to_its_end_before_the_readers_eyes(tmp_path, enter):
+    own = System(tmp_path / "data")
+    with own:
+        page = enter(own, cookies={})
+        page.goto(own.link)
+        button = page.get_by_role("button", name="Log in")
+        if button.count():
+            button.click()
+        page.wait_for_url(f"{own.base}/")
+        live(page)
+        expect(page.locator("#overview-nodes tbody tr")).to_have_count(1)
+        page.get_by_role("button", name="Count primes together").click()
+        page.wait_for_url(re.compile(r"/jobs/default/primes-\w+/"))
+        stays(page)
+        expect(page.locator("#job-head")).to_contain_text("Running", timeout=30_000)
+        expect(page.locator("#job-head")).to_contain_text("Completed", timeout=60_000)
+        expect(page.locator("#table-rows tr")).to_have_count(4)
+        assert unchanged(page)
+        page.goto(own.base)
+        expect(page.locator("#overview-jobs")).to_contain_text("Completed")
+
+
+def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
+    page.goto("/jobs/new/")
+    form = page.locator("[data-part=form]")
+    form.get_by_label("Name", exact=True).first.fill("from-the-form")
+    until(lambda: "name: from-the-form" in yaml_of(page), within_s=5)
+    text = yaml_of(page).replace(
+        "minAvailable: 1", "minAvailable: 1\n  unknownToTheForm: # kept\n    deep: [1, 2]"
+    )
+    editor(page, text.replace("name: from-the-form", "name: from-the-text"))
+    expect(form.get_by_label("Name", exact=True).first).to_have_value("from-the-text")
+    form.get_by_label("Replicas").first.fill("2")
+    until(lambda: "replicas: 2" in yaml_of(page), within_s=5)
+    assert "unknownToTheForm: # kept" in yaml_of(page)
+    form.get_by_role("button", name="Add a task").click()
+    expect(form.locator(".task-form")).to_have_count(2)
+    form.locator(".task-form").nth(1).get_by_role("button", name="Remove this task").click()
+    expect(form.locator(".task-form")).to_have_count(1)
+    editor(page, yaml_of(page).replace("  unknownToTheForm: # kept\n    deep: [1, 2]\n", ""))
+    form.get_by_label("Shell line").first.fill("echo written in the form")
+    expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "accepted")
+    page.get_by_role("button", name="Submit the job").click()
+    page.wait_for_url("**/jobs/default/from-the-text/")
+    expect(live(page).locator("#job-head")).to_contain_text("Completed", timeout=20_000)
+    assert watcher.job("from-the-text")["status"]["succeeded"] == 2
+
+
+def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watcher):
+    page.goto("/jobs/new/")
+    editor(page, TF_JOB)
+    expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "accepted")
+    expect(page.locator("[data-part=form] .task-form")).to_have_count(2)
+    page.get_by_role("button", name="Submit the job").click()
+    page.wait_for_url("**/jobs/default/tf-job/")
+    expect(page.locator("#table-rows tr")).to_have_count(6)
+    page.get_by_role("button", name="Delete").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/jobs/?namespace=default")
+    until(lambda: watcher.job("tf-job") is None, within_s=30)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "words"),
+    [
+        pytest.param(
+            "replicas: 1", "replicas: -2", "Replicas", "greater than or equal to 0", id="negative replicas"
+        ),
+        pytest.param("name: my-job", 'name: "<script>x"', "Name", "lower", id="hostile name"),
+        pytest.param("cpu: 100m", "cpu: lots", "cpu request", "lots", id="impossible quantity"),
+        pytest.param("queue: default", "queue: nowhere", "Queue", "nowhere", id="queue that is not there"),
+    ],
+)
+def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words):
+    page.goto("/jobs/new/")
+    editor(page, yaml_of(page).replace(old, new))
+    expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "refused")
+    marked = page.locator("[data-part=form] [aria-invalid=true]").first
+    expect(marked).to_be_visible()
+    assert field in marked.evaluate(
+        "each => each.labels?.[0]?.textContent || each.getAttribute('aria-label')"
+    )
+    assert words in page.locator("[data-part=findings]").inner_text()
+    page.get_by_role("button", name="Submit the job").click()
+    expect(page.locator("[data-part=findings] li").first).to_be_visible()
+    assert page.url.endswith("/jobs/new/")
+
+
+def test_waiting_job_says_why_and_what_is_missing_in_numbers(page):
+    page.goto("/jobs/default/waiting/")
+    why = live(page).locator("#job-why")
+    expect(why).to_contain_text("Waiting.")
+    expect(why).to_contain_text("needs 2560 CPU")
+    expect(page.locator("#job-head")).to_contain_text("0 of 4")
+
+
+def test_log_is_followed_live_and_readable_after_the_pod_is_gone(page, person, watcher, here):
+    person.create(job("talker", shell(world.TICKS, terminationGracePeriodSeconds=0, **here)))
+    watcher.reaches("talker", "Running")
+    page.goto("/jobs/default/talker/?tab=logs&pod=talker-main-0")
+    log = page.locator("[data-part=text]")
+    expect(log).to_contain_text("tick 5")
+    stays(page)
+    seen = max(map(int, re.findall(r"tick (\d+)", log.inner_text())))
+    expect(log).to_contain_text(f"tick {seen + 5}")
+    assert unchanged(page)
+    person.post("/jobs/default/talker/delete/")
+    until(lambda: watcher.job("talker") is None, within_s=20)
+    expect(log).to_contain_text(f"tick {seen + 5}")
+    person.create(job("kept", shell("echo words that stay", **here)))
+    watcher.reaches("kept", "Completed")
+    page.goto("/jobs/default/kept/?tab=logs&pod=kept-main-0")
+    expect(page.locator("#log")).to_contain_text("words that stay")
+
+
+def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, person, watcher, here):
+    for number in range(30):
+        person.create(job(f"many-{number:02}", world.nap(1), queue="batch"))
+    page.goto("/jobs/?per=25")
+    live(page)
+    page.get_by_label("Find").fill("many-")
+    page.wait_for_url("**q=many-**")
+    expect(page.locator("#table-rows tr")).to_have_count(25)
+    page.locator("thead").get_by_role("link", name="Job").click()
+    page.wait_for_url("**sort=**")
+    names = page.locator("#table-rows th a").all_inner_texts()
+    assert names == sorted(names) or names == sorted(names, reverse=True)
+    page.get_by_role("link", name="Later page").click()
+    page.wait_for_url("**page=2**")
+    expect(page.locator("#table-rows tr")).to_have_count(5)
+    address, shown = page.url, page.locator("#table-rows th a").all_inner_texts()
+    page.reload()
+    assert page.locator("#table-rows th a").all_inner_texts() == shown
+    page.go_back()
+    expect(page.locator("#table-rows tr")).to_have_count(25)
+    page.goto("/jobs/?q=changes-live")
+    live(page)
+    stays(page)
+    person.create(job("changes-live", shell("sleep 1", **here)))
+    row = page.locator("#table-rows tr")
+    expect(row).to_contain_text("Running")
+    expect(row).to_contain_text("Completed")
+    assert unchanged(page)
+    assert "page=2" in address
+
+
+def test_queue_is_closed_and_opened_and_says_what_that_means(page, person, watcher, here):
+    person.create(job("keeps-running", shell("sleep 4", **here), queue="batch"))
+    watcher.reaches("keeps-running", "Running")
+    page.goto("/queues/batch/")
+    live(page)
+    page.get_by_role("button", name=re.compile("^Close")).first.click()
+    confirm(page, "Close")
+    expect(page.locator("main")).to_contain_text("Closing")
+    refused = person.submit(job("too-late", shell("exit 0"), queue="batch"))
+    assert refused.status_code == 422
+    watcher.reaches("keeps-running", "Completed")
+    page.get_by_role("button", name=re.compile("^(Open|Reopen)")).first.click()
+    confirm(page, "Open")
+    until(lambda: watcher.store.get(QUEUES, "", "batch").object["status"]["state"] == "Open", within_s=10)
+    expect(page.locator("main")).to_contain_text("Open")
+
+
+def confirm(page, verb):
+    dialog = page.get_by_role("dialog")
+    if dialog.count() and dialog.first.is_visible():
+        dialog.first.get_by_role("button", name=re.compile(f"^{verb}")).click()
+
+
+def test_two_tabs_on_one_queue_do_not_overwrite_each_other(enter, person):
+    person.post("/queues/-/new/", name="shared", weight="1")
+    first, second = enter(), enter()
+    for page in (first, second):
+        page.goto("/queues/shared/edit/")
+    first.get_by_label("Weight").fill("7")
+    first.get_by_role("button", name=re.compile("Save")).click()
+    first.wait_for_url("**/queues/shared/")
+    second.get_by_label("Weight").fill("9")
+    second.get_by_role("button", name=re.compile("Save")).click()
+    expect(second.locator("main")).to_contain_text(re.compile("changed|modified"))
+    assert second.url.endswith("/edit/")
+
+
+@pytest.mark.parametrize("how", ["offline", "web server stands still"])
+def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(enter, person, watcher, system, here, how):
+    page = enter()
+    name = f"asleep-{how.split()[0]}"
+    page.goto(f"/jobs/?q={name}")
+    live(page)
+    stays(page)
+    if how == "offline":
+        page.context.set_offline(True)
+        page.evaluate("dispatchEvent(new Event('offline'))")
+        person.create(job(name, shell("sleep 1", **here)))
+        watcher.reaches(name, "Completed")
+    else:
+        person.create(job(name, shell("sleep 2", **here)))
+        web = system.children()["web"]
+        os.kill(web, signal.SIGSTOP)
+        try:
+            watcher.reaches(name, "Completed")
+            expect(page.locator("#live")).to_contain_text("stale since", timeout=40_000)
+        finally:
+            os.kill(web, signal.SIGCONT)
+    if how == "offline":
+        expect(page.locator("#live")).to_contain_text("stale since", timeout=40_000)
+        page.context.set_offline(False)
+    expect(page.locator("#table-rows tr")).to_contain_text("Completed", timeout=40_000)
+    live(page)
+    assert unchanged(page)
+    fresh = enter()
+    fresh.goto(page.url)
+    assert words(page) == words(live(fresh))
+
+
+def words(page):
+    """The rows as a reader sees them, but for ages, which go on."""
+    return re.sub(r"\d+ ?(ms|s|min|seconds?)( ago)?|just now", "T", page.locator("#table-rows").inner_text())
+
+
+def test_viewer_sees_and_may_not_and_logging_out_ends_the_sight(enter, person, system):
+    with Person(system) as administrator:
+        answer = administrator.post(
+            "/access/users/", name="vera", password="correct-horse-battery", namespace="*", role="viewer"
+        )
+        assert answer.status_code == 302, answer.text[-2000:]
+    page = enter(cookies={})
+    page.goto("/jobs/")
+    page.get_by_label("Name").fill("vera")
+    page.get_by_label("Password", exact=True).fill("correct-horse-battery")
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/jobs/")
+    expect(page.locator("#table-rows")).to_contain_text("running")
+    page.goto("/jobs/default/running/")
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    answer = page.request.post(
+        "/jobs/default/running/delete/", headers={"X-CSRFToken": csrf(page, system)}, max_redirects=0
+    )
+    assert answer.status in (302, 403)
+    assert person.get("/jobs/default/running/").status_code == 200
+    page.get_by_role("button", name="Menu of vera").click()
+    page.get_by_role("button", name="Log out").click()
+    page.goto("/jobs/default/running/")
+    expect(page.get_by_label("Password", exact=True)).to_be_visible()
+
+
+def csrf(page, system):
+    return next(c["value"] for c in page.context.cookies() if c["name"] == f"volcano_ui_csrf_{system.port}")
+
+
+def test_everything_can_be_reached_with_the_keyboard(page):
+    page.goto("/")
+    live(page)
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    page.wait_for_url("**/jobs/")
+    page.keyboard.press("/")
+    page.keyboard.type("sweep")
+    page.wait_for_url("**q=sweep**")
+    expect(page.locator("#table-rows tr")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs/default/sweep/")
+    page.keyboard.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#help")).not_to_be_visible()
+    page.keyboard.press("c")
+    page.wait_for_url("**/jobs/new/")
+    page.goto("/jobs/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#content")).to_be_focused()

@@ -1,0 +1,53 @@
+"""Every page in both themes: nothing that keeps people out, nothing wider than the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from tests.browser.pages import PAGES, PUBLIC
+from volcano_ui import assets
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+
+NARROW = {"width": 400, "height": 800}
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def axe():
+    assets.install_tools(lambda line: None)
+    return (Path(settings.BASE_DIR) / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+def findings(page, axe):
+    """Run axe in the page; return its serious findings with their places."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        (each["id"], each["help"], [node["target"] for node in each["nodes"]][:5])
+        for each in found
+        if each["impact"] in SERIOUS
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_no_serious_finding_of_axe(enter, axe, name, theme):
+    page = enter(theme=theme, cookies={} if name in PUBLIC else None)
+    page.goto(PAGES[name])
+    page.wait_for_load_state("networkidle") if name in PUBLIC else page.wait_for_selector(
+        "#live:not([hidden])"
+    )
+    assert findings(page, axe) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_narrow_window(enter, name):
+    page = enter(cookies={} if name in PUBLIC else None)
+    page.set_viewport_size(NARROW)
+    page.goto(PAGES[name])
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over <= 0, f"{over} pixels wider than the window"

@@ -1,0 +1,85 @@
+"""A small cluster worth looking at: jobs in every state, queues, real and simulated nodes."""
+
+from __future__ import annotations
+
+import contextlib
+
+from playwright.sync_api import sync_playwright
+
+from kube.resources import NODES
+from tests import chromium
+from tests.system.work import Person, Watcher, job, shell, task
+
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
+TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+WIDE = {"width": 1360, "height": 860}
+
+
+def furnish(system):
+    """Submit jobs that end well, fail, wait and run, and make queues; return once each is as it should be."""
+    with Person(system) as person, system.store() as store:
+        watcher = Watcher(store)
+        real = here(watcher)
+        for name, weight in (("training", "4"), ("batch", "1")):
+            assert person.post("/queues/-/new/", name=name, weight=weight).status_code == 302
+        person.create(
+            job("finished", shell("echo all is done; sleep 1", replicas=2, **real), queue="training")
+        )
+        person.create(
+            job(
+                "failed",
+                shell("sleep 1", **real),
+                shell("echo it broke >&2; exit 3", name="broken", **real),
+                maxRetry=0,
+            )
+        )
+        person.create(job("running", shell(TICKS, terminationGracePeriodSeconds=0, **real), queue="training"))
+        person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
+        person.create(job("sweep", nap(40), minimum=10, queue="batch"))
+        for name, phase in (("finished", "Completed"), ("failed", "Failed"), ("running", "Running")):
+            watcher.reaches(name, phase)
+
+
+def here(watcher):
+    """Return the pod fields that keep a pod on this machine's own node."""
+    nodes = [stored.object["metadata"]["labels"] for stored in watcher.store.find(NODES)]
+    (name,) = [
+        labels["kubernetes.io/hostname"] for labels in nodes if not labels.items() >= SIMULATED.items()
+    ]
+    return {"nodeSelector": {"kubernetes.io/hostname": name}}
+
+
+def nap(replicas, seconds=3600):
+    """Return a task of simulated pods."""
+    note = {"ui.volcano.sh/duration-seconds": str(seconds)}
+    return task(
+        ["sleep", str(seconds)],
+        name="nap",
+        replicas=replicas,
+        cpu="1",
+        annotations=note,
+        nodeSelector=SIMULATED,
+    )
+
+
+@contextlib.contextmanager
+def launched(path=None):
+    """A headless Chromium on a profile of its own."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path or chromium.find(), args=chromium.ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def enter(browser, system, *, theme="", cookies=None, **options):
+    """Open a window of somebody who is logged in, by default the administrator."""
+    context = browser.new_context(base_url=system.base, viewport=WIDE, **options)
+    context.set_default_timeout(15_000)
+    wanted = dict(system.cookies if cookies is None else cookies)
+    if theme:
+        wanted["theme"] = theme
+    if wanted:
+        context.add_cookies([{"name": n, "value": v, "url": system.base} for n, v in wanted.items()])
+    return context
