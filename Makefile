@@ -29,6 +29,7 @@ test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
 
 .PHONY: check
+check: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@echo "• ruff"; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "• mypy"; $(BIN)/mypy

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from celery import shared_task
+from django.db import InterfaceError, OperationalError
 
 from cluster import consumer, nudge, registry
 from cluster.store import clock, sql, store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def _patiently(what: str) -> Iterator[None]:
+    """Put a task off when the database is away or full: nothing was committed, and beat's next tick tries again."""
+    try:
+        yield
+    except (InterfaceError, OperationalError) as error:
+        log.warning("%s is put off: the database failed: %s", what, error)
 
 
 @shared_task(name="cluster.tasks.consume", ignore_result=True)
 def consume(name: str, shard: int) -> None:
     """Run one shard of a consumer until nothing is new."""
-    consumer.runner(name, shard).run()
+    with _patiently(f"consumer {name}"):
+        consumer.runner(name, shard).run()
 
 
 @shared_task(name="cluster.tasks.tick", ignore_result=True)
@@ -24,11 +43,12 @@ def tick() -> None:
     nothing to write is behind by its cursor only; looking again costs it a
     few queries.
     """
-    behind = _behind(clock())
-    for registration in registry.every():
-        for shard in range(registration.shards):
-            if registration.cursor_of(shard) in behind:
-                nudge.wake(registration, shard)
+    with _patiently("the tick"):
+        behind = _behind(clock())
+        for registration in registry.every():
+            for shard in range(registration.shards):
+                if registration.cursor_of(shard) in behind:
+                    nudge.wake(registration, shard)
 
 
 _seen: dict[str, int] = {}
@@ -66,6 +86,7 @@ def clean() -> None:
     """Remove history, events and audit rows that are older than the settings keep; beat sends this every minute."""
     from cluster import audit, retention
 
-    retention.expire_events(time.monotonic() + 2)
-    retention.run(time.monotonic() + 5)
-    audit.prune(clock())
+    with _patiently("cleaning"):
+        retention.expire_events(time.monotonic() + 2)
+        retention.run(time.monotonic() + 5)
+        audit.prune(clock())

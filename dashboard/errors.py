@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from functools import wraps
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
+from django.conf import settings
+from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.deprecation import MiddlewareMixin
 
 from kube.errors import ApiError
 
@@ -18,14 +23,19 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 P = ParamSpec("P")
+log = logging.getLogger(__name__)
 
 WORDS = {
     400: ("The request could not be read", "Go back, reload the page and try again."),
     403: ("You may not see or do this", "Ask an administrator for the role that it takes."),
     404: ("There is no such page", "It may have been deleted, or the address is mistyped."),
     409: ("Somebody else was quicker", "Go back, reload the page and look at what changed."),
+    413: (
+        "That was too much at once",
+        "Go back: what you wrote is still there. Make it smaller and send it again.",
+    ),
     500: ("Something broke on the server", "What happened is in the server's log. Trying again may help."),
-    503: ("A part of the system is away", "It is probably starting. Try again in a moment."),
+    503: ("A part of the system is away", "Nothing was changed. Try again in a moment."),
 }
 
 
@@ -47,7 +57,31 @@ def answer(request: HttpRequest, code: int, message: str = "") -> HttpResponse:
     return render(request, "errors/error.html", _context(code, message), status=code)
 
 
+class DatabaseTrouble(MiddlewareMixin):
+    """Answers 503 in words where a view could not use the database, for example because its disk is full."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, InterfaceError | OperationalError):
+            return None
+        log.error("%s %s: the database failed: %s", request.method, request.path, exception)
+        text = render_to_string(
+            "errors/error.html", {"request": request, **_context(503, f"The database failed: {exception}.")}
+        )
+        return HttpResponse(text, status=503)
+
+
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Say by which limit or check a request was refused, where that is known."""
+    if isinstance(exception, RequestDataTooBig):
+        most = (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) // (1024 * 1024)
+        return answer(request, 413, f"What was sent is larger than {most} MB; send less at once.")
+    if isinstance(exception, TooManyFieldsSent):
+        return answer(
+            request, 413, f"The form has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,} fields."
+        )
+    if isinstance(exception, DisallowedHost):
+        said = "This server is not known by the name in the address; whoever runs it can add it to VOLCANO_UI_HOSTS."
+        return answer(request, 400, said)
     return answer(request, 400)
 
 
@@ -78,4 +112,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _context(code: int, message: str) -> dict[str, Any]:
     title, advice = WORDS.get(code, (HTTPStatus(code).phrase, "Go back and try again."))
+    if code == 403 and message:
+        advice = ""  # what is refused says itself which role it takes
     return {"code": code, "title": title, "advice": advice, "message": message}

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver, path
+from typing import TYPE_CHECKING, Any
+
+from django.urls import URLPattern, URLResolver, path, re_path
 
 from dashboard.live.consumer import LiveConsumer
 
-websocket_urlpatterns: list[URLPattern | URLResolver] = [path("live/", LiveConsumer.as_asgi())]
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+async def refuse(scope: Any, receive: Any, send: Callable[[dict[str, str]], Awaitable[None]]) -> None:
+    """Answer a socket at any other address with 403; without a route Channels raises, which is logged as a crash."""
+    await send({"type": "websocket.close"})
+
+
+websocket_urlpatterns: list[URLPattern | URLResolver] = [
+    path("live/", LiveConsumer.as_asgi()),
+    re_path("", refuse),  # type: ignore[arg-type]  # Django's types know views only
+]

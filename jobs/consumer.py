@@ -132,8 +132,13 @@ class JobConsumer(Consumer[State]):
 
 
 def _plan_one(state: State, entry: Entry, now: int) -> list[Write]:
+    """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
-    writes, entry.again = plan.reconcile(known, state.world, now)
+    try:
+        writes, entry.again = plan.reconcile(known, state.world, now)
+    except Exception:
+        log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
+        return []
     known.group_in_step = known.group is not None and not _touches_group(writes)
     _expect(entry, writes)
     return writes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import api
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from jobs.yaml_text import Document
+    from kube.errors import ApiError
 
 SUBMISSION = "ui.volcano.sh/submission"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -111,11 +112,29 @@ def check(actor: Actor, text: str) -> Report:
     )
 
 
+def refused(report: Report, error: ApiError) -> Report:
+    """Return the report of a text that is right and was refused all the same, such as by a database that is full."""
+    said = Finding(_sentence(error.message))
+    return replace(
+        report, accepted=False, verdict="The job was not created; your text is still here.", causes=(said,)
+    )
+
+
 def findings(causes: Sequence[Cause], document: Document) -> tuple[Finding, ...]:
     """Return causes as problems at fields and lines."""
     return tuple(
-        Finding(_sentence(cause.message), document.line_of(cause.field), 0, cause.field) for cause in causes
+        Finding(_sentence(cause.message + _quotes(cause)), document.line_of(cause.field), 0, cause.field)
+        for cause in causes
     )
+
+
+def _quotes(cause: Cause) -> str:
+    """Say how a text is written that YAML takes for something else, such as the name `n`."""
+    if cause.message.endswith("must be of type string, not boolean"):
+        return "; YAML reads words like yes, no, on, off, y and n as true or false: put it in quotes"
+    if cause.message.endswith(("must be of type string, not integer", "must be of type string, not number")):
+        return "; put it in quotes"
+    return ""
 
 
 def summary(job: dict[str, Any]) -> str:

@@ -28,6 +28,8 @@ JOB_VERSION = "volcano.sh/job-version"
 TASK_SPEC = "volcano.sh/task-spec"
 TASK_INDEX = "volcano.sh/task-index"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+START_ERROR = "StartError"  # the reason of a container whose command could not be run
+LONGEST_MESSAGE = 200  # characters of a container's message that a job repeats
 
 
 class Dependency(Struct, frozen=True):
@@ -97,6 +99,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     restarts: int
     exit_code: int | None
     reason: str
+    message: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -114,10 +117,14 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
 
     @property
     def failure(self) -> str:
-        """Say how the pod failed: `tf-job-ps-0 exited with code 3`."""
+        """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`."""
+        reason = f" ({self.reason})" if self.reason not in ("", "Error") else ""
+        said = f": {self.message}" if self.message else ""
+        if self.reason == START_ERROR:
+            return f"{self.name} could not start{said}"
         if self.exit_code:
-            return f"{self.name} exited with code {self.exit_code}"
-        return f"{self.name} failed ({self.reason})" if self.reason else f"{self.name} failed"
+            return f"{self.name} exited with code {self.exit_code}{reason}{said}"
+        return f"{self.name} failed{reason}{said}"
 
 
 class GroupFact(Struct, frozen=True, kw_only=True):
@@ -194,7 +201,8 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
         ready=bool(statuses) and all(each.ready for each in statuses),
         restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
         exit_code=ended.exit_code if ended else None,
-        reason=status.reason,
+        reason=intern(status.reason or (ended.reason if ended else "")),
+        message=_one_line(status.message or (ended.message if ended else "")),
     )
     return f"{metadata.namespace}/{job}" if job else "", fact
 
@@ -280,6 +288,8 @@ class _Job(View):
 
 class _Terminated(View):
     exit_code: int = 0
+    reason: str = ""
+    message: str = ""
 
 
 class _ContainerState(View):
@@ -295,6 +305,7 @@ class _ContainerStatus(View):
 class _PodStatus(View):
     phase: str = ""
     reason: str = ""
+    message: str = ""
     container_statuses: list[_ContainerStatus] = []
     init_container_statuses: list[_ContainerStatus] = []
 
@@ -351,3 +362,8 @@ def _waiting(conditions: list[meta.Condition]) -> str:
     holding = [condition for condition in conditions if condition.status == "True"]
     newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
     return "" if newest is None or newest.type == "Scheduled" else people(newest.message)
+
+
+def _one_line(text: str) -> str:
+    """Return a message as part of a sentence; what a container wrote may be long, and of many lines."""
+    return " ".join(text.split())[:LONGEST_MESSAGE].rstrip(".")

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 MOST_PODS = 1000  # names that the box of pods offers
 TAIL_LINES = 10_000
-PAGE_LINES = 300  # what a page without JavaScript shows
+PAGE_LINES = 300  # what a page without JavaScript shows, of at most
+PAGE_BYTES = 256 * 1024
 LOOK_AGAIN_S = 0.25
 WAIT_AGAIN_S = 1.0
 _UID = re.compile(r"[0-9A-Za-z-]{1,64}\Z")
@@ -64,6 +65,9 @@ class Source:
         pod, is_gone = _pod(namespace, name, uid)
         containers = [each.get("name", "") for each in pod["spec"].get("containers") or ()]
         container = params.get("container") or (containers[0] if containers else "")
+        starting = [each.get("name", "") for each in pod["spec"].get("initContainers") or ()]
+        if container not in (*containers, *starting):
+            raise NotFound(f"The pod {name} has no container of that name; it has {', '.join(containers)}.")
         return cls(namespace, name, pod["metadata"]["uid"], pod, container, is_gone)
 
     @cached_property
@@ -182,7 +186,7 @@ def _runs(source: Source) -> list[tuple[str, int]]:
 
 def _end_of(source: Source, attempt: int | None) -> tuple[str, str]:
     try:
-        chunk = logs.tail(source.uid, source.container, attempt, lines=PAGE_LINES)
+        chunk = logs.tail(source.uid, source.container, attempt, lines=PAGE_LINES, most=PAGE_BYTES)
     except NoLog:
         return "", source.why_absent()
     text = "".join(f"{safe(line.data)}\n" if line.whole else safe(line.data) for line in chunk.lines)

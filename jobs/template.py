@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
 
+NUL = "must not hold a NUL character, at which a process stops reading; remove it."
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -92,9 +93,20 @@ def _check_container(container: Any, path: str, seen: set[str], volumes: set[str
     elif problem := names.dns_label(name):
         yield invalid(f"{path}.name", name, problem)
     seen.add(name)
+    yield from _check_texts(container, path)
     yield from _check_environment(lenient.sequence(container, "env"), f"{path}.env")
     yield from _check_mounts(lenient.sequence(container, "volumeMounts"), f"{path}.volumeMounts", volumes)
     yield from _check_resources(lenient.mapping(container, "resources"), f"{path}.resources")
+
+
+def _check_texts(container: Any, path: str) -> Iterator[Cause]:
+    """What a process is given ends at a NUL, so it would get less than was written."""
+    for field in ("command", "args"):
+        for number, text in enumerate(lenient.sequence(container, field)):
+            if isinstance(text, str) and "\0" in text:
+                yield invalid(f"{path}.{field}[{number}]", text, NUL)
+    if "\0" in lenient.text(container, "workingDir"):
+        yield invalid(f"{path}.workingDir", lenient.text(container, "workingDir"), NUL)
 
 
 def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
@@ -104,6 +116,8 @@ def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
             yield required(f"{path}[{number}].name", "a variable needs a name.")
         elif problem := names.env_name(name):
             yield invalid(f"{path}[{number}].name", name, problem)
+        if "\0" in lenient.text(variable, "value"):
+            yield invalid(f"{path}[{number}].value", lenient.text(variable, "value"), NUL)
         if lenient.text(variable, "value") and lenient.mapping(variable, "valueFrom"):
             yield invalid(
                 f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two."

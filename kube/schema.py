@@ -446,7 +446,8 @@ def _format(name: str) -> _Rule:
     read = _FORMATS.get(name)
 
     def rule(value: Any, where: Where) -> Cause | None:
-        if value == "" or read is None:
+        # An empty text is Go's "not given", but no quantity: Kubernetes refuses it, and sums would.
+        if read is None or (value == "" and name != "quantity"):
             return None
         try:
             read(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 import socket
@@ -83,3 +84,20 @@ def postgres_url():
         pytest.skip(NO_POSTGRES)
     with services.postgres_server(binaries) as url:
         yield url
+
+
+@pytest.fixture
+def full_disk(transactional_db):
+    """A database that cannot grow by one page more, as on a full disk."""
+    from django.db import OperationalError, connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE slack (filling BLOB)")
+        cursor.execute("PRAGMA max_page_count = 1")  # SQLite raises it to what is in use
+        for size in (4000, 100):
+            with contextlib.suppress(OperationalError):
+                while True:
+                    cursor.execute("INSERT INTO slack VALUES (randomblob(%s))", [size])
+        yield
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+        cursor.execute("DROP TABLE slack")

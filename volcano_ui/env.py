@@ -86,6 +86,17 @@ def database(file: Path) -> dict[str, Any]:
     return _postgresql(url) if url else _sqlite(file)
 
 
+def redis_url(name: str) -> str:
+    """Return the address of a Redis, or an empty text."""
+    url = text(name)
+    if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {_without_password(url)!r}; set it to redis://host:6379/0 or unix:///path?db=0, "
+            "or leave it empty for a Redis of its own."
+        )
+    return url
+
+
 def _sqlite(file: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,29 @@ import structlog
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+LOGIN_LINK = re.compile(r"/login/[^/\s\"']+")
+
+
+def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Cut one-time links out of what Django says about requests: whoever reads the log must not log in by it."""
+    for key, value in event.items():
+        if isinstance(value, str) and "/login/" in value:
+            event[key] = LOGIN_LINK.sub("/login/…", value)
+    return event
+
+
+def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Log in one line what is not a crash: a request that Django refused, and each second of beat without Redis."""
+    logger = str(event.get("logger", ""))
+    if logger.startswith("django.security"):
+        event.pop("exc_info", None)
+        event["level"] = "warning"
+    elif logger == "celery.beat":
+        event.pop("exc_info", None)
+        event["event"] = str(event["event"]).partition("\n")[0]
+    return event
+
 
 SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -40,7 +64,11 @@ def configuration() -> dict[str, Any]:
         "formatters": {
             "lines": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers()],
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    _without_traces,
+                    *_renderers(),
+                ],
                 "foreign_pre_chain": SHARED,
             }
         },
@@ -57,7 +85,7 @@ def configuration() -> dict[str, Any]:
 def _renderers() -> list[structlog.typing.Processor]:
     if sys.stderr.isatty():
         return [structlog.dev.ConsoleRenderer()]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [structlog.processors.format_exc_info, _without_links, structlog.processors.JSONRenderer()]
 
 
 def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:

@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "dashboard.errors.DatabaseTrouble",
 ]
 
 ROOT_URLCONF = "volcano_ui.urls"
@@ -124,7 +125,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 # Messages between processes.
 
-REDIS_URL = env.text("REDIS_URL") or valkey.url(DATA)
+REDIS_URL = env.redis_url("REDIS_URL") or valkey.url(DATA)
 
 CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
 CELERY_TASK_DEFAULT_QUEUE = "controllers"

@@ -25,7 +25,7 @@ import redis
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 from django.core.management import call_command, get_commands
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from cluster.accounts import login_link
 from cluster.store import store
@@ -157,7 +157,12 @@ class Up:
             reason = {
                 errno.EADDRINUSE: f"Port {settings.PORT} is taken by another program.",
                 errno.EACCES: f"Port {settings.PORT} needs root rights.",
-            }.get(error.errno or 0, f"Cannot listen on {settings.LISTEN}:{settings.PORT}: {error.strerror}.")
+            }.get(error.errno or 0)
+            if reason is None:
+                raise StartError(
+                    f"Cannot listen on {settings.LISTEN}: {error.strerror}. "
+                    "Set VOLCANO_UI_LISTEN to an address of this machine, such as 127.0.0.1."
+                ) from None
             raise StartError(f"{reason} Choose another: make up PORT={_free_port()}.") from None
         self._held.append(listener)
         return listener
@@ -237,6 +242,14 @@ def _prepare_database() -> int:
         if "bootstrap" in get_commands():
             call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
+    except DatabaseError as error:
+        said = str(error).strip().partition("\n")[0]
+        remedy = (
+            f"Move {settings.DATABASES['default']['NAME']} away to begin with an empty one."
+            if connection.vendor == "sqlite"
+            else "Start the server, or correct DATABASE_URL."
+        )
+        raise StartError(f"The database cannot be used: {said}. {remedy}") from None
     finally:
         connection.close()
 

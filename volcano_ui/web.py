@@ -38,6 +38,8 @@ def serve(listener: socket.socket) -> None:
         access_log=False,
         # Compression costs each socket some 100 KB, and broadcasts to hundreds most of their time.
         ws_per_message_deflate=False,
+        # The live socket refuses far smaller messages; this bounds what is read before it can.
+        ws_max_size=64 * 1024,
         timeout_graceful_shutdown=2,
     )
     uvicorn.Server(config).run(sockets=[listener])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+LONGEST = 255  # bytes of a file's name
 WORK, TMP, VOLUMES, IDENTITY = "_work", "_tmp", "_volumes", "_pod.json"
 
 
@@ -44,7 +45,7 @@ def checked(name: str) -> str:
     Names were validated when their objects were created. This is the second
     lock on the door through which a process could write anywhere.
     """
-    if not name or "/" in name or "\0" in name or name in (".", ".."):
+    if not name or "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > LONGEST:
         raise ValueError(f"{name!r} cannot be the name of a directory.")
     return name
 

@@ -85,17 +85,28 @@ def read(
     )
 
 
-def tail(pod_uid: str, container: str, attempt: int | None = None, *, lines: int = 1000) -> LogChunk:
-    """Return the last lines of a log, with the offset at which following goes on; NoLog when there is none."""
+def tail(
+    pod_uid: str,
+    container: str,
+    attempt: int | None = None,
+    *,
+    lines: int = 1000,
+    most: int = TAIL_MOST,
+) -> LogChunk:
+    """Return the last lines of a log, with the offset at which following goes on; NoLog when there is none.
+
+    Fewer lines are returned when they would take more than `most` bytes.
+    """
     _, directory = _directory(pod_uid, container, attempt)
     end = _end(directory)
-    span = min(end, max(LEAST, lines * 160))
+    most = min(end, max(LEAST, most))
+    span = min(most, max(LEAST, lines * 160))
     while True:
         chunk = read(pod_uid, container, attempt, since_offset=end - span, limit=span + LEAST)
         whole = [index for index, line in enumerate(chunk.lines) if line.whole]
-        if len(whole) > lines or span >= min(end, TAIL_MOST):
+        if len(whole) > lines or span >= most:
             break
-        span = min(end, span * 4)
+        span = min(most, span * 4)
     if len(whole) <= lines:
         return chunk
     # The piece that an unfinished last line has is shown beside the whole ones.

@@ -59,11 +59,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.waiting_chars = 0
         self.allowance, self.asked = float(BURST), time.monotonic()
         self.cut = False
+        self.ended = False
         self.something = asyncio.Event()
         self.tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._check())]
         if not user.is_authenticated:
             # Accepted first: only then does a browser learn the reason and stop asking.
-            await self.close(LOGGED_OUT)
+            await self._end(LOGGED_OUT)
             return
         await self.hub.enter(self)
 
@@ -72,15 +73,23 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             task.cancel()
         await self.hub.leave(self)
 
+    async def _end(self, code: int) -> None:
+        """Close once: messages that were sent before the client learnt of it are still being read."""
+        if not self.ended:
+            self.ended = True
+            await self.close(code)
+
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self.ended:
+            return
         text = text_data if text_data is not None else bytes_data or b""
         if len(text) > MOST_BYTES or not self._may_ask():
-            await self.close(TOO_MUCH)
+            await self._end(TOO_MUCH)
             return
         try:
             message = messages.read(text)
         except msgspec.MsgspecError:
-            await self.close(UNREADABLE)
+            await self._end(UNREADABLE)
             return
         if not self.actor.user_id:
             return
@@ -137,6 +146,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             items: AsyncGenerator[Any, None] = stream.items(request)  # type: ignore[assignment]
             try:
                 async for item in items:
+                    if self.ended:
+                        return
                     await self.send(text_data=messages.log(name, item))
             finally:
                 await items.aclose()
@@ -159,13 +170,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
             self.cut = True
             self.waiting.clear()
-            self.tasks.append(asyncio.create_task(self.close(TOO_SLOW)))
+            self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
 
     async def _write(self) -> None:
         while True:
             await self.something.wait()
             self.something.clear()
-            while self.waiting:
+            while self.waiting and not self.ended:
                 text = self.waiting.popleft()
                 self.waiting_chars -= len(text)
                 await self.send(text_data=text)
@@ -176,7 +187,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             await asyncio.sleep(CHECK_EVERY_S)
             try:
                 if not await self.hub.in_thread(still_valid, self.scope):
-                    await self.close(LOGGED_OUT)
+                    await self._end(LOGGED_OUT)
                     return
                 await self._check_rights()
             except DatabaseError:
@@ -184,7 +195,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             except Exception:
                 # Whose rights cannot be checked is not served on; the page opens another socket.
                 log.exception("live check failed")
-                await self.close(DEFECT)
+                await self._end(DEFECT)
                 return
 
     async def _check_rights(self) -> None:

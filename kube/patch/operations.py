@@ -109,7 +109,8 @@ class _Document:
             value, self.root = self.root, None
             return value
         parent, part = self._parent(path)
-        return parent.pop(_existing(parent, part, path))
+        there = _existing(parent, part, path)
+        return parent.pop(there)
 
     def replace(self, path: str, value: Any) -> None:
         if not path:

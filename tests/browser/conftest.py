@@ -78,3 +78,8 @@ def enter(browser, system):
 @pytest.fixture
 def page(enter):
     return enter()
+
+
+@pytest.fixture
+def here(watcher):
+    return world.here(watcher)

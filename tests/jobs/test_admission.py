@@ -69,6 +69,18 @@ REFUSED = [
         resources(requests={"memory": "lots"}), f"{TEMPLATE}.containers[0].resources.requests[memory]", "", id="8 quantity",
     ),
     pytest.param(
+        resources(requests={"cpu": ""}), f"{TEMPLATE}.containers[0].resources.requests[cpu]", "is not a quantity", id="8 no quantity",
+    ),
+    *(
+        pytest.param(pod(containers=[container(**fields)]), f"{TEMPLATE}.containers[0].{field}", "NUL character", id=f"8 NUL in {field}")
+        for field, fields in {
+            "command[1]": {"command": ["echo", "a\0b"]},
+            "args[0]": {"args": ["\0"]},
+            "workingDir": {"workingDir": "/a\0"},
+            "env[0].value": {"env": [{"name": "A", "value": "x\0y"}]},
+        }.items()
+    ),
+    pytest.param(
         resources(requests={"cpu": "2"}, limits={"cpu": "1"}), f"{TEMPLATE}.containers[0].resources.requests[cpu]",
         "must be less than or equal to the cpu limit of 1", id="8 request above limit",
     ),

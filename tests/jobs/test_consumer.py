@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
-from cluster import registry
+from cluster import consumer, registry, tasks
 from cluster.bootstrap import bootstrap
 from cluster.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
@@ -113,6 +114,36 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     become(controller, "Succeeded", "demo-main-0", code=0)
     assert state()["state"]["phase"] == "Failed"
     assert state()["state"]["message"].endswith("demo-main-1 exited with code 3.")
+
+
+@pytest.mark.parametrize(
+    ("terminated", "said"),
+    [
+        pytest.param(
+            {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'},
+            'demo-main-1 could not start: exec: "x": no such file or directory.',
+            id="did not start",
+        ),
+        pytest.param(
+            {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."},
+            "demo-main-1 exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1.",
+            id="memory",
+        ),
+        pytest.param(
+            {"exitCode": 1, "reason": "Error", "message": "one\n\ntwo" + "." * 500},
+            "demo-main-1 exited with code 1: one two.",
+            id="its own message",
+        ),
+    ],
+)
+def test_failure_says_why_the_container_ended(controller, terminated, said):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Succeeded", "demo-main-0", code=0)
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": terminated}}]}
+    store.write(Patch(PODS, "default", "demo-main-1", {"status": status}, subresource="status"))
+    controller.settle()
+    assert state()["state"]["message"].endswith(f" {said}")
 
 
 def test_events_tell_the_story_once_for_all_pods(controller):
@@ -261,6 +292,36 @@ def test_unreadable_job_does_not_stop_the_others(controller):
     store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
     submit(controller, job())
     assert state()["state"]["phase"] == "Pending"
+
+
+def test_job_that_cannot_be_planned_does_not_stop_the_others(controller):
+    poison = job("bad")
+    poison["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "x"}}
+    store.write(Create(JOBS, poison))
+    submit(controller, job())
+    assert state()["state"]["phase"] == "Pending"
+    Controller().settle()
+
+
+@pytest.fixture
+def waiting_jobs(controller):
+    for number in range(30):
+        store.write(Create(JOBS, job(f"job-{number}")))
+
+
+def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
+    waiting_jobs, full_disk, caplog, monkeypatch, redis_url, settings
+):
+    settings.REDIS_URL = redis_url
+    monkeypatch.setattr(consumer, "_runners", {})
+    tasks.consume("jobs", 0)
+    assert "database or disk is full" in caplog.text
+    assert not [record for record in caplog.records if record.exc_info]
+    assert store.find(POD_GROUPS) == []
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+    tasks.consume("jobs", 0)
+    assert len(store.find(POD_GROUPS)) == 30
 
 
 @pytest.mark.parametrize("shards", [2, 3])

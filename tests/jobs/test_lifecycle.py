@@ -92,6 +92,7 @@ MESSAGES = [
         P.PENDING, main(4, waiting="0/3 nodes have 8 CPU free."),
         "0/3 nodes have 8 CPU free. 0 of 4 pods are running; minAvailable is 4.", id="why it waits",
     ),
+    pytest.param(P.PENDING, situation(("a", 1, 1)), "0 of 1 pod is running; minAvailable is 1.", id="the only one waits"),
     pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
     pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
     pytest.param(

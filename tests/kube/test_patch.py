@@ -155,6 +155,7 @@ def test_json_patch(ops, expected):
         [{"op": "test", "path": "/m/x", "value": True}], [{"op": "test", "path": "/m/x", "value": 2}],
         [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "move", "path": "/m"}], [{"op": "copy", "from": 1, "path": "/m"}],
         [{"op": "remove", "path": ""}], [{"op": "replace", "path": "", "value": []}], [{"op": "add", "path": "/m/x/y", "value": 1}],
+        [{"op": "remove", "path": "/m/x/y"}], [{"op": "replace", "path": "/m/x/y", "value": 1}], [{"op": "move", "from": "/m/x/y", "path": "/z"}],
     ],
     ids=str,
 )  # fmt: skip

@@ -70,6 +70,7 @@ GREATER = "should be greater than or equal to 0"
         ({"spec": {"state": "Closing"}}, Queue, 'spec.state: Unsupported value: "Closing": supported values: "Open", "Closed"'),
         ({"spec": {"dequeueStrategy": "lifo"}}, Queue, 'spec.dequeueStrategy: Unsupported value: "lifo": supported values: "fifo", "traverse"'),
         ({"spec": {"capability": {"cpu": "much"}}}, Queue, "spec.capability[cpu]: Invalid value: \"much\": 'much' is not a quantity; write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei."),
+        ({"spec": {"capability": {"cpu": ""}}}, Queue, "spec.capability[cpu]: Invalid value: \"\": '' is not a quantity; write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei."),
         ({"spec": {"minTaskMember": {"a": -1}}}, PodGroup, f"spec.minTaskMember[a]: Invalid value: -1: {GREATER}"),
         ({"spec": {"containers": []}}, Pod, "spec.containers: Invalid value: 0: should have at least 1 items"),
         ({"spec": {"containers": [{}]}}, Pod, "spec.containers[0].name: Required value"),

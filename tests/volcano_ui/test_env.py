@@ -85,3 +85,11 @@ def test_secret_without_a_place_for_it_is_still_secret(monkeypatch, tmp_path):
     monkeypatch.delenv("VOLCANO_UI_SECRET_KEY", raising=False)
     (tmp_path / "file").touch()
     assert len(env.secret("SECRET_KEY", tmp_path / "file" / "secret-key")) >= 50
+
+
+@pytest.mark.parametrize("url", ["foo://:hunter2@h/0", "localhost:6379", "nonsense"])
+def test_wrong_redis_url_is_refused_without_its_password(url, monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_REDIS_URL", url)
+    with pytest.raises(ImproperlyConfigured, match="set it to redis://") as refusal:
+        env.redis_url("REDIS_URL")
+    assert "hunter2" not in str(refusal.value)

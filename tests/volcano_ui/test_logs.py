@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import io
+import json
+import logging
+import logging.config
+
 import pytest
 
 from volcano_ui import logs
@@ -39,3 +44,45 @@ def test_small_or_missing_logs_stay(tmp_path):
     logs.rotate(tmp_path / "web.log")
     logs.rotate(tmp_path / "none.log")
     assert [path.name for path in tmp_path.iterdir()] == ["web.log"]
+
+
+@pytest.fixture
+def written(settings):
+    """What is logged during the test, as the files hold it."""
+    stream = io.StringIO()
+    configuration = logs.configuration()
+    configuration["handlers"]["stderr"]["stream"] = stream
+    logging.config.dictConfig(configuration)
+    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
+    logging.config.dictConfig(settings.LOGGING)
+
+
+def test_login_links_do_not_reach_the_log(client, written):
+    token = "uR-m_hwixKI3CaE99kCrO1MDbTWm8El3oApS5N_LSpo"
+    for method in (client.put, client.options):
+        method(f"/login/{token}/")
+    client.get(f"/login/{token}x")
+    logging.getLogger("django.request").warning("Not Found: %s", f"/login/{token}/")
+    assert "Not Found: /login/…/" in [line["event"] for line in written()]
+    assert token not in str(written())
+
+
+def test_refused_requests_are_logged_without_a_traceback(client, written):
+    assert client.get("/healthz", headers={"host": "elsewhere.example"}).status_code in (200, 400)
+    assert client.get("/login/", headers={"host": "elsewhere.example"}).status_code == 400
+    refusals = [line for line in written() if line["logger"].startswith("django.security")]
+    assert refusals
+    assert not any("exception" in line or line["level"] != "warning" for line in refusals)
+
+
+def test_beat_without_redis_logs_one_line_a_second(written):
+    try:
+        raise ConnectionError("Redis is away")
+    except ConnectionError as error:
+        # As celery.beat.Scheduler.apply_entry does.
+        logging.getLogger("celery.beat").error(
+            "Message Error: %s\n%s", error, ["  File …", "  File …"], exc_info=True
+        )
+    (line,) = written()
+    assert line["event"] == "Message Error: Redis is away"
+    assert "exception" not in line

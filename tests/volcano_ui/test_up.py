@@ -72,6 +72,30 @@ def test_taken_port_is_refused_with_another(system, start):
     assert second.ended() == 1
 
 
+def test_file_that_is_no_database_is_refused(start, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "db.sqlite3").write_bytes(b"not a database" * 1000)
+    refused = start()
+    refused.said("The database cannot be used: file is not a database. Move .*db.sqlite3 away")
+    assert refused.ended() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("VOLCANO_UI_NODES", "-1", id="a number"),
+        pytest.param("VOLCANO_UI_REDIS_URL", "foo://x", id="an address"),
+        pytest.param("VOLCANO_UI_LISTEN", "203.0.113.1", id="not of this machine"),
+        pytest.param("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", id="a server that is away"),
+    ],
+)
+def test_wrong_setting_is_refused_in_a_sentence(start, name, value):
+    refused = start(**{name: value})
+    refused.said(rf"^✗ .*{name}")
+    assert refused.ended() == 1
+    assert not [line for line in refused.lines if "Traceback" in line or "hunter2" in line]
+
+
 def test_state_directory_that_cannot_be_made_is_refused(start, tmp_path):
     (tmp_path / "file").touch()
     refused = start(tmp_path / "file" / "data")

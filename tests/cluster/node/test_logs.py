@@ -163,3 +163,19 @@ class TestRetention:
             (tmp_path / str(number)).mkdir()
         retention.prune(tmp_path)
         assert sorted(path.name for path in tmp_path.iterdir()) == ["10", "11", "9"]
+
+
+def test_tail_of_one_endless_line_is_bounded(directory):
+    log = CriLog(str(directory))
+    for _ in range(40):
+        log.feed("stdout", b"x" * 50_000)
+    log.close()
+    chunk = logs.tail(UID, "main", lines=300, most=100_000)
+    assert 60_000 < len(chunk.data) <= 100_000
+    assert logs.read(UID, "main", since_offset=chunk.next).lines == ()
+
+
+@pytest.mark.parametrize("container", ["x" * 400, "é" * 200, "../main", "\0", ""])
+def test_name_that_no_file_can_have_has_no_log(directory, container):
+    with pytest.raises(logs.NoLog):
+        logs.read(UID, container)

@@ -6,12 +6,15 @@ import asyncio
 import time
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
+from channels.routing import URLRouter
 from django.contrib.auth.models import User
 
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
 from dashboard.live import consumer, hub, rendering, sessions
+from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
@@ -223,6 +226,23 @@ async def test_a_flood_closes_the_socket(alice):
         for _ in range(consumer.BURST + 10):
             await tab.ask(op="ping")
         assert await tab.closing() == consumer.TOO_MUCH
+
+
+async def test_a_socket_closes_once_whatever_was_sent_before_the_client_learnt_of_it(alice):
+    async with Tab(alice) as tab:
+        for _ in range(consumer.BURST + 50):
+            await tab.ask(op="ping")
+        assert await tab.closing() == consumer.TOO_MUCH
+        await tab.ask(op="ping")
+        await tab.say("no json")
+        assert await tab.socket.receive_nothing(0.2)
+
+
+async def test_a_socket_at_another_address_is_refused():
+    scope = {"type": "websocket", "path": "/nope/"}
+    refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
+    await refused.send_input({"type": "websocket.connect"})
+    assert (await refused.receive_output())["type"] == "websocket.close"
 
 
 async def test_a_page_may_follow_only_so_many_things(alice):

@@ -193,3 +193,26 @@ def test_the_theme_is_written_into_the_next_page(admin, theme):
 @pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
 def test_the_way_back_stays_on_this_site(admin, next_):
     assert admin.post("/theme/", {"theme": "dark", "next": next_})["Location"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("sent", "headers", "code", "said"),
+    [
+        pytest.param({"text": "a" * (8 * 1024 * 1024)}, {}, 413, "larger than 8 MB", id="too large"),
+        pytest.param({f"f{n}": "1" for n in range(1001)}, {}, 413, "more than 1,000 fields", id="too many fields"),
+        pytest.param({}, {"host": "elsewhere.example"}, 400, "VOLCANO_UI_HOSTS", id="another name"),
+    ],
+)  # fmt: skip
+def test_a_request_beyond_the_limits_is_told_which(admin, sent, headers, code, said):
+    answer = admin.post("/theme/", sent, headers=headers)
+    assert answer.status_code == code
+    assert said in answer.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_is_said_also_where_no_object_is_written(admin, full_disk):
+    # The first rows may still fit into pages that are there.
+    answers = (admin.post("/access/users/admin/link/") for _ in range(100))
+    answer = next(answer for answer in answers if answer.status_code != 302)
+    assert answer.status_code == 503
+    assert "database or disk is full" in answer.content.decode()

@@ -168,6 +168,13 @@ def test_who_may_not_delete_has_no_button_and_is_refused(cluster, person, client
     assert store.get(JOBS, "default", "train")
 
 
+@pytest.mark.parametrize("container", ["nope", "../main", "_work", "x" * 400, "\0", "🌋"])
+def test_a_container_that_the_pod_has_not_is_refused_in_words(client, running, container):
+    answer = client.get("/jobs/default/train/log/", {"pod": "train-worker-0", "container": container})
+    assert answer.status_code == 404
+    assert "has no container of that name" in answer.content.decode()
+
+
 def test_the_log_of_a_waiting_pod_says_why_it_is_empty(client, alice):
     world.make("wait", "Pending", why="Nothing is free.", pods=[worker(0, phase="Pending")])
     content = client.get("/jobs/default/wait/?tab=logs").content.decode()

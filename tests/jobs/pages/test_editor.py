@@ -91,6 +91,27 @@ def test_a_problem_is_said_at_its_field_and_line(client, alice, change, field, l
     assert names() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("n", "reads words like"), ("no", "reads words like"), ("42", "put it in quotes")]
+)
+def test_a_name_that_yaml_takes_for_something_else_is_to_be_quoted(client, alice, name, said):
+    text = GOOD.replace("name: primes\n", f"name: {name}\n", 1)
+    cause = client.post("/jobs/validate/", {"text": text}).json()["causes"][0]
+    assert cause["field"] == "metadata.name"
+    assert said in cause["message"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_full_disk_refuses_the_job_in_words_and_keeps_the_text(client, alice, full_disk):
+    text = GOOD.replace("name: primes\n", "name: primes\n  annotations: {long: %s}\n" % ("x" * 90_000), 1)
+    answer = client.post("/jobs/new/", {"text": text, "token": TOKEN})
+    content = answer.content.decode()
+    assert answer.status_code == 503
+    assert "database or disk is full" in content
+    assert "would be accepted" not in content
+    assert "x" * 90_000 in content
+
+
 def test_an_accepted_text_says_what_it_asks_for(client, alice):
     report = client.post("/jobs/validate/", {"text": GOOD}).json()
     assert report["accepted"] is True
