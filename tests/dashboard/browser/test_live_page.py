@@ -148,6 +148,27 @@ def test_the_filter_narrows_while_typing_and_the_url_holds_the_view(admin, open_
 
 
 @pytest.mark.usefixtures("cluster")
+def test_the_time_of_what_appears_is_shown_like_the_others_at_once(admin, open_tab):
+    tab = open_tab(admin, "/")
+    live(tab)
+    put(job("broken", "Failed", message="Exit code 3."))
+    since = tab.locator("#overview-attention li time")
+    since.wait_for()
+    assert "UTC" not in since.text_content()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_esc_leaves_the_filter_and_keeps_what_it_found(admin, open_tab):
+    tab = open_tab(admin, "/nodes/")
+    tab.keyboard.press("/")
+    tab.keyboard.type("two")
+    expect(tab.locator("#table-rows tr")).to_have_count(1)
+    for key in ("Escape", "j", "Enter"):
+        tab.keyboard.press(key)
+    expect(tab).to_have_url("/nodes/two/")
+
+
+@pytest.mark.usefixtures("cluster")
 def test_a_table_can_be_walked_and_opened_by_keys(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
     for key in ("j", "j", "k", "j", "Enter"):

@@ -216,3 +216,12 @@ def test_a_full_disk_is_said_also_where_no_object_is_written(admin, full_disk):
     answer = next(answer for answer in answers if answer.status_code != 302)
     assert answer.status_code == 503
     assert "database or disk is full" in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/audit/", "/access/", "/password/"])
+def test_a_page_that_does_not_show_the_log_names_no_revision(admin, path):
+    assert "Data as of revision" not in page(admin, path).text(tag="footer")
+
+
+def test_a_page_that_shows_the_log_names_its_revision(admin):
+    assert "Data as of revision" in page(admin, "/nodes/").text(tag="footer")
