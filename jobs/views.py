@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from cluster import access, api
 from cluster.store import store
 from dashboard import pages
-from dashboard.errors import explained
+from dashboard.errors import explained, logged_out
 from dashboard.table import Table
 from jobs import allowed_actions, detail, editor, listing, live, podlog, yaml_write
 from jobs.detail import Detail
@@ -73,9 +74,11 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
 @explained
 def job_new(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_authenticated:
+        # The way over the login page would lose what was written.
+        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     if request.method == "POST":
         return _submit(request)
     home = allowed_actions.home(access.of(request))
