@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import expect
 
 from cluster.store import Delete, Patch, store
@@ -231,13 +230,7 @@ def test_no_page_is_wider_than_the_screen(admin, open_tab, address):
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-AXE = settings.BASE_DIR / "node_modules/axe-core/axe.min.js"
-
-
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.skipif(
-    not AXE.exists(), reason="axe-core is not installed (manage.py assets --check installs it)"
-)
 @pytest.mark.parametrize(
     "address",
     [
@@ -253,14 +246,14 @@ AXE = settings.BASE_DIR / "node_modules/axe-core/axe.min.js"
         "/nothing/",
     ],
 )
-def test_nothing_serious_keeps_anybody_out(admin, open_tab, address):
+def test_nothing_serious_keeps_anybody_out(admin, open_tab, axe, address):
     put(
         job("broken", "Failed", message="Exit code 3."),
         event("broken.1", about="broken"),
         node("away", ready=False),
     )
     tab = open_tab(admin, address, bypass_csp=True)
-    tab.add_script_tag(path=AXE)
+    tab.evaluate(axe)
     for theme in ("light", "dark"):
         tab.emulate_media(color_scheme=theme)
         found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
