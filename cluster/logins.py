@@ -40,7 +40,7 @@ WINDOW_MS = 15 * MINUTE_MS
 MOST_FOR_NAME = 5
 MOST_FOR_ADDRESS = 50
 GONE = "The user of this login link is deactivated; ask an administrator."
-REMEDY = "Start `make up` again, or run `manage.py loginlink`; each prints a new one."
+REMEDY = "Start “make up” again, or run “manage.py loginlink”; each prints a new one."
 
 
 def login_link(base_url: str, user: User | None = None, *, now: int | None = None) -> str:

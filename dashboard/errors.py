@@ -95,13 +95,31 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def csrf(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Say that a form was too old or came from elsewhere."""
+    """Say that a form was too old or came from elsewhere; a text that was sent by this site's form is handed back."""
     context = _context(403, "")
     context |= {
         "title": "This form is too old",
         "advice": "You logged in or out since it was opened, or cookies are off. Go back, reload the page and send it again.",
+        "kept": _own_text(request),
     }
     return render(request, "errors/error.html", context, status=403)
+
+
+def logged_out(request: HttpRequest) -> HttpResponse:
+    """Answer a form that was sent after its session had ended, with the text that would be lost."""
+    context = _context(401, "")
+    context |= {
+        "title": "You are not logged in any more",
+        "advice": "Nothing was changed. Log in, open the form again and paste what stands below.",
+        "kept": _own_text(request),
+    }
+    return render(request, "errors/error.html", context, status=401)
+
+
+def _own_text(request: HttpRequest) -> str:
+    """Return the text of a form unless another site sent it: that must not put its words into these pages."""
+    own = f"{request.scheme}://{request.get_host()}"
+    return request.POST.get("text", "") if request.headers.get("Origin", own) == own else ""
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -112,4 +130,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _context(code: int, message: str) -> dict[str, Any]:
     title, advice = WORDS.get(code, (HTTPStatus(code).phrase, "Go back and try again."))
+    if code == 403 and message:
+        advice = ""  # what is refused says itself which role it takes
     return {"code": code, "title": title, "advice": advice, "message": message}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster import access
+from cluster.roles import EVERYWHERE
 from kube.resources import JOBS
 
 if TYPE_CHECKING:
@@ -21,7 +22,16 @@ class Action:
     verb: str
 
 
+DEFAULT = "default"  # the namespace of who may submit in all of them
 ACTIONS = (Action("copy", "create"), Action("delete", "delete"))
+
+
+def home(actor: Actor) -> str | None:
+    """Return the namespace that a new job of the actor's begins in; None when the actor may submit nowhere."""
+    places = {DEFAULT if place == EVERYWHERE else place for place in access.grants(actor).roles}
+    return next(
+        (place for place in (DEFAULT, *sorted(places)) if access.allowed(actor, "create", JOBS, place)), None
+    )
 
 
 def allowed(actor: Actor, job: Job) -> frozenset[str]:

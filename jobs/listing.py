@@ -12,7 +12,7 @@ from cluster.store import Stored, store
 from dashboard import paging, phases
 from dashboard.live import Watch
 from dashboard.table import Column, Filter, Spec, Table, View
-from jobs import progress
+from jobs import allowed_actions, progress
 from jobs.reading import Job
 from kube.resources import JOBS
 
@@ -72,8 +72,25 @@ def table(actor: Actor, view: View) -> Table:
         counts=named,
         phases=phases.JOB_PHASES,
         choices={**_choices(allowed), "owner": [actor.name]},
-        empty={**EMPTY, "url": reverse("jobs:new")},
+        empty=_empty(actor),
     )
+
+
+def _empty(actor: Actor) -> dict[str, str]:
+    """Say what to do while there are no jobs."""
+    if allowed_actions.home(actor) is not None:
+        return {**EMPTY, "url": reverse("jobs:new")}
+    if not access.grants(actor).roles:
+        return {
+            **EMPTY,
+            "text": "You have no role yet, so there is nothing to see. Ask an administrator for one.",
+            "label": "",
+        }
+    return {
+        **EMPTY,
+        "text": "They appear here as soon as somebody submits one. To do it yourself takes the role submitter.",
+        "label": "",
+    }
 
 
 def row_id(stored: Stored) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from cluster import access, api
 from cluster.store import store
 from dashboard import pages
-from dashboard.errors import explained
+from dashboard.errors import explained, logged_out
 from dashboard.table import Table
 from jobs import allowed_actions, detail, editor, listing, live, podlog, yaml_write
 from jobs.detail import Detail
@@ -65,35 +66,48 @@ def job_list(request: HttpRequest) -> HttpResponse:
     with store.reading() as revision:
         table = listing.table(access.of(request), listing.SPEC.read(request.GET))
     table.revision = revision
-    return pages.listing(
-        request, "jobs/list.html", table, mine=table.view.url(owner=request.user.get_username())
-    )
+    context = {
+        "mine": table.view.url(owner=request.user.get_username()),
+        "may_submit": allowed_actions.home(access.of(request)) is not None,
+    }
+    return pages.listing(request, "jobs/list.html", table, **context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@login_required
 @explained
 def job_new(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_authenticated:
+        # The way over the login page would lose what was written.
+        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     if request.method == "POST":
         return _submit(request)
-    text, source = _start(request)
+    home = allowed_actions.home(access.of(request))
+    if home is None:
+        raise Forbidden(
+            "To submit jobs takes the role submitter in some namespace; ask an administrator for it."
+        )
+    text, source = _start(request, home)
     form = JobForm(initial={"text": text})
     return _editor(request, form, source=source)
 
 
-def _start(request: HttpRequest) -> tuple[str, str]:
-    """Return the text that the editor begins with, and where it comes from."""
+def _start(request: HttpRequest, home: str) -> tuple[str, str]:
+    """Return the text that the editor begins with, and where it comes from; a new job lies in the namespace home."""
     sample = SAMPLES.get(request.GET.get("sample", ""))
     if sample:
-        return sample.yaml, f"From the sample “{sample.title}”."
+        return _at(home, sample.yaml), f"From the sample “{sample.title}”."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
-        return EMPTY_JOB, ""
+        return _at(home, EMPTY_JOB), ""
     access.require(access.of(request), "get", JOBS, namespace, name)
     text = editor.copy_text(namespace, name)
     if text is None:
         raise Http404(f"There is no job {name} in {namespace}, and the log knows of none.")
     return text, f"A copy of {namespace}/{name}; nothing is created before you submit."
+
+
+def _at(home: str, text: str) -> str:
+    return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
 
 
 def _submit(request: HttpRequest) -> HttpResponse:
@@ -139,9 +153,11 @@ def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
     if sample not in SAMPLES:
         raise Http404(f"There is no sample {sample}.")
     token = request.POST.get("token", "")[:32] or _moment_token(request, sample)
-    job = SAMPLES[sample].object(request.POST.get("namespace") or "default")
+    actor = access.of(request)
+    place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
+    job = SAMPLES[sample].object(place)
     try:
-        created = editor.create_once(access.of(request), job, token)
+        created = editor.create_once(actor, job, token)
     except ApiError as error:
         pages.refuse(request, error)
         return pages.back(request, "jobs:list")

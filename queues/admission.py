@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kube import amounts, lenient, quantity, schema
+from kube import amounts, lenient, names, quantity, schema
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import Queue, QueueState
 from queues import hierarchy
@@ -101,6 +101,8 @@ def _check_amounts(queue: Object) -> Iterator[Cause]:
     for path in _SHARES:
         field = ".".join(("spec", *path))
         for name, written in lenient.mapping(queue, "spec", *path).items():
+            if problem := names.qualified_name(name):
+                yield invalid(f"{field}[{name}]", name, problem)
             value = _value(written)
             if value is None:
                 continue  # the schema tells what is wrong with the text

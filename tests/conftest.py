@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from tests import chromium, services
+from volcano_ui import assets
 
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
@@ -64,6 +65,19 @@ def pytest_terminal_summary(terminalreporter):
 def chromium_path():
     """A Chromium's program; without one the test is skipped and the run's last line says so."""
     return chromium.find() or pytest.skip(NO_CHROMIUM)
+
+
+@pytest.fixture(scope="session")
+def npm_packages():
+    """The folder of npm's packages, installed once with those that only tests need."""
+    assets.install_tools(lambda line: None)
+    return assets.ROOT / "node_modules"
+
+
+@pytest.fixture(scope="session")
+def axe(npm_packages):
+    """The script that finds what keeps people out of a page."""
+    return (npm_packages / "axe-core" / "axe.min.js").read_text()
 
 
 @pytest.fixture(scope="session")

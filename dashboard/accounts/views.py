@@ -145,6 +145,12 @@ class Password(LoginRequiredMixin, PasswordView):
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "user": self._user}
 
+    def get_form(self, form_class: type[SetPasswordForm[User]] | None = None) -> SetPasswordForm[User]:
+        form = super().get_form(form_class)
+        for field in form.fields.values():
+            field.widget.attrs["class"] = "input"
+        return form
+
     def form_valid(self, form: SetPasswordForm[User]) -> HttpResponse:
         try:
             accounts.set_password(access.of(self.request), self._user, form.cleaned_data["new_password1"])

@@ -11,7 +11,8 @@ export function mount(form) {
     if (clear) clear.hidden = ![...form.elements].some((each) => each.value && each.dataset.default === undefined);
   }
   function quit(event) {
-    if (event.key === "Escape" && event.target.type === "search" && event.target.value) event.stopPropagation();
+    // The browser would empty the field: Esc leaves it, and what is found can be walked with j and k.
+    if (event.key === "Escape" && event.target.type === "search") event.preventDefault();
   }
   form.addEventListener("keydown", quit);
   document.addEventListener("htmx:after:history:update", follow);

@@ -38,11 +38,11 @@ const ACTIONS = {
 };
 
 function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (event.key === "Escape") {
     if (event.target instanceof HTMLElement && typing(event.target)) event.target.blur();
     return;
   }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (typing(event.target)) return;
   const action = Date.now() - chord < CHORD_MS ? go(event.key) : ACTIONS[event.key];
   chord = 0;

@@ -23,7 +23,7 @@ export function axis({ width, labels, from, to, scale }, height) {
   for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
     const x = scale(time);
     found.push(svg("line", { class: "t-tick", x1: x, x2: x, y1: 18, y2: height }));
-    found.push(svg("text", { class: "t-time", x: x + 3, y: 13 }, short(time, step)));
+    if (x < width - 36) found.push(svg("text", { class: "t-time", x: x + 3, y: 13 }, short(time, step)));
   }
   return found;
 }

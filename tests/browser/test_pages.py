@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from django.conf import settings
 
 from tests.browser.pages import PAGES, PUBLIC
-from volcano_ui import assets
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
 NARROW = {"width": 400, "height": 800}
 SERIOUS = ("serious", "critical")
-
-
-@pytest.fixture(scope="module")
-def axe():
-    assets.install_tools(lambda line: None)
-    return (Path(settings.BASE_DIR) / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
 def findings(page, axe):

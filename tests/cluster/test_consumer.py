@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from django.db import connection
 
@@ -147,20 +149,21 @@ def test_conflicting_group_comes_back_as_a_timer():
     assert copies() == ["a"]
 
 
-def test_group_that_goes_on_failing_is_tried_less_and_less_often():
+def test_group_that_goes_on_failing_is_tried_less_and_less_often(monkeypatch):
+    start = now = clock()
+    monkeypatch.setattr("cluster.consumer.clock", lambda: now)
     runner = Runner(REGISTRATION, 0, Copier())
     drain(runner)
     runner.consumer.conflict = True
     add("a")
-    drain(runner)
-    assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", 1)]
+    tried = []
+    for now in range(start, start + 400):
+        before = len(runner.consumer.timers)
+        drain(runner)
+        tried += [now] * (len(runner.consumer.timers) - before)
+    assert [later - earlier for earlier, later in pairwise(tried)] == [50, 100, 200]
+    assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", n) for n in (1, 2, 3, 4)]
     assert "never" in runner.consumer.timers[0].payload["error"]
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT due FROM cluster_timer")
-        assert cursor.fetchone()[0] > clock() - 1000
-        cursor.execute("UPDATE cluster_timer SET due = 0")
-    drain(runner)
-    assert [t.payload["tries"] for t in runner.consumer.timers] == [1, 2]
 
 
 def test_timer_fires_once_when_due():

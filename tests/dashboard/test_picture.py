@@ -84,3 +84,14 @@ def test_a_circle_of_parents_ends_where_it_began(shown):
 
 def test_a_pod_that_is_nowhere_takes_nothing(shown):
     assert "" not in shown.on_node
+
+
+@pytest.mark.django_db
+def test_a_queue_may_take_no_more_than_those_above_it():
+    picture.forget()
+    limits = {"cpu": "64", "memory": "1Gi"}
+    put(queue("large", capability={"cpu": "8"}), queue("small", parent="large", capability=limits))
+    with store.reading() as head, picture.current(head) as shown:
+        found = shown.limits("small", {"cpu": 40_000, "pods": 110})
+    picture.forget()
+    assert found == {"cpu": 8000, "memory": 2**30, "pods": 110}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import platform
 import sys
@@ -19,12 +20,13 @@ PARTS = ("start", "idle", "shapes", "process", "live")
 
 def main():
     options = _options()
+    results = {"machine": f"{os.cpu_count()} cores, Python {platform.python_version()}"}
     with tempfile.TemporaryDirectory(prefix="volcano-ui-bench-") as folder:
         data = Path(folder) / "data"
         _use(data)
-        results = {"machine": f"{os.cpu_count()} cores, Python {platform.python_version()}"}
-        results |= _measure(options, data)
-    _print(results)
+        for name, figures in _measured(options, data):
+            results[name] = figures
+            _print({name: figures})
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
 
@@ -42,35 +44,41 @@ def _use(data):
     """Point this process's Django at the measured system's state directory, before it is loaded."""
     os.environ["VOLCANO_UI_DATA"] = str(data)
     os.environ["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
+    # Playwright's sync API keeps an event loop in this thread; nothing else runs in it.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     import django
 
     django.setup()
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def _measure(options, data):
+def _measured(options, data):
+    """Yield each part's figures as soon as they are there."""
     from tests.load import live, measure, process, shapes
     from tests.system.harness import System
 
     parts = options.only or PARTS
-    results = {}
     system = System(data, nodes=options.nodes)
     with system:
         if "start" in parts:
-            results["start"] = {"first_start_s": round(system.started_s, 1)}
-            results["start"]["stop_s"] = round(system.stop(), 1)
-            system.start()
-            results["start"]["second_start_s"] = round(system.started_s, 1)
+            yield "start", _restart(system)
         if "idle" in parts:
-            results["idle"] = measure.idle(system)
+            yield "idle", measure.idle(system)
         if "process" in parts:
-            results["process"] = process.run(system)
+            yield "process", process.run(system)
         if "live" in parts:
-            results["live"] = live.run(system)
+            yield "live", live.run(system)
         if "shapes" in parts:
-            results["shapes"] = {shape: shapes.run(system, shape) for shape in options.shape or shapes.SHAPES}
+            for shape in options.shape or shapes.SHAPES:
+                yield shape, shapes.run(system, shape)
             size = sum(file.stat().st_size for file in data.glob("db.sqlite3*"))
-            results["database_mb"] = round(size / 1e6)
-    return results
+            yield "database", {"size_mb": round(size / 1e6)}
+
+
+def _restart(system):
+    figures = {"first_start_s": round(system.started_s, 1), "stop_s": round(system.stop(), 1)}
+    system.start()
+    return figures | {"second_start_s": round(system.started_s, 1)}
 
 
 def _print(value, indent=0):
@@ -81,6 +89,7 @@ def _print(value, indent=0):
             _print(item, indent + 2)
         else:
             write(f"{' ' * indent}{key:<{34 - indent}}{item}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
         pytest.param({"weight": "x"}, "id_weight", id="weight is no number"),
         pytest.param({"capability": "cpu 4"}, "id_capability", id="no colon"),
         pytest.param({"capability": "cpu: lots"}, "id_capability", id="no quantity"),
+        pytest.param({"capability": "<b>: 1"}, "id_capability", id="no resource's name"),
         pytest.param({"deserved": "cpu: 9", "capability": "cpu: 4"}, "id_deserved", id="more than it may take"),
         pytest.param({"parent": "none"}, "id_parent", id="no such parent"),
     ],

@@ -156,11 +156,11 @@ def test_what_is_not_there_is_a_404_that_helps(admin, address):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("address", MOST_QUERIES)
-def test_a_page_asks_the_database_few_things(admin, address):
+def test_a_page_asks_the_database_few_things_at_five_thousand_jobs(admin, address):
     admin.get(address)
     with CaptureQueriesContext(connection) as before:
         assert admin.get(address).status_code == 200
-    put(*(job(f"j{n}") for n in range(60)), *(pod(f"p{n}") for n in range(60)))
+    put(*(job(f"j{n}") for n in range(5000)), *(pod(f"p{n}") for n in range(200)))
     admin.get(address)
     with CaptureQueriesContext(connection) as after:
         admin.get(address)
@@ -216,3 +216,12 @@ def test_a_full_disk_is_said_also_where_no_object_is_written(admin, full_disk):
     answer = next(answer for answer in answers if answer.status_code != 302)
     assert answer.status_code == 503
     assert "database or disk is full" in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/audit/", "/access/", "/password/"])
+def test_a_page_that_does_not_show_the_log_names_no_revision(admin, path):
+    assert "Data as of revision" not in page(admin, path).text(tag="footer")
+
+
+def test_a_page_that_shows_the_log_names_its_revision(admin):
+    assert "Data as of revision" in page(admin, "/nodes/").text(tag="footer")

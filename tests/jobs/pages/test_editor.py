@@ -112,6 +112,20 @@ def test_a_full_disk_refuses_the_job_in_words_and_keeps_the_text(client, alice, 
     assert "x" * 90_000 in content
 
 
+def test_a_text_is_not_lost_with_the_session_or_an_old_form(client, alice):
+    browser = Client(enforce_csrf_checks=True)
+    assert browser.post("/jobs/new/", {"text": GOOD}).status_code == 403
+    for answer in (
+        browser.post("/jobs/new/", {"text": GOOD}, headers={"origin": "http://testserver"}),
+        Client().post("/jobs/new/", {"text": GOOD}),
+    ):
+        assert answer.status_code in (401, 403)
+        assert "minAvailable: 4" in answer.content.decode()
+    foreign = browser.post("/jobs/new/", {"text": "Call 555"}, headers={"origin": "http://elsewhere.example"})
+    assert "Call 555" not in foreign.content.decode()
+    assert names() == []
+
+
 def test_an_accepted_text_says_what_it_asks_for(client, alice):
     report = client.post("/jobs/validate/", {"text": GOOD}).json()
     assert report["accepted"] is True

@@ -152,3 +152,36 @@ def timed(client, url):
     began = time.process_time()
     client.get(url)
     return time.process_time() - began
+
+
+@pytest.fixture
+def visit(cluster, person, client):
+    """Log somebody in with a role in a namespace, or without any, and return the browser."""
+
+    def make(role, namespace):
+        client.force_login(person("victor", role, namespace))
+        return client
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("role", "namespace", "may"),
+    [
+        pytest.param("viewer", "*", False, id="viewer"),
+        pytest.param("submitter", "other", True, id="submitter elsewhere"),
+        pytest.param("submitter", "*", True, id="submitter everywhere"),
+    ],
+)
+def test_a_new_job_is_offered_to_those_who_may_submit_one(visit, role, namespace, may):
+    browser = visit(role, namespace)
+    assert ('href="/jobs/new/"' in browser.get("/jobs/").content.decode()) is may
+    assert browser.get("/jobs/new/").status_code == (200 if may else 403)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "home"), [("other", "other"), ("*", "default"), ("default", "default")]
+)
+def test_a_new_job_begins_where_its_author_may_submit(visit, namespace, home):
+    text = visit("submitter", namespace).get("/jobs/new/").content.decode()
+    assert f"namespace: {home}\n" in text
