@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -141,6 +142,8 @@ def on_sockets(system, writer):
 
 def in_browser(system, writer):
     """Commit to changed cell in a real page."""
+    # Playwright's loop runs in this thread, so Django takes it for one that must not ask a database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     from playwright.sync_api import sync_playwright
 
     with (

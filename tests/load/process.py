@@ -30,8 +30,8 @@ SIMULATED = "ui.volcano.sh/simulated"
 def run(system):
     """Return p50 and p99 in ms of each stage, counted from the moment before the POST."""
     selector = {"kubernetes.io/hostname": _own_node()}
-    # Beside the state directory: containers do not see into it.
-    output = Path(system.data).parent / "started"
+    # Beside the state directory, which the processes of jobs do not see.
+    output = Path(system.data).with_name("started")
     output.mkdir()
     times = {stage: [] for stage in STAGES}
     with Person(system) as person:

@@ -17,6 +17,7 @@ from tests.load.measure import PeakMemory
 from tests.system.harness import until
 
 SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
 STAGES = ("created", "bound", "running", "completed")
 CHUNK = 500
 LIMIT_S = 600
@@ -27,7 +28,7 @@ def job(name, replicas, hold):
     container = {"name": "main", "command": ["true"], "resources": {"requests": {"cpu": "1"}}}
     template = {
         "metadata": {"annotations": annotations},
-        "spec": {"containers": [container], "restartPolicy": "Never"},
+        "spec": {"containers": [container], "restartPolicy": "Never", "nodeSelector": SIMULATED},
     }
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",

@@ -1,0 +1,104 @@
+"""How many queries each page takes among 5,000 jobs: a bounded number, whatever there is to show."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from cluster.store import Create, Group, Patch, store
+from kube.resources import EVENTS, JOBS, NODES, PODS, QUEUES
+from tests.jobs.pages import world
+
+JOBS_COUNT = 5_000
+PHASES = ("Pending", "Running", "Completed", "Failed")
+PAGES = {
+    "/": 14,
+    "/jobs/": 14,
+    "/jobs/?per=200": 14,
+    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 14,
+    "/jobs/?owner=alice&queue=queue-3": 14,
+    "/jobs/new/": 14,
+    "/jobs/default/job-00042/": 14,
+    "/jobs/default/job-00042/?tab=logs": 14,
+    "/jobs/default/job-00042/?tab=events": 14,
+    "/jobs/default/job-00042/?tab=yaml": 14,
+    "/queues/": 14,
+    "/queues/queue-3/": 14,
+    "/queues/queue-3/edit/": 14,
+    "/nodes/": 14,
+    "/nodes/node-03/": 14,
+    "/events/": 14,
+    "/audit/": 14,
+    "/access/": 14,
+    "/password/": 14,
+}
+
+
+@pytest.fixture(scope="module")
+def many(django_db_setup, django_db_blocker):
+    """Five thousand jobs with a pod each, in twenty queues on fifty nodes; taken away at the end."""
+    from django.db import transaction
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        furnish()
+        yield User.objects.create_superuser("root-of-all")
+        transaction.set_rollback(True)
+
+
+def furnish():
+    world.base()
+    groups = [Group([Create(QUEUES, queue(number))]) for number in range(20)]
+    groups += [Group([Create(NODES, node(number))]) for number in range(50)]
+    for number in range(JOBS_COUNT):
+        groups.append(Group(job(number)))
+    outcomes = store.commit(groups)
+    assert all(isinstance(each, list) for each in outcomes)
+
+
+def queue(number):
+    return {"metadata": {"name": f"queue-{number}"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
+
+
+def node(number):
+    amounts = {"cpu": "32", "memory": "256Gi", "pods": "256"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
+    return {"metadata": {"name": f"node-{number:02}"}, "spec": {}, "status": status}
+
+
+def job(number):
+    name, phase = f"job-{number:05}", PHASES[number % len(PHASES)]
+    obj = world.job_object(name, tasks=(("worker", 1),), minimum=1, queue=f"queue-{number % 20}")
+    pod = {
+        "metadata": {"name": f"{name}-worker-0", "namespace": "default", "annotations": {"volcano.sh/job-name": name}},
+        "spec": {**world.TEMPLATE["spec"], "nodeName": f"node-{number % 50:02}"},
+        "status": {"phase": "Running"},
+    }
+    event = {
+        "metadata": {"name": f"{name}.1", "namespace": "default"},
+        "involvedObject": {"kind": "Job", "name": name, "namespace": "default"},
+        "reason": "Created",
+        "message": "Created 1 pod.",
+        "type": "Normal",
+    }
+    state = {"status": {"state": {"phase": phase, "reason": "Told", "message": "As told."}, "minAvailable": 1}}
+    return [
+        Create(JOBS, obj),
+        Patch(JOBS, "default", name, state, "status"),
+        Create(PODS, pod),
+        Create(EVENTS, event),
+    ]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("path", "most"), PAGES.items())
+def test_page_takes_a_bounded_number_of_queries(many, client, path, most, django_db_blocker):
+    with django_db_blocker.unblock():
+        client.force_login(many)
+        with CaptureQueriesContext(connection) as captured:
+            answer = client.get(path)
+        assert answer.status_code == 200
+        said = "\n".join(each["sql"][:160] for each in captured)
+        assert len(captured) <= most, f"{len(captured)} queries:\n{said}"
