@@ -72,7 +72,11 @@ def job(number):
     name, phase = f"job-{number:05}", PHASES[number % len(PHASES)]
     obj = world.job_object(name, tasks=(("worker", 1),), minimum=1, queue=f"queue-{number % 20}")
     pod = {
-        "metadata": {"name": f"{name}-worker-0", "namespace": "default", "annotations": {"volcano.sh/job-name": name}},
+        "metadata": {
+            "name": f"{name}-worker-0",
+            "namespace": "default",
+            "annotations": {"volcano.sh/job-name": name},
+        },
         "spec": {**world.TEMPLATE["spec"], "nodeName": f"node-{number % 50:02}"},
         "status": {"phase": "Running"},
     }
@@ -83,7 +87,9 @@ def job(number):
         "message": "Created 1 pod.",
         "type": "Normal",
     }
-    state = {"status": {"state": {"phase": phase, "reason": "Told", "message": "As told."}, "minAvailable": 1}}
+    state = {
+        "status": {"state": {"phase": phase, "reason": "Told", "message": "As told."}, "minAvailable": 1}
+    }
     return [
         Create(JOBS, obj),
         Patch(JOBS, "default", name, state, "status"),
