@@ -115,21 +115,6 @@ class System:
             raise AssertionError("the system did not stop:\n" + "".join(self.output)) from None
         return time.monotonic() - begun
 
-    def manage(self, *words):
-        """Run a management command on the system's state directory; return what it printed."""
-        command = [sys.executable, "manage.py", *words]
-        done = subprocess.run(
-            command,
-            cwd=PROJECT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def logs(self):
         """The last lines of every program's log."""
         files = sorted((self.data / "logs").glob("*.log"))

@@ -23,7 +23,6 @@ for number in range(worker * 5000, worker * 5000 + 5000):
     if number % 1000 == 999:
         print(f"worker {worker}: {found} primes up to {number}", flush=True)
 """
-REAL = "real"
 
 
 @pytest.fixture
