@@ -13,26 +13,27 @@ from tests.jobs.pages import world
 
 JOBS_COUNT = 5_000
 PHASES = ("Pending", "Running", "Completed", "Failed")
+# As recorded, session and user included; three more where the picture of the cluster is read for the first time.
 PAGES = {
-    "/": 14,
-    "/jobs/": 14,
-    "/jobs/?per=200": 14,
-    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 14,
-    "/jobs/?owner=alice&queue=queue-3": 14,
-    "/jobs/new/": 14,
-    "/jobs/default/job-00042/": 14,
-    "/jobs/default/job-00042/?tab=logs": 14,
-    "/jobs/default/job-00042/?tab=events": 14,
-    "/jobs/default/job-00042/?tab=yaml": 14,
-    "/queues/": 14,
+    "/": 12,
+    "/jobs/": 8,
+    "/jobs/?per=200": 8,
+    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 8,
+    "/jobs/?owner=alice&queue=queue-3": 8,
+    "/jobs/new/": 3,
+    "/jobs/default/job-00042/": 10,
+    "/jobs/default/job-00042/?tab=logs": 8,
+    "/jobs/default/job-00042/?tab=events": 9,
+    "/jobs/default/job-00042/?tab=yaml": 8,
+    "/queues/": 9,
     "/queues/queue-3/": 14,
-    "/queues/queue-3/edit/": 14,
-    "/nodes/": 14,
-    "/nodes/node-03/": 14,
-    "/events/": 14,
-    "/audit/": 14,
-    "/access/": 14,
-    "/password/": 14,
+    "/queues/queue-3/edit/": 5,
+    "/nodes/": 7,
+    "/nodes/node-03/": 12,
+    "/events/": 7,
+    "/audit/": 5,
+    "/access/": 8,
+    "/password/": 3,
 }
 
 
@@ -98,13 +99,13 @@ def job(number):
     ]
 
 
+@pytest.mark.django_db
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("path", "most"), PAGES.items())
-def test_page_takes_a_bounded_number_of_queries(many, client, path, most, django_db_blocker):
-    with django_db_blocker.unblock():
-        client.force_login(many)
-        with CaptureQueriesContext(connection) as captured:
-            answer = client.get(path)
-        assert answer.status_code == 200
-        said = "\n".join(each["sql"][:160] for each in captured)
-        assert len(captured) <= most, f"{len(captured)} queries:\n{said}"
+def test_page_takes_a_bounded_number_of_queries(many, client, path, most):
+    client.force_login(many)
+    with CaptureQueriesContext(connection) as captured:
+        answer = client.get(path)
+    assert answer.status_code == 200
+    said = "\n".join(each["sql"][:160] for each in captured)
+    assert len(captured) <= most, f"{len(captured)} queries:\n{said}"
