@@ -23,6 +23,14 @@ def until(condition, seconds=10.0):
     return value
 
 
+def kill_shim_of(claim):
+    """Kill the shim that made a claim and all below it; a process that has its number by now is let alone."""
+    pid, ticks = map(int, claim.read_text().split())
+    if linux.start_ticks(pid) == ticks:
+        for each in [*reversed(tree.below(pid)), pid]:
+            tree.send(each, signal.SIGKILL)
+
+
 class Attempts:
     """Runs attempts through a real spawner and reads what their shims leave on disk."""
 
@@ -89,6 +97,4 @@ class Attempts:
     def close(self) -> None:
         self.spawner.close()
         for claim in self.root.glob("**/claim"):
-            pid = int(claim.read_text().split()[0])
-            for each in [*reversed(tree.below(pid)), pid]:
-                tree.send(each, signal.SIGKILL)
+            kill_shim_of(claim)

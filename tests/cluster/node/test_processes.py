@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -18,11 +17,10 @@ import pytest
 from django.db import connections
 
 from cluster import nudge
-from cluster.node.shim import tree
 from cluster.store import Create, Delete, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
-from tests.cluster.node.attempts import until
+from tests.cluster.node.attempts import kill_shim_of, until
 from tests.cluster.store.conftest import open_database
 from volcano_ui import env
 
@@ -85,10 +83,7 @@ class System:
                 process.kill()
             process.wait()
         for claim in self.data.glob("node/pods/*/*/*/claim"):
-            pid = int(claim.read_text().split()[0])
-            for each in [*reversed(tree.below(pid)), pid]:
-                with contextlib.suppress(ValueError):
-                    tree.send(each, 9)
+            kill_shim_of(claim)
 
 
 @pytest.fixture
