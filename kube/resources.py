@@ -48,13 +48,36 @@ class Column(NamedTuple):
     priority: int = 0
 
 
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+READ_VERBS = ("get", "list", "watch")
+
+
+class Subresource(NamedTuple):
+    """A part of an object with a path of its own, such as `pods/log`.
+
+    group, version and kind are what its body is when that is not the
+    resource's own kind: `pods/eviction` takes a policy/v1 Eviction.
+    """
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+STATUS = Subresource("status", ("get", "patch", "update"))
+
+
 @dataclass(frozen=True)
 class Resource:
     """One kind of object and how the API serves it.
 
     `index` tells by what the store finds an object; it does dict lookups only.
     `fields` are the paths that a field selector may name beside metadata.name
-    and metadata.namespace.
+    and metadata.namespace. `stored` is false for what is computed when asked
+    for, such as an access review. `schema` is the structural schema of a
+    custom resource; the other kinds are described by their struct `type`.
     """
 
     group: str
@@ -69,6 +92,11 @@ class Resource:
     columns: tuple[Column, ...]
     index: Callable[[Object], Index]
     fields: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = VERBS
+    subresources: tuple[Subresource, ...] = ()  # beside status
+    categories: tuple[str, ...] = ()
+    stored: bool = True
+    schema: Object | None = None
     id: str = field(init=False)
     api_version: str = field(init=False)
 
@@ -87,6 +115,16 @@ class Resource:
 
     def __repr__(self) -> str:
         return f"<Resource {self.id}>"
+
+    @property
+    def parts(self) -> tuple[Subresource, ...]:
+        """All subresources, status included."""
+        return (*self.subresources, *((STATUS,) if self.status_subresource else ()))
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of these objects."""
+        return f"{self.kind}List"
 
     @property
     def group_kind(self) -> str:
@@ -429,8 +467,12 @@ ALL = (
     POD_GROUPS,
 )
 
-_BY_ID = {resource.id: resource for resource in ALL}
-_BY_KIND = {(resource.api_version, resource.kind): resource for resource in ALL}
+# Computed when asked for; nothing of them is stored.
+VIRTUAL: tuple[Resource, ...] = ()
+
+_BY_ID = {resource.id: resource for resource in (*ALL, *VIRTUAL)}
+_BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *VIRTUAL)}
+_BY_PATH = {(resource.group, resource.version, resource.plural): resource for resource in (*ALL, *VIRTUAL)}
 
 
 def by_id(id: str) -> Resource:  # noqa: A002  it is the attribute's name
@@ -441,3 +483,13 @@ def by_id(id: str) -> Resource:  # noqa: A002  it is the attribute's name
 def by_kind(api_version: str, kind: str) -> Resource | None:
     """Return the resource of an object's apiVersion and kind, or None if the cluster does not know it."""
     return _BY_KIND.get((api_version, kind))
+
+
+def by_path(group: str, version: str, plural: str) -> Resource | None:
+    """Return the resource that a path of the API names, or None if nothing is served there."""
+    return _BY_PATH.get((group, version, plural))
+
+
+def served() -> tuple[Resource, ...]:
+    """Return all that the API serves, in the order of discovery."""
+    return (*ALL, *VIRTUAL)
