@@ -5,14 +5,18 @@ ApiError
   Unauthorized           401  nobody knows who is asking
   Forbidden              403  who is asking may not, or admission refuses
   NotFound               404  the name is not there
+  MethodNotAllowed       405  nobody may do this here
+  NotAcceptable          406  the answer cannot be written in any form asked for
   AlreadyExists          409  the name is taken
   Conflict               409  resourceVersion is not the current one
   Expired                410  the history asked for is already compacted
   RequestEntityTooLarge  413  the body or the patch is too large
+  UnsupportedMediaType   415  the body is written in a form that cannot be read
   Invalid                422  the object breaks its schema or a rule
   TooManyRequests        429  ask again later
   InternalError          500  a defect of the server
   ServiceUnavailable     503  the server is starting or has lost a part
+  Timeout                504  what was asked for did not happen in time
 
 Texts are Kubernetes' own (reference: kubernetes-api §2.5), so that kubectl and
 the clients read them as they are used to.
@@ -87,7 +91,7 @@ class ApiError(Exception):
             "name": self.name,
             "group": group,
             "kind": kind,
-            "causes": [cause._asdict() for cause in self.causes],
+            "causes": [{key: text for key, text in cause._asdict().items() if text} for cause in self.causes],
             "retryAfterSeconds": self.retry_after_s,
         }
         return {key: value for key, value in details.items() if value}
@@ -129,6 +133,35 @@ class NotFound(ApiError):
     def of(cls, resource: str, name: str) -> NotFound:
         """Say that the named object is not there: `pods "x" not found`."""
         return cls(f"{_named(resource, name)} not found", resource=resource, name=name)
+
+
+class MethodNotAllowed(ApiError):
+    """Nobody may do this here, whatever their rights."""
+
+    code = 405
+    reason = "MethodNotAllowed"
+
+    def __init__(
+        self, message: str = "the server does not allow this method on the requested resource", **details: Any
+    ) -> None:
+        super().__init__(message, **details)
+
+    @classmethod
+    def of(cls, resource: str, verb: str) -> MethodNotAllowed:
+        """Say that a resource has no such verb: `update is not supported on resources of kind "pods"`."""
+        return cls(f'{verb} is not supported on resources of kind "{resource}"', resource=resource)
+
+
+class NotAcceptable(ApiError):
+    """The answer cannot be written in any form that the client accepts."""
+
+    code = 406
+    reason = "NotAcceptable"
+
+    @classmethod
+    def of(cls, media_types: Iterable[str]) -> NotAcceptable:
+        """Say in which forms the answer could be written."""
+        return cls(f"only the following media types are accepted: {', '.join(media_types)}")
 
 
 class AlreadyExists(ApiError):
@@ -174,6 +207,21 @@ class RequestEntityTooLarge(ApiError):
     reason = "RequestEntityTooLarge"
 
 
+class UnsupportedMediaType(ApiError):
+    """The body is written in a form that cannot be read."""
+
+    code = 415
+    reason = "UnsupportedMediaType"
+
+    @classmethod
+    def of(cls, media_types: Iterable[str]) -> UnsupportedMediaType:
+        """Say which forms of a body can be read."""
+        return cls(
+            "the body of the request was in an unknown format"
+            f" - accepted media types include: {', '.join(media_types)}"
+        )
+
+
 class Invalid(ApiError):
     """The object breaks its schema or a rule."""
 
@@ -204,6 +252,28 @@ class ServiceUnavailable(ApiError):
 
     code = 503
     reason = "ServiceUnavailable"
+
+
+class Timeout(ApiError):
+    """What was asked for did not happen in time."""
+
+    code = 504
+    reason = "Timeout"
+
+    @classmethod
+    def of(cls, detail: str, *, retry_after_s: int = 0) -> Timeout:
+        """Say what took too long: `Timeout: detail`."""
+        return cls(f"Timeout: {detail}", retry_after_s=retry_after_s)
+
+    @classmethod
+    def too_large_resource_version(cls, wanted: int, current: int) -> Timeout:
+        """Refuse to wait for a revision of the future; by its cause a client knows to ask again."""
+        text = "Too large resource version"
+        return cls(
+            f"Timeout: {text}: {wanted}, current: {current}",
+            causes=(Cause("ResourceVersionTooLarge", text, ""),),
+            retry_after_s=1,
+        )
 
 
 def required(path: str, detail: str = "") -> Cause:

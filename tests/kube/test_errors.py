@@ -13,14 +13,18 @@ from kube import errors
         (errors.Unauthorized, 401, "Unauthorized"),
         (errors.Forbidden, 403, "Forbidden"),
         (errors.NotFound, 404, "NotFound"),
+        (errors.MethodNotAllowed, 405, "MethodNotAllowed"),
+        (errors.NotAcceptable, 406, "NotAcceptable"),
         (errors.AlreadyExists, 409, "AlreadyExists"),
         (errors.Conflict, 409, "Conflict"),
         (errors.Expired, 410, "Expired"),
         (errors.RequestEntityTooLarge, 413, "RequestEntityTooLarge"),
+        (errors.UnsupportedMediaType, 415, "UnsupportedMediaType"),
         (errors.Invalid, 422, "Invalid"),
         (errors.TooManyRequests, 429, "TooManyRequests"),
         (errors.InternalError, 500, "InternalError"),
         (errors.ServiceUnavailable, 503, "ServiceUnavailable"),
+        (errors.Timeout, 504, "Timeout"),
     ],
 )
 def test_every_error_answers_with_its_status(kind, code, reason):
@@ -54,6 +58,56 @@ def test_details_say_what_the_error_is_about():
             {"reason": "FieldValueForbidden", "message": "Forbidden: no", "field": "spec.b"},
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "details"),
+    [
+        pytest.param(
+            errors.MethodNotAllowed(),
+            "the server does not allow this method on the requested resource",
+            None,
+            id="a method without a resource",
+        ),
+        pytest.param(
+            errors.MethodNotAllowed.of("jobs.batch", "update"),
+            'update is not supported on resources of kind "jobs.batch"',
+            {"group": "batch", "kind": "jobs"},
+            id="a verb that the resource has not",
+        ),
+        pytest.param(
+            errors.NotAcceptable.of(["application/json", "application/yaml"]),
+            "only the following media types are accepted: application/json, application/yaml",
+            None,
+            id="not acceptable",
+        ),
+        pytest.param(
+            errors.UnsupportedMediaType.of(["application/json"]),
+            "the body of the request was in an unknown format - accepted media types include: application/json",
+            None,
+            id="unknown form of a body",
+        ),
+        pytest.param(
+            errors.Timeout.of("request did not complete", retry_after_s=2),
+            "Timeout: request did not complete",
+            {"retryAfterSeconds": 2},
+            id="timeout",
+        ),
+        pytest.param(
+            errors.Timeout.too_large_resource_version(9, 7),
+            "Timeout: Too large resource version: 9, current: 7",
+            {
+                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+                "retryAfterSeconds": 1,
+            },
+            id="a revision of the future",
+        ),
+    ],
+)
+def test_texts_are_those_of_kubernetes(error, message, details):
+    status = error.status()
+    assert status["message"] == message
+    assert status.get("details") == details
 
 
 def test_retry_after_is_told():
