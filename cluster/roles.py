@@ -41,7 +41,7 @@ ALL = Everywhere.ALL
 
 # Each column adds to the one on its left. r read (get, list, watch), c create, u update (and patch), d delete
 # (and deletecollection); with * only what the actor created. Resources are `kube.resources` ids; a part after a
-# slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own.
+# slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own. i is impersonate.
 NAMESPACED: dict[str, tuple[str, str, str, str]] = {
     #                                  viewer  submitter     operator   administrator
     "jobs.batch.volcano.sh":           ("r",   "c u* d*",    "u d",     ""),
@@ -57,6 +57,8 @@ NAMESPACED: dict[str, tuple[str, str, str, str]] = {
     "events":                          ("r",   "",           "c u d",   ""),
     "leases.coordination.k8s.io":      ("",    "",           "r",       "c u d"),
     "*/status":                        ("r",   "",           "",        "u"),
+    "serviceaccounts/token":           ("",    "",           "",        "c d"),
+    "localsubjectaccessreviews.authorization.k8s.io": ("", "", "", "c"),
     "audit":                           ("",    "",           "r",       ""),
     "roles":                           ("",    "",           "",        "r c u d"),
 }  # fmt: skip
@@ -66,8 +68,18 @@ CLUSTER: dict[str, tuple[str, str, str, str]] = {
     "queues.scheduling.volcano.sh/state":     ("",    "",        "u",      ""),
     "nodes":                                  ("r",   "",        "u",      "c d"),
     "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),
-    "users":                                  ("",    "",        "",       "r c u d"),
+    "users":                                  ("",    "",        "",       "r c u d i"),
+    "subjectaccessreviews.authorization.k8s.io": ("", "",        "",       "c"),
+    "tokenreviews.authentication.k8s.io":     ("",    "",        "",       "c"),
 }  # fmt: skip
+# What everybody who has logged in may ask, whatever his roles (Kubernetes: system:basic-user).
+ABOUT_ONESELF = frozenset(
+    {
+        "selfsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectrulesreviews.authorization.k8s.io",
+        "selfsubjectreviews.authentication.k8s.io",
+    }
+)
 # Read with a role in that namespace, written with a role in "*".
 NAMESPACE = "namespaces"
 NAMESPACE_ROW = ("r", "", "", "c u d")
@@ -81,6 +93,7 @@ LETTER = {
     "patch": "u",
     "delete": "d",
     "deletecollection": "d",
+    "impersonate": "i",
 }
 
 
@@ -118,6 +131,8 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     letter = LETTER.get(verb)
     if letter is None:
         return False
+    if resource in ABOUT_ONESELF:
+        return verb == "create"
     if resource == NAMESPACE:
         place = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
         return letter in letters(grants.role(place), NAMESPACE)
