@@ -38,7 +38,9 @@ class Index(NamedTuple):
 class Column(NamedTuple):
     """A printed column: the value at `path` in the object, or what the printer's function named `cell` returns.
 
-    Priority 0 is always printed, 1 only in wide output.
+    Priority 0 is always printed, 1 only in wide output. `missing` is what a
+    built-in kind prints for an absent text; description and format are those
+    of a custom resource's column.
     """
 
     name: str
@@ -46,6 +48,9 @@ class Column(NamedTuple):
     cell: str = ""
     type: str = "string"
     priority: int = 0
+    missing: str = ""
+    description: str = ""
+    format: str = ""
 
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -251,9 +256,9 @@ PODS = _core(
     Column("Status", cell="pod_status"),
     Column("Restarts", cell="pod_restarts"),
     _AGE,
-    Column("IP", path="status.podIP", priority=1),
-    Column("Node", path="spec.nodeName", priority=1),
-    Column("Nominated Node", path="status.nominatedNodeName", priority=1),
+    Column("IP", path="status.podIP", priority=1, missing="<none>"),
+    Column("Node", path="spec.nodeName", priority=1, missing="<none>"),
+    Column("Nominated Node", path="status.nominatedNodeName", priority=1, missing="<none>"),
     Column("Readiness Gates", cell="pod_readiness_gates", priority=1),
     status_subresource=True,
     index=_index_pod,
@@ -279,9 +284,11 @@ NODES = _core(
     Column("Version", path="status.nodeInfo.kubeletVersion"),
     Column("Internal-IP", cell="node_internal_ip", priority=1),
     Column("External-IP", cell="node_external_ip", priority=1),
-    Column("OS-Image", path="status.nodeInfo.osImage", priority=1),
-    Column("Kernel-Version", path="status.nodeInfo.kernelVersion", priority=1),
-    Column("Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1),
+    Column("OS-Image", path="status.nodeInfo.osImage", priority=1, missing="<unknown>"),
+    Column("Kernel-Version", path="status.nodeInfo.kernelVersion", priority=1, missing="<unknown>"),
+    Column(
+        "Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1, missing="<unknown>"
+    ),
     namespaced=False,
     status_subresource=True,
     index=_index_node,
@@ -308,9 +315,9 @@ _EVENT_NAME, _EVENT_COLUMNS = (
         Column("Object", cell="event_object"),
         Column("Subobject", path="involvedObject.fieldPath", priority=1),
         Column("Source", cell="event_source", priority=1),
-        Column("Message", path="message"),
+        Column("Message", cell="event_message"),
         Column("First Seen", cell="event_first_seen", priority=1),
-        Column("Count", path="count", type="integer", priority=1),
+        Column("Count", cell="event_count", type="integer", priority=1),
     ),
 )
 EVENTS = Resource(
@@ -363,7 +370,7 @@ SERVICES = _core(
     ("svc",),
     core.Service,
     Column("Type", path="spec.type"),
-    Column("Cluster-IP", path="spec.clusterIP"),
+    Column("Cluster-IP", cell="service_cluster_ip"),
     Column("External-IP", cell="service_external_ip"),
     Column("Port(s)", cell="service_ports"),
     _AGE,
@@ -378,11 +385,12 @@ CLAIMS = _core(
     core.PersistentVolumeClaim,
     Column("Status", cell="claim_status"),
     Column("Volume", path="spec.volumeName"),
-    Column("Capacity", path="status.capacity.storage"),
+    Column("Capacity", cell="claim_capacity"),
     Column("Access Modes", cell="claim_access_modes"),
-    Column("StorageClass", path="spec.storageClassName"),
+    Column("StorageClass", cell="claim_storage_class"),
+    Column("VolumeAttributesClass", path="spec.volumeAttributesClassName", missing="<unset>"),
     _AGE,
-    Column("VolumeMode", path="spec.volumeMode", priority=1),
+    Column("VolumeMode", path="spec.volumeMode", priority=1, missing="<unset>"),
     status_subresource=True,
     index=_index_by_phase,
 )
