@@ -261,7 +261,7 @@ def service_selector(row: Row) -> str:
 
 
 @cell
-def endpoints(row: Row) -> str:
+def endpoints_addresses(row: Row) -> str:
     """Return the first three addresses, and how many more there are."""
     subsets = row.maps("subsets")
     if not subsets:
@@ -348,13 +348,13 @@ def job_duration(row: Row) -> str:
 
 
 @cell
-def template_containers(row: Row) -> str:
+def job_containers(row: Row) -> str:
     """Return the names of the containers of the pod template."""
     return ",".join(lenient.text(each, "name") for each in _template(row))
 
 
 @cell
-def template_images(row: Row) -> str:
+def job_images(row: Row) -> str:
     """Return the images of the containers of the pod template."""
     return ",".join(lenient.text(each, "image") for each in _template(row))
 
@@ -364,13 +364,13 @@ def _template(row: Row) -> list[Object]:
 
 
 @cell
-def label_selector(row: Row) -> str:
+def job_selector(row: Row) -> str:
     """Return `spec.selector` as kubectl's `-l` would take it."""
     return _selector(row.at("spec", "selector"))
 
 
 @cell
-def network_policy_pods(row: Row) -> str:
+def network_policy_pod_selector(row: Row) -> str:
     """Return the pods that a network policy is about."""
     return _selector(row.at("spec", "podSelector"))
 

@@ -305,8 +305,8 @@ def test_job_duration(status, said):
 def test_containers_of_a_template():
     containers = [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:2"}]
     obj = {"spec": {"template": {"spec": {"containers": containers}}}}
-    assert (cell("template_containers", obj), cell("template_images", obj)) == ("a,b", "x:1,y:2")
-    assert cell("template_containers", {}) == ""
+    assert (cell("job_containers", obj), cell("job_images", obj)) == ("a,b", "x:1,y:2")
+    assert cell("job_containers", {}) == ""
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_containers_of_a_template():
     ],
 )
 def test_label_selector(selector, said):
-    assert cell("label_selector", {"spec": {"selector": selector}}) == said
-    assert cell("network_policy_pods", {"spec": {"podSelector": selector}}) == said
+    assert cell("job_selector", {"spec": {"selector": selector}}) == said
+    assert cell("network_policy_pod_selector", {"spec": {"podSelector": selector}}) == said
 
 
 def subset(*hosts, ports=()):
@@ -352,7 +352,7 @@ def subset(*hosts, ports=()):
     ],
 )
 def test_endpoints(subsets, said):
-    assert cell("endpoints", {"subsets": subsets}) == said
+    assert cell("endpoints_addresses", {"subsets": subsets}) == said
 
 
 def test_quota():
