@@ -29,9 +29,9 @@ from cluster.audit import Deed
 from cluster.models import Token
 from cluster.roles import RANK
 from cluster.store import clock, store
-from kube import resources
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, invalid, required
 from kube.meta import timestamp
+from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from cluster.store import Stored
+    from kube.resources import Resource
 
 PREFIX = "vui_"  # by which scanners for leaked secrets can tell a token
 SHAPE = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
@@ -52,7 +53,8 @@ USED_MS = 10 * MINUTE_S * 1000  # how coarse "last used" is
 MOST_OF_USER = 100
 LONGEST_NAME = 100
 AUDIENCE = "https://kubernetes.default.svc"
-RIGHT = "serviceaccounts/token"
+RIGHT = f"{SERVICE_ACCOUNTS.id}/token"
+BINDABLE = {"Pod": PODS, "Secret": SECRETS}
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def issue_for_account(
     _check_escalation(actor, namespace, account)
     found = service_account(namespace, account)
     if found is None:
-        raise NotFound.of("serviceaccounts", account)
+        raise NotFound.of(SERVICE_ACCOUNTS.id, account)
     row = Token(
         namespace=namespace,
         account=account,
@@ -205,7 +207,7 @@ def digest(secret: str) -> str:
 
 def service_account(namespace: str, name: str) -> Stored | None:
     """Return a service account that is not being deleted."""
-    return _living_object("serviceaccounts", namespace, name)
+    return _living_object(SERVICE_ACCOUNTS, namespace, name)
 
 
 def _living(now: int | None) -> QuerySet[Token]:
@@ -213,10 +215,7 @@ def _living(now: int | None) -> QuerySet[Token]:
     return Token.objects.filter(revoked=None, expires__gt=now).order_by("-created", "-pk")
 
 
-def _living_object(plural: str, namespace: str, name: str) -> Stored | None:
-    resource = resources.by_path("", "v1", plural)
-    if resource is None:
-        return None
+def _living_object(resource: Resource, namespace: str, name: str) -> Stored | None:
     try:
         found = store.get(resource, namespace, name)
     except NotFound:
@@ -235,20 +234,19 @@ def _account_lives(row: Token) -> bool:
 
 
 def _bound_object(kind: str, namespace: str, name: str) -> Stored | None:
-    return _living_object({"Pod": "pods", "Secret": "secrets"}[kind], namespace, name)
+    return _living_object(BINDABLE[kind], namespace, name)
 
 
 def _bindable(namespace: str, account: str, bound: Bound) -> Stored:
     """Return what a token is to be bound to, in Kubernetes' words when that cannot be."""
-    if bound.kind not in ("Pod", "Secret"):
+    if bound.kind not in BINDABLE:
         raise BadRequest(f"cannot bind token to object of type {bound.kind}")
     target = _bound_object(bound.kind, namespace, bound.name)
-    plural = f"{bound.kind.lower()}s"
     if target is None:
-        raise NotFound.of(plural, bound.name)
+        raise NotFound.of(BINDABLE[bound.kind].id, bound.name)
     if bound.uid and bound.uid != target.uid:
         raise Conflict.of(
-            plural,
+            BINDABLE[bound.kind].id,
             bound.name,
             f"the UID in the bound object reference ({bound.uid}) does not match the UID in record."
             " The object might have been deleted and then recreated",
@@ -270,7 +268,7 @@ def _check_escalation(actor: Actor, namespace: str, account: str) -> None:
         if held is None or RANK[held] < RANK[role]:
             where = "in all namespaces" if place == access.EVERYWHERE else f"in {place}"
             raise Forbidden.of(
-                "serviceaccounts",
+                SERVICE_ACCOUNTS.id,
                 account,
                 f"it holds the role {role} {where}, which you do not; ask somebody who does for the token",
             )
