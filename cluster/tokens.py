@@ -145,12 +145,17 @@ def audiences_of(row: Token) -> list[str]:
 
 
 def actor_of(row: Token) -> Actor:
-    """Return who comes with a token. The groups of Django cannot pass for those of the system."""
+    """Return who comes with a token."""
     if row.user is not None:
-        names = row.user.groups.order_by("name").values_list("name", flat=True)
-        own = [name for name in names if not name.startswith("system:")]
-        return Actor(row.user.username, (*own, "system:authenticated"), row.user.pk, uid=str(row.user.pk))
+        return user_actor(row.user)
     return account_actor(row.namespace, row.account, row.account_uid)
+
+
+def user_actor(user: User) -> Actor:
+    """Return a user as somebody who acts, with his groups. Those of Django cannot pass for the system's."""
+    names = user.groups.order_by("name").values_list("name", flat=True)
+    own = [name for name in names if not name.startswith("system:")]
+    return Actor(user.username, (*own, "system:authenticated"), user.pk, uid=str(user.pk))
 
 
 def account_actor(namespace: str, account: str, uid: str = "") -> Actor:
