@@ -29,7 +29,9 @@ class Index(NamedTuple):
 class Column(NamedTuple):
     """A printed column: the value at `path` in the object, or what the printer's function named `cell` returns.
 
-    Priority 0 is always printed, 1 only in wide output.
+    Priority 0 is always printed, 1 only in wide output. `missing` is what a
+    built-in kind prints for an absent text; description and format are those
+    of a custom resource's column.
     """
 
     name: str
@@ -37,6 +39,9 @@ class Column(NamedTuple):
     cell: str = ""
     type: str = "string"
     priority: int = 0
+    missing: str = ""
+    description: str = ""
+    format: str = ""
 
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

@@ -1,0 +1,3 @@
+"""Imports every module that registers with `cluster.apiserver.routes`."""
+
+from __future__ import annotations
