@@ -161,3 +161,32 @@ def test_a_group_goes_with_its_last_resource():
 def test_documents_are_kept_until_the_table_changes():
     assert discovery.current() is discovery.current()
     assert discovery.current().of("/apis", "v2") is discovery.current().of("/apis", "v2")
+
+
+@pytest.mark.parametrize("accept", [V2, V2BETA1])
+def test_aggregated_discovery_is_sent_once(api, accept):
+    answer = api.get("/apis", headers={"accept": accept})
+    assert answer.headers["content-type"] == accept
+    assert answer.headers["vary"] == "Accept"
+    assert answer.headers["cache-control"] == "public"
+    again = api.get("/apis", headers={"accept": accept, "if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/api", "APIVersions"),
+        ("/apis", "APIGroupList"),
+        ("/api/v1", "APIResourceList"),
+        ("/apis/batch", "APIGroup"),
+    ],
+)
+def test_legacy_discovery_over_http(api, path, kind):
+    assert api.get(path).json()["kind"] == kind
+    assert api.get(f"{path}/").json()["kind"] == kind
+
+
+def test_discovery_of_what_is_not_served_is_not_found(api):
+    assert api.get("/apis/nobody.example").status_code == 404
+    assert api.get("/api", headers={"accept": "text/html"}).status_code == 406
