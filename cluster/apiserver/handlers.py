@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.apiserver import discovery, health, telemetry
-
-__all__ = ["discovery", "health", "telemetry"]
+import cluster.apiserver.discovery
+import cluster.apiserver.health
+import cluster.apiserver.logs
+import cluster.apiserver.telemetry  # noqa: F401
