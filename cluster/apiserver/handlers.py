@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.apiserver import logs  # noqa: F401
+import cluster.apiserver.discovery
+import cluster.apiserver.health
+import cluster.apiserver.logs
+import cluster.apiserver.telemetry  # noqa: F401
