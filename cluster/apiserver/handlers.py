@@ -5,4 +5,6 @@ from __future__ import annotations
 import cluster.apiserver.discovery
 import cluster.apiserver.health
 import cluster.apiserver.logs
-import cluster.apiserver.telemetry  # noqa: F401
+import cluster.apiserver.reviews
+import cluster.apiserver.telemetry
+import cluster.apiserver.token_requests  # noqa: F401
