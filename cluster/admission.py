@@ -200,6 +200,13 @@ def release(resource: Resource, obj: Object, view: ClusterView) -> None:
         )
 
 
+def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> Iterable[str]:
+    """Return what the rules of a kind find odd about an admitted object, though not wrong."""
+    for rule in _rules[resource.id]:
+        if rule.warn is not None:
+            yield from rule.warn(obj, old, view)
+
+
 def _warnings(
     resource: Resource, obj: Object, old: Object | None, view: ClusterView, rules: list[Rules]
 ) -> Iterable[str]:

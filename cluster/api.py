@@ -15,8 +15,9 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from django.db import DatabaseError, transaction
 
@@ -29,7 +30,7 @@ from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, Ser
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.access import Actor
     from cluster.store import Write
@@ -45,15 +46,26 @@ LOOKED_AT = frozenset(
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
+Warn = Callable[[str], None]
 
 
-def create(actor: Actor, resource: Resource, obj: Object, *, dry_run: bool = False) -> Stored:
-    """Store a new object. The server notes who created it."""
+class Deletion(NamedTuple):
+    """How the objects of one call go; `grace` None means each kind's own."""
+
+    grace: int | None
+    propagation: Propagation
+    dry_run: bool
+
+
+def create(
+    actor: Actor, resource: Resource, obj: Object, *, dry_run: bool = False, warn: Warn | None = None
+) -> Stored:
+    """Store a new object. The server notes who created it. `warn` is told what is merely odd."""
     with trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
         shaped = _new(actor, resource, obj)
         with _transaction(dry_run):
             view = ClusterView()
-            write = _judged(actor, shaped, view)
+            write = _judged(actor, shaped, view, warn)
             stored = store.write(write)[0]
             step.done(None, stored)
     return stored
@@ -149,6 +161,7 @@ def update(
     *,
     subresource: Literal["", "status"] = "",
     dry_run: bool = False,
+    warn: Warn | None = None,
 ) -> Stored:
     """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins."""
     name = metadata.name_of(obj) if isinstance(obj, dict) else ""
@@ -159,7 +172,9 @@ def update(
     def change(old: Object) -> Object:
         return obj
 
-    return _change(actor, "update", resource, str(sent), name, change, subresource, dry_run=dry_run)
+    return _change(
+        actor, "update", resource, str(sent), name, change, subresource, dry_run=dry_run, warn=warn
+    )
 
 
 def patch(
@@ -172,6 +187,7 @@ def patch(
     how: How = "merge",
     subresource: Literal["", "status"] = "",
     dry_run: bool = False,
+    warn: Warn | None = None,
 ) -> Stored:
     """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch."""
 
@@ -181,7 +197,7 @@ def patch(
         except patches.PatchError as error:
             raise BadRequest(str(error)) from None
 
-    return _change(actor, "patch", resource, namespace, name, change, subresource, dry_run=dry_run)
+    return _change(actor, "patch", resource, namespace, name, change, subresource, dry_run=dry_run, warn=warn)
 
 
 def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
@@ -204,11 +220,12 @@ def _change(
     subresource: Literal["", "status"],
     *,
     dry_run: bool,
+    warn: Warn | None,
 ) -> Stored:
     """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
     with trail.following(actor, verb, resource, target, quiet=dry_run) as step, _transaction(dry_run):
-        return _change_once(actor, verb, resource, namespace, name, change, subresource, step)
+        return _change_once(actor, verb, resource, namespace, name, change, subresource, step, warn)
 
 
 def _change_once(
@@ -220,6 +237,7 @@ def _change_once(
     change: Callable[[Object], Object],
     subresource: Literal["", "status"],
     step: trail.Step,
+    warn: Warn | None,
 ) -> Stored:
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
@@ -231,7 +249,10 @@ def _change_once(
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
     _check_fresh(resource, old, shaped.object)
-    obj = (shaped if subresource else admission.judge(shaped, old.object, view)).checked()
+    if subresource:
+        obj = shaped.checked()
+    else:
+        obj = _told(admission.judge(shaped, old.object, view), old.object, view, warn)
     obj["metadata"]["resourceVersion"] = str(old.revision)
     stored = store.write(Update(resource, obj, subresource))[0]
     if stored.revision != old.revision:
@@ -330,34 +351,38 @@ def delete_many(
     resource: Resource,
     keys: Sequence[tuple[str, str]],
     *,
+    grace: int | None = None,
     propagation: Propagation = "Background",
+    dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
+    how = Deletion(grace, propagation, dry_run)
     size = 1 if resource.id in LOOKED_AT else BATCH
     outcomes: list[Stored | ApiError] = []
     for start in range(0, len(keys), size):
-        outcomes += _delete_batch(actor, resource, keys[start : start + size], propagation)
+        outcomes += _delete_batch(actor, resource, keys[start : start + size], how)
     return outcomes
 
 
 def _delete_batch(
-    actor: Actor, resource: Resource, keys: Sequence[tuple[str, str]], propagation: Propagation
+    actor: Actor, resource: Resource, keys: Sequence[tuple[str, str]], how: Deletion
 ) -> list[Stored | ApiError]:
     targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
     try:
-        with _transaction(dry_run=False):
+        with _transaction(how.dry_run):
             view = ClusterView()
             view.fetch(resource, keys)
-            writes = [_attempt(_deletion, actor, resource, key, propagation, view) for key in keys]
+            writes = [_attempt(_deletion, actor, resource, key, how, view) for key in keys]
             outcomes = _commit(writes)
-            trail.many(actor, "delete", resource, targets, outcomes)
+            if not how.dry_run:
+                trail.many(actor, "delete", resource, targets, outcomes)
     except ServiceUnavailable as error:
         return [error] * len(keys)
     return outcomes
 
 
 def _deletion(
-    actor: Actor, resource: Resource, key: tuple[str, str], propagation: Propagation, view: ClusterView
+    actor: Actor, resource: Resource, key: tuple[str, str], how: Deletion, view: ClusterView
 ) -> Write:
     namespace, name = key
     old = view.get(resource, namespace, name)
@@ -365,7 +390,9 @@ def _deletion(
         _missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    return Delete(resource, namespace, name, old["metadata"]["uid"], propagation=propagation)
+    return Delete(
+        resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=how.propagation
+    )
 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
@@ -380,7 +407,7 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
     return shaped
 
 
-def _judged(actor: Actor, shaped: Admitted, view: ClusterView) -> Create:
+def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None = None) -> Create:
     """Check the right and the rules; the right comes first, so that nobody learns from refusals."""
     if shaped.causes:
         namespace = _namespace(shaped.resource, shaped.object)
@@ -389,7 +416,16 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView) -> Create:
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
-    return Create(shaped.resource, admission.judge(shaped, None, view).checked())
+    return Create(shaped.resource, _told(admission.judge(shaped, None, view), None, view, warn))
+
+
+def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
+    """Return the admitted object, or raise its error; what is odd about it is told to `warn`."""
+    obj = admitted.checked()
+    if warn is not None:
+        for text in admission.oddities(admitted.resource, obj, old, view):
+            warn(text)
+    return obj
 
 
 def _namespace(resource: Resource, obj: Object) -> str:

@@ -16,8 +16,12 @@ from enum import Enum, StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kube import resources
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kube.resources import Resource
 
 EVERYWHERE = "*"
 
@@ -38,39 +42,70 @@ class Everywhere(Enum):
 
 
 ALL = Everywhere.ALL
+Row = tuple[str, str, str, str]
 
 # Each column adds to the one on its left. r read (get, list, watch), c create, u update (and patch), d delete
 # (and deletecollection); with * only what the actor created. Resources are `kube.resources` ids; a part after a
 # slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own.
-NAMESPACED: dict[str, tuple[str, str, str, str]] = {
+NAMESPACED: dict[str, Row] = {
     #                                  viewer  submitter     operator   administrator
     "jobs.batch.volcano.sh":           ("r",   "c u* d*",    "u d",     ""),
     "jobs.batch":                      ("r",   "c u* d*",    "u d",     ""),
     "pods":                            ("r",   "c u* d*",    "u d",     ""),
     "pods/log":                        ("r",   "",           "",        ""),
+    "pods/exec":                       ("",    "c*",         "c",       ""),
+    "pods/attach":                     ("",    "c*",         "c",       ""),
+    "pods/eviction":                   ("",    "c*",         "c",       ""),
+    "pods/binding":                    ("",    "",           "",        "c"),
     "podgroups.scheduling.volcano.sh": ("r",   "c u* d*",    "u d",     ""),
     "commands.bus.volcano.sh":         ("r",   "c* d*",      "c d",     ""),
     "configmaps":                      ("r",   "c u* d*",    "u d",     ""),
     "services":                        ("r",   "c u* d*",    "u d",     ""),
+    "endpoints":                       ("r",   "c u* d*",    "u d",     ""),
+    "networkpolicies.networking.k8s.io": ("r", "c u* d*",    "u d",     ""),
     "persistentvolumeclaims":          ("r",   "c u* d*",    "u d",     ""),
+    "poddisruptionbudgets.policy":     ("r",   "",           "c u d",   ""),
     "secrets":                         ("",    "c r* u* d*", "r u d",   ""),
     "events":                          ("r",   "",           "c u d",   ""),
     "leases.coordination.k8s.io":      ("",    "",           "r",       "c u d"),
+    "serviceaccounts":                 ("r",   "",           "",        "c u d"),
+    "serviceaccounts/token":           ("",    "",           "",        "c d"),
+    "resourcequotas":                  ("r",   "",           "",        "c u d"),
+    "limitranges":                     ("r",   "",           "",        "c u d"),
     "*/status":                        ("r",   "",           "",        "u"),
+    "*/scale":                         ("r",   "u*",         "u",       ""),
+    "localsubjectaccessreviews.authorization.k8s.io": ("", "", "", "c"),
     "audit":                           ("",    "",           "r",       ""),
     "roles":                           ("",    "",           "",        "r c u d"),
 }  # fmt: skip
-CLUSTER: dict[str, tuple[str, str, str, str]] = {
+CLUSTER: dict[str, Row] = {
     #                                         viewer  submitter  operator  administrator
     "queues.scheduling.volcano.sh":           ("r",   "",        "",       "c u d"),
     "queues.scheduling.volcano.sh/state":     ("",    "",        "u",      ""),
     "nodes":                                  ("r",   "",        "u",      "c d"),
     "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),
+    "customresourcedefinitions.apiextensions.k8s.io": ("r", "",  "",       "c u d"),
     "users":                                  ("",    "",        "",       "r c u d"),
+    "subjectaccessreviews.authorization.k8s.io": ("", "",        "",       "c"),
+    "tokenreviews.authentication.k8s.io":     ("",    "",        "",       "c"),
 }  # fmt: skip
+# What everybody who has logged in may ask, whatever his roles (Kubernetes: system:basic-user).
+ABOUT_ONESELF = frozenset(
+    {
+        "selfsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectrulesreviews.authorization.k8s.io",
+        "selfsubjectreviews.authentication.k8s.io",
+    }
+)
+# As whom an administrator of everything may act (verb impersonate).
+SOMEBODY = frozenset({"users", "groups", "uids.authentication.k8s.io", "serviceaccounts"})
 # Read with a role in that namespace, written with a role in "*".
 NAMESPACE = "namespaces"
 NAMESPACE_ROW = ("r", "", "", "c u d")
+NAMESPACE_PARTS = {"namespaces/finalize": ("", "", "", "u"), "namespaces/status": ("r", "", "", "u")}
+# Kinds that users add with a CustomResourceDefinition.
+CUSTOM_NAMESPACED = NAMESPACED["configmaps"]
+CUSTOM_CLUSTER = CLUSTER["priorityclasses.scheduling.k8s.io"]
 
 LETTER = {
     "get": "r",
@@ -117,11 +152,17 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     """
     letter = LETTER.get(verb)
     if letter is None:
-        return False
-    if resource == NAMESPACE:
+        return (
+            verb == "impersonate"
+            and resource in SOMEBODY
+            and grants.roles.get(EVERYWHERE) is Role.ADMINISTRATOR
+        )
+    if resource in ABOUT_ONESELF:
+        return verb == "create"
+    if resource.partition("/")[0] == NAMESPACE:
         place = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
-        return letter in letters(grants.role(place), NAMESPACE)
-    if resource.partition("/")[0] in CLUSTER:
+        return letter in letters(grants.role(place), resource)
+    if _is_of_cluster(resource):
         role = grants.highest() if letter == "r" and resource != "users" else grants.roles.get(EVERYWHERE)
         return letter in letters(role, resource)
     held = letters(grants.role(namespace), resource)
@@ -130,7 +171,7 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
 
 def places(grants: Grants, resource: str, verb: str = "list") -> frozenset[str] | Everywhere:
     """Return the namespaces in which the verb is allowed on anybody's objects."""
-    if resource != NAMESPACE and resource.partition("/")[0] in CLUSTER:
+    if _is_of_cluster(resource):
         return ALL if decide(grants, verb, resource, "") else frozenset()
     if decide(grants, verb, resource, EVERYWHERE):
         return ALL
@@ -147,19 +188,47 @@ def needed(verb: str, resource: str) -> Role | None:
     return next((role for role in Role if letter in letters(role, resource)), None)
 
 
-@cache
 def letters(role: Role | None, resource: str) -> frozenset[str]:
     """Return what a role may do with a resource, in the table's letters."""
     row = _row(resource)
-    if role is None or row is None:
-        return frozenset()
+    return frozenset() if role is None or row is None else _letters(role, row)
+
+
+@cache
+def _letters(role: Role, row: Row) -> frozenset[str]:
     return frozenset(" ".join(row[: RANK[role] + 1]).split())
 
 
-def _row(resource: str) -> tuple[str, str, str, str] | None:
+def _is_of_cluster(resource: str) -> bool:
+    """Say whether a resource lies in no namespace; a Namespace counts as lying in itself."""
+    base = resource.partition("/")[0]
+    if base in CLUSTER:
+        return True
+    custom = _custom(base)
+    return custom is not None and not custom.namespaced
+
+
+def _row(resource: str) -> Row | None:
     if resource == NAMESPACE:
         return NAMESPACE_ROW
-    row = NAMESPACED.get(resource) or CLUSTER.get(resource)
-    if row is None and resource.endswith("/status") and _row(resource.removesuffix("/status")):
-        return NAMESPACED["*/status"]
-    return row
+    row = NAMESPACED.get(resource) or CLUSTER.get(resource) or NAMESPACE_PARTS.get(resource)
+    if row is not None:
+        return row
+    base, _, part = resource.partition("/")
+    if part:
+        return NAMESPACED.get(f"*/{part}") if _row(base) else None
+    custom = _custom(resource)
+    if custom is None:
+        return None
+    return CUSTOM_NAMESPACED if custom.namespaced else CUSTOM_CLUSTER
+
+
+def _custom(resource: str) -> Resource | None:
+    """Return the custom kind with this id; the others have rows of their own."""
+    if resource in NAMESPACED or resource in CLUSTER:
+        return None
+    try:
+        found = resources.by_id(resource)
+    except KeyError:
+        return None
+    return found if found.schema is not None else None

@@ -8,12 +8,13 @@ Names and columns are those of the CRDs (reference: volcano-queue-podgroup-cli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from kube.kinds import batch, core, scheduling
+from kube import indexes
+from kube.indexes import CREATOR_ANNOTATION, QUEUE_ANNOTATION
+from kube.kinds import accounts, batch, core, extensions, limits, network, policy, scheduling, workloads
+from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, Subresource
+from kube.selector import field_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,201 +22,24 @@ if TYPE_CHECKING:
     from kube.kinds.fields import View
     from kube.meta import Object
 
-QUEUE_ANNOTATION = "volcano.sh/queue-name"
-CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
+__all__ = [
+    "CREATOR_ANNOTATION",
+    "QUEUE_ANNOTATION",
+    "READ_VERBS",
+    "STATUS",
+    "VERBS",
+    "Column",
+    "Index",
+    "Resource",
+    "Subresource",
+]
 
-
-class Index(NamedTuple):
-    """By what the store finds an object; empty where the kind has no such thing."""
-
-    phase: str = ""
-    queue: str = ""
-    node: str = ""
-    owner: str = ""
-    creator: str = ""
-
-
-class Column(NamedTuple):
-    """A printed column: the value at `path` in the object, or what the printer's function named `cell` returns.
-
-    Priority 0 is always printed, 1 only in wide output.
-    """
-
-    name: str
-    path: str = ""
-    cell: str = ""
-    type: str = "string"
-    priority: int = 0
-
-
-VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-READ_VERBS = ("get", "list", "watch")
-
-
-class Subresource(NamedTuple):
-    """A part of an object with a path of its own, such as `pods/log`.
-
-    group, version and kind are what its body is when that is not the
-    resource's own kind: `pods/eviction` takes a policy/v1 Eviction.
-    """
-
-    name: str
-    verbs: tuple[str, ...]
-    kind: str = ""
-    group: str = ""
-    version: str = ""
-
-
-STATUS = Subresource("status", ("get", "patch", "update"))
-
-
-@dataclass(frozen=True)
-class Resource:
-    """One kind of object and how the API serves it.
-
-    `index` tells by what the store finds an object; it does dict lookups only.
-    `fields` are the paths that a field selector may name beside metadata.name
-    and metadata.namespace. `stored` is false for what is computed when asked
-    for, such as an access review. `schema` is the structural schema of a
-    custom resource; the other kinds are described by their struct `type`.
-    """
-
-    group: str
-    version: str
-    kind: str
-    plural: str
-    singular: str
-    short_names: tuple[str, ...]
-    namespaced: bool
-    status_subresource: bool
-    type: type[View]
-    columns: tuple[Column, ...]
-    index: Callable[[Object], Index]
-    fields: tuple[str, ...] = ()
-    verbs: tuple[str, ...] = VERBS
-    subresources: tuple[Subresource, ...] = ()  # beside status
-    categories: tuple[str, ...] = ()
-    stored: bool = True
-    schema: Object | None = None
-    id: str = field(init=False)
-    api_version: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
-        object.__setattr__(
-            self, "api_version", f"{self.group}/{self.version}" if self.group else self.version
-        )
-
-    # A resource is known by its id; hashing all fields would cost in every dict lookup.
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Resource) and other.id == self.id
-
-    def __repr__(self) -> str:
-        return f"<Resource {self.id}>"
-
-    @property
-    def parts(self) -> tuple[Subresource, ...]:
-        """All subresources, status included."""
-        return (*self.subresources, *((STATUS,) if self.status_subresource else ()))
-
-    @property
-    def list_kind(self) -> str:
-        """The kind of a list of these objects."""
-        return f"{self.kind}List"
-
-    @property
-    def group_kind(self) -> str:
-        """`Job.batch.volcano.sh` or `Pod`: the name of the kind in messages."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    def build(self, view: View) -> Object:
-        """Return a view of this kind as a JSON object that says which kind it is."""
-        return {"apiVersion": self.api_version, "kind": self.kind, **msgspec.to_builtins(view)}
-
-
-def _part(obj: Object, key: str) -> dict[str, Any]:
-    part = obj.get(key)
-    return part if type(part) is dict else {}
-
-
-def _common(obj: Object) -> tuple[str, str, dict[str, Any]]:
-    """Return the controller's uid, the creator and the annotations."""
-    metadata = _part(obj, "metadata")
-    annotations = _part(metadata, "annotations")
-    owner = ""
-    for reference in metadata.get("ownerReferences") or ():
-        if reference.get("controller"):
-            owner = reference.get("uid") or ""
-    return owner, annotations.get(CREATOR_ANNOTATION) or "", annotations
-
-
-def _index_plain(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(owner=owner, creator=creator)
-
-
-def _index_by_phase(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(_part(obj, "status").get("phase") or "", "", "", owner, creator)
-
-
-def _index_pod(obj: Object) -> Index:
-    owner, creator, annotations = _common(obj)
-    return Index(
-        _part(obj, "status").get("phase") or "",
-        annotations.get(QUEUE_ANNOTATION) or "",
-        _part(obj, "spec").get("nodeName") or "",
-        owner,
-        creator,
-    )
-
-
-def _index_node(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    for condition in _part(obj, "status").get("conditions") or ():
-        if condition.get("type") == "Ready":
-            return Index(
-                _NODE_PHASES.get(condition.get("status") or "", core.NodePhase.UNKNOWN).value,
-                "",
-                "",
-                owner,
-                creator,
-            )
-    return Index(core.NodePhase.UNKNOWN.value, "", "", owner, creator)
-
-
-def _index_event(obj: Object) -> Index:
-    """An event is found by what it is about: that is its owner here, though not for the garbage collector."""
-    _, creator, _ = _common(obj)
-    about = _part(obj, "involvedObject").get("uid") or ""
-    return Index(obj.get("type") or "", "", "", about, creator)
-
-
-def _index_job(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    state = _part(_part(obj, "status"), "state")
-    return Index(state.get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator)
-
-
-def _index_queue(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(_part(obj, "status").get("state") or "", "", "", owner, creator)
-
-
-def _index_pod_group(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(
-        _part(obj, "status").get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator
-    )
-
-
-_NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
+ALL_CATEGORY = ("all",)  # what `kubectl get all` shows
+FINALIZE = Subresource("finalize", ("update",))
 
 _NAME = Column("Name", path="metadata.name")
 _AGE = Column("Age", path="metadata.creationTimestamp", type="date")
+_CREATED = Column("Created At", cell="created_at", type="date")
 _VOLCANO_AGE = Column("AGE", path="metadata.creationTimestamp", type="date")
 _VOLCANO_QUEUE = Column("QUEUE", path="spec.queue", priority=1)
 
@@ -229,7 +53,7 @@ def _core(
         "version": "v1",
         "namespaced": True,
         "status_subresource": False,
-        "index": _index_plain,
+        "index": indexes.plain,
     }
     return Resource(
         kind=kind,
@@ -242,6 +66,19 @@ def _core(
     )
 
 
+def _flag(path: str) -> Callable[[Object], str]:
+    """Return a function for the text of a truth value, which is false where it is absent."""
+    return lambda obj: field_text(obj, path) or "false"
+
+
+def _event_source(event: Object) -> str:
+    return field_text(event, "source.component") or field_text(event, "reportingComponent")
+
+
+def _successful(job: Object) -> str:
+    return field_text(job, "status.succeeded") or "0"
+
+
 PODS = _core(
     "Pod",
     "pods",
@@ -251,12 +88,12 @@ PODS = _core(
     Column("Status", cell="pod_status"),
     Column("Restarts", cell="pod_restarts"),
     _AGE,
-    Column("IP", path="status.podIP", priority=1),
-    Column("Node", path="spec.nodeName", priority=1),
-    Column("Nominated Node", path="status.nominatedNodeName", priority=1),
+    Column("IP", path="status.podIP", priority=1, missing="<none>"),
+    Column("Node", path="spec.nodeName", priority=1, missing="<none>"),
+    Column("Nominated Node", path="status.nominatedNodeName", priority=1, missing="<none>"),
     Column("Readiness Gates", cell="pod_readiness_gates", priority=1),
     status_subresource=True,
-    index=_index_pod,
+    index=indexes.pod,
     fields=(
         "spec.nodeName",
         "spec.restartPolicy",
@@ -267,6 +104,15 @@ PODS = _core(
         "status.podIP",
         "status.nominatedNodeName",
     ),
+    computed={"spec.hostNetwork": _flag("spec.hostNetwork")},
+    subresources=(
+        Subresource("attach", ("create", "get"), "PodAttachOptions"),
+        Subresource("binding", ("create",), "Binding"),
+        Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
+        Subresource("exec", ("create", "get"), "PodExecOptions"),
+        Subresource("log", ("get",)),
+    ),
+    categories=ALL_CATEGORY,
 )
 NODES = _core(
     "Node",
@@ -279,13 +125,16 @@ NODES = _core(
     Column("Version", path="status.nodeInfo.kubeletVersion"),
     Column("Internal-IP", cell="node_internal_ip", priority=1),
     Column("External-IP", cell="node_external_ip", priority=1),
-    Column("OS-Image", path="status.nodeInfo.osImage", priority=1),
-    Column("Kernel-Version", path="status.nodeInfo.kernelVersion", priority=1),
-    Column("Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1),
+    Column("OS-Image", path="status.nodeInfo.osImage", priority=1, missing="<unknown>"),
+    Column("Kernel-Version", path="status.nodeInfo.kernelVersion", priority=1, missing="<unknown>"),
+    Column(
+        "Container-Runtime", path="status.nodeInfo.containerRuntimeVersion", priority=1, missing="<unknown>"
+    ),
     namespaced=False,
     status_subresource=True,
-    index=_index_node,
+    index=indexes.node,
     fields=("spec.unschedulable",),
+    computed={"spec.unschedulable": _flag("spec.unschedulable")},
 )
 NAMESPACES = _core(
     "Namespace",
@@ -296,8 +145,10 @@ NAMESPACES = _core(
     _AGE,
     namespaced=False,
     status_subresource=True,
-    index=_index_by_phase,
+    index=indexes.by_phase,
     fields=("status.phase",),
+    verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
+    subresources=(FINALIZE,),
 )
 _EVENT_NAME, _EVENT_COLUMNS = (
     _NAME._replace(priority=1),
@@ -308,9 +159,9 @@ _EVENT_NAME, _EVENT_COLUMNS = (
         Column("Object", cell="event_object"),
         Column("Subobject", path="involvedObject.fieldPath", priority=1),
         Column("Source", cell="event_source", priority=1),
-        Column("Message", path="message"),
+        Column("Message", cell="event_message"),
         Column("First Seen", cell="event_first_seen", priority=1),
-        Column("Count", path="count", type="integer", priority=1),
+        Column("Count", cell="event_count", type="integer", priority=1),
     ),
 )
 EVENTS = Resource(
@@ -324,7 +175,7 @@ EVENTS = Resource(
     status_subresource=False,
     type=core.Event,
     columns=(*_EVENT_COLUMNS, _EVENT_NAME),
-    index=_index_event,
+    index=indexes.event,
     fields=(
         "involvedObject.kind",
         "involvedObject.namespace",
@@ -338,6 +189,7 @@ EVENTS = Resource(
         "source",
         "type",
     ),
+    computed={"source": _event_source},
 )
 CONFIGMAPS = _core(
     "ConfigMap",
@@ -363,13 +215,14 @@ SERVICES = _core(
     ("svc",),
     core.Service,
     Column("Type", path="spec.type"),
-    Column("Cluster-IP", path="spec.clusterIP"),
+    Column("Cluster-IP", cell="service_cluster_ip"),
     Column("External-IP", cell="service_external_ip"),
     Column("Port(s)", cell="service_ports"),
     _AGE,
     Column("Selector", cell="service_selector", priority=1),
     status_subresource=True,
     fields=("spec.clusterIP", "spec.type"),
+    categories=ALL_CATEGORY,
 )
 CLAIMS = _core(
     "PersistentVolumeClaim",
@@ -378,13 +231,14 @@ CLAIMS = _core(
     core.PersistentVolumeClaim,
     Column("Status", cell="claim_status"),
     Column("Volume", path="spec.volumeName"),
-    Column("Capacity", path="status.capacity.storage"),
+    Column("Capacity", cell="claim_capacity"),
     Column("Access Modes", cell="claim_access_modes"),
-    Column("StorageClass", path="spec.storageClassName"),
+    Column("StorageClass", cell="claim_storage_class"),
+    Column("VolumeAttributesClass", path="spec.volumeAttributesClassName", missing="<unset>"),
     _AGE,
-    Column("VolumeMode", path="spec.volumeMode", priority=1),
+    Column("VolumeMode", path="spec.volumeMode", priority=1, missing="<unset>"),
     status_subresource=True,
-    index=_index_by_phase,
+    index=indexes.by_phase,
 )
 PRIORITY_CLASSES = _core(
     "PriorityClass",
@@ -407,6 +261,86 @@ LEASES = _core(
     _AGE,
     group="coordination.k8s.io",
 )
+ENDPOINTS = _core(
+    "Endpoints",
+    "endpoints",
+    ("ep",),
+    network.Endpoints,
+    Column("Endpoints", cell="endpoints_addresses"),
+    _AGE,
+)
+SERVICE_ACCOUNTS = _core(
+    "ServiceAccount",
+    "serviceaccounts",
+    ("sa",),
+    accounts.ServiceAccount,
+    Column("Secrets", cell="service_account_secrets", type="integer"),
+    _AGE,
+    subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1"),),
+)
+RESOURCE_QUOTAS = _core(
+    "ResourceQuota",
+    "resourcequotas",
+    ("quota",),
+    limits.ResourceQuota,
+    Column("Request", cell="quota_request"),
+    Column("Limit", cell="quota_limit"),
+    _AGE,
+    status_subresource=True,
+)
+LIMIT_RANGES = _core("LimitRange", "limitranges", ("limits",), limits.LimitRange, _CREATED)
+NETWORK_POLICIES = _core(
+    "NetworkPolicy",
+    "networkpolicies",
+    ("netpol",),
+    network.NetworkPolicy,
+    Column("Pod-Selector", cell="network_policy_pod_selector"),
+    _AGE,
+    group="networking.k8s.io",
+)
+DISRUPTION_BUDGETS = _core(
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    ("pdb",),
+    policy.PodDisruptionBudget,
+    Column("Min Available", cell="budget_min_available"),
+    Column("Max Unavailable", cell="budget_max_unavailable"),
+    Column("Allowed Disruptions", path="status.disruptionsAllowed", type="integer"),
+    _AGE,
+    group="policy",
+    status_subresource=True,
+)
+BATCH_JOBS = _core(
+    "Job",
+    "jobs",
+    (),
+    workloads.Job,
+    Column("Status", cell="job_status"),
+    Column("Completions", cell="job_completions"),
+    Column("Duration", cell="job_duration"),
+    _AGE,
+    Column("Containers", cell="job_containers", priority=1),
+    Column("Images", cell="job_images", priority=1),
+    Column("Selector", cell="job_selector", priority=1),
+    group="batch",
+    status_subresource=True,
+    index=indexes.job_v1,
+    fields=("status.successful",),
+    computed={"status.successful": _successful},
+    categories=ALL_CATEGORY,
+    default_propagation="Orphan",
+)
+CUSTOM_RESOURCE_DEFINITIONS = _core(
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    ("crd", "crds"),
+    extensions.CustomResourceDefinition,
+    _CREATED,
+    group="apiextensions.k8s.io",
+    namespaced=False,
+    status_subresource=True,
+    categories=("api-extensions",),
+)
 JOBS = _core(
     "Job",
     "jobs",
@@ -420,7 +354,7 @@ JOBS = _core(
     group="batch.volcano.sh",
     version="v1alpha1",
     status_subresource=True,
-    index=_index_job,
+    index=indexes.job,
 )
 COMMANDS = _core("Command", "commands", (), batch.Command, _AGE, group="bus.volcano.sh", version="v1alpha1")
 QUEUES = _core(
@@ -433,7 +367,7 @@ QUEUES = _core(
     version="v1beta1",
     namespaced=False,
     status_subresource=True,
-    index=_index_queue,
+    index=indexes.queue,
 )
 POD_GROUPS = _core(
     "PodGroup",
@@ -447,9 +381,10 @@ POD_GROUPS = _core(
     _VOLCANO_QUEUE,
     group="scheduling.volcano.sh",
     version="v1beta1",
-    index=_index_pod_group,
+    index=indexes.pod_group,
 )
 
+# In the order of discovery, in which kubectl looks for a name: `kubectl get jobs` are those of batch/v1.
 ALL = (
     PODS,
     NODES,
@@ -458,9 +393,17 @@ ALL = (
     CONFIGMAPS,
     SECRETS,
     SERVICES,
+    ENDPOINTS,
     CLAIMS,
+    SERVICE_ACCOUNTS,
+    RESOURCE_QUOTAS,
+    LIMIT_RANGES,
+    BATCH_JOBS,
+    DISRUPTION_BUDGETS,
+    NETWORK_POLICIES,
     PRIORITY_CLASSES,
     LEASES,
+    CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
     COMMANDS,
     QUEUES,

@@ -53,6 +53,7 @@ from kube.kinds.pod import (
 from kube.meta import Condition, ObjectMeta
 
 __all__ = [
+    "Binding",
     "ClaimPhase",
     "ConfigMap",
     "Container",
@@ -245,6 +246,15 @@ class ObjectReference(View):
     uid: str = ""
     resource_version: str = ""
     field_path: str = ""
+
+
+class Binding(View):
+    """The wish to run a pod on a node; metadata names the pod."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    target: Annotated[ObjectReference, REQUIRED] = ObjectReference()
 
 
 class Event(View):

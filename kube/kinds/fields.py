@@ -39,6 +39,7 @@ _ACRONYMS = {
     "image_id": "imageID",
     "load_balancer_ip": "loadBalancerIP",
     "machine_id": "machineID",
+    "open_api_v3_schema": "openAPIV3Schema",
     "pod_cidr": "podCIDR",
     "pod_cidrs": "podCIDRs",
     "pod_ip": "podIP",

@@ -31,6 +31,24 @@ OWNED = {
             "scheduling.k8s.io/v1",
             "PriorityClass",
         ),
+        (resources.ENDPOINTS, "endpoints", "v1", "Endpoints"),
+        (resources.SERVICE_ACCOUNTS, "serviceaccounts", "v1", "ServiceAccount"),
+        (resources.RESOURCE_QUOTAS, "resourcequotas", "v1", "ResourceQuota"),
+        (resources.LIMIT_RANGES, "limitranges", "v1", "LimitRange"),
+        (
+            resources.NETWORK_POLICIES,
+            "networkpolicies.networking.k8s.io",
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+        ),
+        (resources.DISRUPTION_BUDGETS, "poddisruptionbudgets.policy", "policy/v1", "PodDisruptionBudget"),
+        (resources.BATCH_JOBS, "jobs.batch", "batch/v1", "Job"),
+        (
+            resources.CUSTOM_RESOURCE_DEFINITIONS,
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+        ),
         (resources.LEASES, "leases.coordination.k8s.io", "coordination.k8s.io/v1", "Lease"),
         (resources.JOBS, "jobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "Job"),
         (resources.COMMANDS, "commands.bus.volcano.sh", "bus.volcano.sh/v1alpha1", "Command"),
@@ -55,13 +73,21 @@ def test_what_is_not_there_is_not_found():
         resources.by_id("deployments.apps")
 
 
-def test_no_name_is_taken_twice():
+def test_no_name_is_taken_twice_in_a_group_nor_a_short_name_anywhere():
     names = [
-        name
+        (resource.group, name)
         for resource in resources.ALL
-        for name in (resource.plural, resource.singular, *resource.short_names)
+        for name in {resource.plural, resource.singular, *resource.short_names}
     ]
     assert len(names) == len(set(names))
+    short = [name for resource in resources.ALL for name in resource.short_names]
+    assert len(short) == len(set(short))
+    assert not set(short) & {name for r in resources.ALL for name in (r.plural, r.singular)}
+
+
+def test_jobs_without_a_group_are_those_of_kubernetes_itself():
+    jobs = [resource.id for resource in resources.served() if resource.plural == "jobs"]
+    assert jobs == ["jobs.batch", "jobs.batch.volcano.sh"]
 
 
 def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
@@ -72,13 +98,36 @@ def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
 
 @pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
 def test_columns_and_fields_name_what_the_kind_has(resource):
-    for path in [*(column.path for column in resource.columns if column.path), *resource.fields]:
+    read = [field for field in resource.fields if field not in resource.computed]
+    for path in [*(column.path for column in resource.columns if column.path), *read]:
         obj = value = {}
         *above, last = path.split(".")
         for name in above:
             value = value.setdefault(name, {})
         value[last] = None
         assert schema.unknown_fields(obj, resource.type) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "obj", "expected"),
+    [
+        pytest.param(resources.BATCH_JOBS, "status.successful", {}, "0", id="no pod of a job has succeeded"),
+        pytest.param(resources.BATCH_JOBS, "status.successful", {"status": {"succeeded": 3}}, "3", id="three pods of a job have"),
+        pytest.param(resources.NODES, "spec.unschedulable", {}, "false", id="an absent flag is false"),
+        pytest.param(resources.NODES, "spec.unschedulable", {"spec": {"unschedulable": True}}, "true", id="a flag that is set"),
+        pytest.param(resources.PODS, "spec.nodeName", {"spec": {"nodeName": "n"}}, "n", id="a field read at its path"),
+        pytest.param(resources.EVENTS, "source", {"source": {"component": "a"}, "reportingComponent": "b"}, "a", id="an event's source"),
+        pytest.param(resources.EVENTS, "source", {"reportingComponent": "b"}, "b", id="an event's reporter stands in for its source"),
+    ],
+)  # fmt: skip
+def test_a_field_selector_compares_texts(resource, field, obj, expected):
+    assert field in resource.fields
+    assert resource.field_text(obj, field) == expected
+
+
+def test_a_deleted_job_of_kubernetes_leaves_its_pods_and_others_take_them_along():
+    orphaning = [resource.id for resource in resources.ALL if resource.default_propagation == "Orphan"]
+    assert orphaning == ["jobs.batch"]
 
 
 @pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
@@ -98,6 +147,8 @@ def test_each_column_has_a_path_or_a_cell(resource):
         pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, ("NotReady", "", "", "", ""), id="node that is not ready"),
         pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, ("Unknown", "", "", "", ""), id="node that is silent"),
         pytest.param(resources.NODES, {}, ("Unknown", "", "", "", ""), id="node that never spoke"),
+        pytest.param(resources.BATCH_JOBS, {"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}}, ("Complete", "", "", "", ""), id="finished job of batch/v1"),
+        pytest.param(resources.BATCH_JOBS, {"status": {"conditions": [{"type": "Suspended", "status": "False"}]}}, ("", "", "", "", ""), id="resumed job of batch/v1"),
         pytest.param(resources.EVENTS, {"type": "Warning"}, ("Warning", "", "", "", ""), id="event"),
         pytest.param(resources.CONFIGMAPS, {"metadata": OWNED}, ("", "", "", "u1", "alice"), id="config map"),
         pytest.param(resources.PODS, {"metadata": None, "spec": None, "status": None}, ("", "", "", "", ""), id="nulls"),

@@ -12,8 +12,10 @@ from kube import resources
 
 GOLDEN = Path(__file__).with_name("rights.txt")
 RESOURCES = [
-    *(name for name in NAMESPACED if name != "*/status"),
+    *(name for name in NAMESPACED if not name.startswith("*/")),
     "jobs.batch.volcano.sh/status",
+    "namespaces/finalize",
+    "namespaces/status",
     *CLUSTER,
     "namespaces",
 ]
@@ -68,7 +70,12 @@ def test_the_table_knows_every_resource(resource):
         pytest.param({"a": "viewer"}, "get", "namespaces", "a", None, True, id="a namespace is seen with a role in it"),
         pytest.param({"a": "viewer"}, "get", "namespaces", "b", None, False, id="and not without"),
         pytest.param({"a": "administrator"}, "delete", "namespaces", "a", None, False, id="namespaces go by administrators of everything"),
-        pytest.param({"*": "administrator"}, "update", "pods/binding", "a", None, False, id="nobody binds pods by hand"),
+        pytest.param({"*": "operator"}, "create", "pods/binding", "a", None, False, id="operators do not choose nodes"),
+        pytest.param({"a": "administrator"}, "create", "pods/binding", "a", None, True, id="administrators bind pods"),
+        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "me", True, id="submitters run commands in their pods"),
+        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "you", False, id="and not in those of others"),
+        pytest.param({"a": "administrator"}, "update", "namespaces/status", "a", None, False, id="a namespace's status is for administrators of everything"),
+        pytest.param({"*": "administrator"}, "update", "namespaces/finalize", "a", None, True, id="who also finalize it"),
         pytest.param({"*": "administrator"}, "fly", "pods", "a", None, False, id="an unknown verb"),
         pytest.param({"*": "administrator"}, "get", "unicorns", "a", None, False, id="an unknown resource"),
         pytest.param({"a": "operator"}, "list", "pods", "", None, False, id="all namespaces need a role everywhere"),
@@ -96,7 +103,7 @@ def test_lists_are_limited_to_where_the_role_is_held():
 
 def test_the_weakest_role_that_may():
     assert needed("delete", "jobs.batch.volcano.sh") is Role.OPERATOR
-    assert needed("create", "pods/binding") is None
+    assert needed("create", "pods/portforward") is None
 
 
 roles = st.dictionaries(st.sampled_from(["a", "b", "*"]), st.sampled_from(Role))

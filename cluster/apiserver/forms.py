@@ -1,0 +1,233 @@
+"""How objects are written in an answer: as themselves, as a table, or as their metadata (§2.6, §3.3, §4.4).
+
+A form is a value that can be a dict's key, so that one written event can be
+sent to everybody who wants it in the same form. Stored objects are JSON
+already: an object in its plain form is sent as its stored bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+import yaml
+
+from cluster.store import Stored
+from kube import printing
+from kube.errors import NotAcceptable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from starlette.datastructures import QueryParams
+
+    from cluster.store import Change
+    from kube.meta import Object
+    from kube.resources import Resource
+
+Kind = Literal["", "Table", "PartialObjectMetadata"]
+Include = Literal["None", "Metadata", "Object"]
+META = "meta.k8s.io"
+META_VERSIONS = ("v1", "v1beta1")
+AS_KINDS: dict[str, Kind] = {
+    "Table": "Table",
+    "PartialObjectMetadata": "PartialObjectMetadata",
+    "PartialObjectMetadataList": "PartialObjectMetadata",
+}
+BROWSERS = ("curl/", "wget/", "mozilla/")  # whose users read what they get, so it is indented (§2.2)
+_encode = msgspec.json.Encoder().encode
+
+
+class Form(NamedTuple):
+    """One way to write objects. `version` is that of the meta.k8s.io kind asked for."""
+
+    kind: Kind = ""
+    include: Include = "Metadata"
+    yaml: bool = False
+    pretty: bool = False
+    version: str = "v1"
+
+    @property
+    def content_type(self) -> str:
+        """The Content-Type of an answer in this form."""
+        return "application/yaml" if self.yaml else "application/json"
+
+
+PLAIN = Form()
+
+
+def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
+    """Choose a form by the Accept header; NotAcceptable when it allows none that there is."""
+    pretty = query.get("pretty")
+    indented = (
+        pretty.lower() not in ("0", "false")
+        if pretty is not None
+        else user_agent.lower().startswith(BROWSERS)
+    )
+    given = query.get("includeObject")
+    include: Include = given if given in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
+    for media, params in _clauses(accept):
+        form = _form_of(media, params)
+        if form is not None:
+            return form._replace(pretty=indented, include=include if form.kind == "Table" else "Metadata")
+    raise NotAcceptable(
+        "only the following media types are accepted: application/json, application/yaml,"
+        " application/json;as=Table;g=meta.k8s.io;v=v1, application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    )
+
+
+def _clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
+    """Return media types with their parameters, the most wanted first."""
+    found = []
+    for clause in (accept or "*/*").split(",")[:50]:
+        media, *rest = (part.strip() for part in clause.split(";"))
+        params = {k.strip().lower(): v.strip() for k, _, v in (part.partition("=") for part in rest)}
+        try:
+            quality = float(params.pop("q", "1"))
+        except ValueError:
+            quality = 1.0
+        if quality > 0:
+            found.append((quality, media.lower(), params))
+    found.sort(key=lambda item: -item[0])
+    return [(media, params) for _, media, params in found]
+
+
+def _form_of(media: str, params: dict[str, str]) -> Form | None:
+    if media not in ("application/json", "application/yaml", "application/*", "*/*"):
+        return None
+    wanted = params.get("as", "")
+    if not wanted:
+        return Form(yaml=media == "application/yaml")
+    kind = AS_KINDS.get(wanted)
+    if kind is None or params.get("g", META) != META or params.get("v", "v1") not in META_VERSIONS:
+        return None
+    return Form(kind, yaml=media == "application/yaml", version=params.get("v", "v1"))
+
+
+def dump(form: Form, value: Any) -> bytes:
+    """Write any JSON value as the form wants it: compact, indented or as YAML."""
+    if form.yaml:
+        return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True).encode()
+    body = _encode(value)
+    return msgspec.json.format(body, indent=2) + b"\n" if form.pretty else body
+
+
+def plain(resource: Resource, stored: Stored | Change) -> bytes:
+    """Return an object's JSON in the version that `resource` serves."""
+    if resource.schema is None or stored.object.get("apiVersion") == resource.api_version:
+        return stored.body
+    return _encode({**stored.object, "apiVersion": resource.api_version})
+
+
+def metadata_only(form: Form, obj: Object) -> Object:
+    """Return the object's metadata as an object of its own."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"{META}/{form.version}",
+        "metadata": obj.get("metadata") or {},
+    }
+
+
+def write(form: Form, resource: Resource, subject: Stored | Object, now: int) -> bytes:
+    """Write one object."""
+    if form == PLAIN and isinstance(subject, Stored):
+        return plain(resource, subject)
+    obj = _object(resource, subject)
+    if form.kind == "Table":
+        meta = obj.get("metadata") or {}
+        return dump(
+            form, table(form, resource, [obj], now, {"resourceVersion": meta.get("resourceVersion", "")})
+        )
+    if form.kind == "PartialObjectMetadata":
+        obj = metadata_only(form, obj)
+    return dump(form, obj)
+
+
+def _object(resource: Resource, subject: Stored | Object) -> Object:
+    if not isinstance(subject, Stored):
+        return subject
+    if resource.schema is not None:
+        return {**subject.object, "apiVersion": resource.api_version}
+    return subject.object
+
+
+def write_list(
+    form: Form, resource: Resource, items: Sequence[Stored], metadata: Object, now: int
+) -> Iterator[bytes]:
+    """Write a list in pieces; metadata is the list's own."""
+    if form == PLAIN:
+        head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+        yield _encode(head)[:-1] + b',"items":['
+        for index, item in enumerate(items):
+            yield b"," + plain(resource, item) if index else plain(resource, item)
+        yield b"]}\n"
+        return
+    objs = [_object(resource, item) for item in items]
+    yield dump(form, as_list(form, resource, objs, metadata, now))
+
+
+def as_list(form: Form, resource: Resource, objs: Sequence[Object], metadata: Object, now: int) -> Object:
+    """Return a list of objects as one object."""
+    if form.kind == "Table":
+        return table(form, resource, objs, now, metadata)
+    if form.kind == "PartialObjectMetadata":
+        return {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": f"{META}/{form.version}",
+            "metadata": metadata,
+            "items": [metadata_only(form, obj) for obj in objs],
+        }
+    return {
+        "kind": resource.list_kind,
+        "apiVersion": resource.api_version,
+        "metadata": metadata,
+        "items": list(objs),
+    }
+
+
+def table(
+    form: Form,
+    resource: Resource,
+    objs: Sequence[Object],
+    now: int,
+    metadata: Object,
+    *,
+    headed: bool = True,
+) -> Object:
+    """Return objects as rows of a table; one that is not `headed` follows another in a watch."""
+    return {
+        "kind": "Table",
+        "apiVersion": f"{META}/{form.version}",
+        "metadata": metadata,
+        "columnDefinitions": printing.columns(resource) if headed else [],
+        "rows": [_row(form, resource, obj, now) for obj in objs],
+    }
+
+
+def _row(form: Form, resource: Resource, obj: Object, now: int) -> Object:
+    row: Object = {"cells": printing.row(resource, obj, now)}
+    conditions = printing.completed(resource, obj)
+    if conditions:
+        row["conditions"] = conditions
+    if form.include == "Object":
+        row["object"] = obj
+    elif form.include == "Metadata":
+        row["object"] = metadata_only(form, obj)
+    else:
+        row["object"] = None
+    return row
+
+
+def event(
+    form: Form, resource: Resource, verb: str, subject: Stored | Change, now: int, *, first: bool = False
+) -> bytes:
+    """Write one event of a watch as a line. Only the `first` one of a table names its columns."""
+    if form.kind == "":
+        return b'{"type":"%b","object":%b}\n' % (verb.encode(), plain(resource, subject))
+    obj = {**subject.object, "apiVersion": resource.api_version} if resource.schema else subject.object
+    if form.kind == "Table":
+        version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        shown = table(form, resource, [obj], now, version, headed=first)
+    else:
+        shown = metadata_only(form, obj)
+    return _encode({"type": verb, "object": shown}) + b"\n"

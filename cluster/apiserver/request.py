@@ -1,0 +1,108 @@
+"""A request on its way through the API server."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, QueryParams
+
+from cluster.apiserver import bodies, forms
+from cluster.apiserver.forms import PLAIN, Form
+from kube.errors import BadRequest, RequestEntityTooLarge
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from cluster.access import Actor
+    from cluster.apiserver.bodies import Decoded
+    from cluster.apiserver.info import RequestInfo
+    from kube.meta import Object
+
+LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
+MOST_WARNINGS = 50
+
+
+class Request:
+    """One request: what is asked for, by whom, in which form the answer is wanted.
+
+    `now` is the time at which it came, in epoch milliseconds. `warnings` go
+    out with the answer, as `Warning` headers.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, info: RequestInfo, now: int) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.info = info
+        self.now = now
+        self.method: str = scope.get("method", "GET")
+        self.path = info.path
+        self.headers = Headers(scope=scope)
+        self.query = QueryParams(scope["query_string"])
+        self.warnings: list[str] = []
+        self.form: Form = PLAIN
+        self.actor: Actor
+        self._body: bytes | None = None
+        self._read = self.method in ("GET", "HEAD")
+
+    @property
+    def unread(self) -> bool:
+        """Whether a body may still be on its way."""
+        return not self._read and self.headers.get("content-length", "") != "0"
+
+    @functools.cached_property
+    def user_agent(self) -> str:
+        """Who says to be asking; "" when nobody does."""
+        return self.headers.get("user-agent", "")
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, without parameters."""
+        return bodies.media_type(self.headers.get("content-type", ""))
+
+    def negotiate(self) -> None:
+        """Choose the form of the answer; NotAcceptable when the client takes none of ours."""
+        self.form = forms.negotiate(self.headers.get("accept", ""), self.query, self.user_agent)
+
+    def warn(self, text: str) -> None:
+        """Let the client show a warning to its user."""
+        if len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append(text)
+
+    async def body(self) -> bytes:
+        """Return the whole body; RequestEntityTooLarge as soon as it grows past the limit."""
+        if self._body is not None:
+            return self._body
+        length = self.headers.get("content-length", "")
+        if length.isdigit() and int(length) > LARGEST_BODY:
+            raise too_large()
+        parts, size, more = [], 0, True
+        while more:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The client closed the connection before the body was complete.")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > LARGEST_BODY:
+                raise too_large()
+            parts.append(part)
+            more = message.get("more_body", False)
+        self._read = True
+        self._body = b"".join(parts)
+        return self._body
+
+    async def decoded(self) -> Decoded:
+        """Return the body read by its Content-Type, with the fields that it gives twice."""
+        return bodies.decode(self.content_type, await self.body())
+
+    async def object(self) -> Object:
+        """Return the body as an object."""
+        return bodies.as_object((await self.decoded()).value)
+
+
+def too_large() -> RequestEntityTooLarge:
+    """Return the refusal of a body that is too large."""
+    return RequestEntityTooLarge(
+        f"Request entity too large: limit is {LARGEST_BODY}. Keep large data in a file or a volume and name it in the object."
+    )

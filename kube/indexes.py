@@ -1,0 +1,101 @@
+"""By what the store finds the objects of each kind: one function per kind, which does dict lookups only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube.kinds import core
+from kube.resource import Index
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
+QUEUE_ANNOTATION = "volcano.sh/queue-name"
+CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
+_JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
+
+
+def _part(obj: Object, key: str) -> dict[str, Any]:
+    part = obj.get(key)
+    return part if type(part) is dict else {}
+
+
+def _common(obj: Object) -> tuple[str, str, dict[str, Any]]:
+    """Return the controller's uid, the creator and the annotations."""
+    metadata = _part(obj, "metadata")
+    annotations = _part(metadata, "annotations")
+    owner = ""
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner = reference.get("uid") or ""
+    return owner, annotations.get(CREATOR_ANNOTATION) or "", annotations
+
+
+def plain(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    return Index(owner=owner, creator=creator)
+
+
+def by_phase(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    return Index(_part(obj, "status").get("phase") or "", "", "", owner, creator)
+
+
+def pod(obj: Object) -> Index:
+    owner, creator, annotations = _common(obj)
+    return Index(
+        _part(obj, "status").get("phase") or "",
+        annotations.get(QUEUE_ANNOTATION) or "",
+        _part(obj, "spec").get("nodeName") or "",
+        owner,
+        creator,
+    )
+
+
+def job_v1(obj: Object) -> Index:
+    """A `batch/v1` Job has no phase: the condition that says most stands for it."""
+    owner, creator, _ = _common(obj)
+    conditions = _part(obj, "status").get("conditions") or ()
+    true = {each.get("type") for each in conditions if each.get("status") == "True"}
+    phase = next((name for name in _JOB_PHASES if name in true), "")
+    return Index(phase, "", "", owner, creator)
+
+
+def node(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    for condition in _part(obj, "status").get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return Index(
+                _NODE_PHASES.get(condition.get("status") or "", core.NodePhase.UNKNOWN).value,
+                "",
+                "",
+                owner,
+                creator,
+            )
+    return Index(core.NodePhase.UNKNOWN.value, "", "", owner, creator)
+
+
+def event(obj: Object) -> Index:
+    """An event is found by what it is about: that is its owner here, though not for the garbage collector."""
+    _, creator, _ = _common(obj)
+    about = _part(obj, "involvedObject").get("uid") or ""
+    return Index(obj.get("type") or "", "", "", about, creator)
+
+
+def job(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    state = _part(_part(obj, "status"), "state")
+    return Index(state.get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator)
+
+
+def queue(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    return Index(_part(obj, "status").get("state") or "", "", "", owner, creator)
+
+
+def pod_group(obj: Object) -> Index:
+    owner, creator, _ = _common(obj)
+    return Index(
+        _part(obj, "status").get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator
+    )

@@ -1,0 +1,141 @@
+"""What a kind of object is to the API: names, scope, columns, subresources, where the store finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from kube.selector import field_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kube.kinds.fields import View
+    from kube.meta import Object
+
+
+class Index(NamedTuple):
+    """By what the store finds an object; empty where the kind has no such thing."""
+
+    phase: str = ""
+    queue: str = ""
+    node: str = ""
+    owner: str = ""
+    creator: str = ""
+
+
+class Column(NamedTuple):
+    """A printed column: the value at `path` in the object, or what the printer's function named `cell` returns.
+
+    Priority 0 is always printed, 1 only in wide output. `missing` is what a
+    built-in kind prints for an absent text; description and format are those
+    of a custom resource's column.
+    """
+
+    name: str
+    path: str = ""
+    cell: str = ""
+    type: str = "string"
+    priority: int = 0
+    missing: str = ""
+    description: str = ""
+    format: str = ""
+
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+READ_VERBS = ("get", "list", "watch")
+
+
+class Subresource(NamedTuple):
+    """A part of an object with a path of its own, such as `pods/log`.
+
+    group, version and kind are what its body is when that is not the
+    resource's own kind: `pods/eviction` takes a policy/v1 Eviction.
+    """
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+STATUS = Subresource("status", ("get", "patch", "update"))
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One kind of object and how the API serves it.
+
+    `index` tells by what the store finds an object; it does dict lookups only.
+    `fields` are what a field selector may name beside metadata.name and
+    metadata.namespace: paths, and names for which `computed` has a function.
+    `default_propagation` is what becomes of dependents when a deletion does
+    not say. `stored` is false for what is computed when asked
+    for, such as an access review. `schema` is the structural schema of a
+    custom resource; the other kinds are described by their struct `type`.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    short_names: tuple[str, ...]
+    namespaced: bool
+    status_subresource: bool
+    type: type[View]
+    columns: tuple[Column, ...]
+    index: Callable[[Object], Index]
+    fields: tuple[str, ...] = ()
+    computed: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
+    verbs: tuple[str, ...] = VERBS
+    subresources: tuple[Subresource, ...] = ()  # beside status
+    categories: tuple[str, ...] = ()
+    stored: bool = True
+    schema: Object | None = None
+    default_propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
+    id: str = field(init=False)
+    api_version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+        object.__setattr__(
+            self, "api_version", f"{self.group}/{self.version}" if self.group else self.version
+        )
+
+    # A resource is known by its id; hashing all fields would cost in every dict lookup.
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Resource) and other.id == self.id
+
+    def __repr__(self) -> str:
+        return f"<Resource {self.id}>"
+
+    @property
+    def parts(self) -> tuple[Subresource, ...]:
+        """All subresources, status included."""
+        return (*self.subresources, *((STATUS,) if self.status_subresource else ()))
+
+    @property
+    def list_kind(self) -> str:
+        """The kind of a list of these objects."""
+        return f"{self.kind}List"
+
+    @property
+    def group_kind(self) -> str:
+        """`Job.batch.volcano.sh` or `Pod`: the name of the kind in messages."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def build(self, view: View) -> Object:
+        """Return a view of this kind as a JSON object that says which kind it is."""
+        return {"apiVersion": self.api_version, "kind": self.kind, **msgspec.to_builtins(view)}
+
+    def field_text(self, obj: Object, name: str) -> str:
+        """Return what a field selector compares for one of `fields`."""
+        compute = self.computed.get(name)
+        return field_text(obj, name) if compute is None else compute(obj)

@@ -1,0 +1,94 @@
+"""The API server in this process, on a socket without TLS, and a client that says who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+
+import httpx
+import uvicorn
+
+from cluster import access
+from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
+from cluster.apiserver.app import ANONYMOUS, App
+
+ACTORS: dict[str, access.Actor] = {}
+_clients: list[httpx.Client] = []
+
+
+async def _by_header(headers):
+    return ACTORS.get(headers.get("x-actor", ""), access.Actor(ANONYMOUS))
+
+
+class Api:
+    """A client of a server, acting as somebody: `Api(url, actor).get("/api/v1/pods")` returns an httpx response."""
+
+    def __init__(self, url, actor=access.SYSTEM):
+        ACTORS[actor.name] = actor
+        self.url = url
+        self.http = httpx.Client(
+            base_url=url, headers={"x-actor": actor.name, "user-agent": "tests/1"}, timeout=20
+        )
+        _clients.append(self.http)
+
+    def as_(self, actor):
+        """Return a client of the same server that acts as somebody else."""
+        return Api(self.url, actor)
+
+    def request(self, method, path, body=None, content_type="application/json", **options):
+        headers = {**options.pop("headers", {})}
+        if body is not None:
+            headers["content-type"] = content_type
+            options["content"] = body if isinstance(body, str | bytes) else json.dumps(body)
+        return self.http.request(method, path, headers=headers, **options)
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, body, **options):
+        return self.request("POST", path, body, **options)
+
+    def put(self, path, body, **options):
+        return self.request("PUT", path, body, **options)
+
+    def patch(self, path, body, content_type="application/merge-patch+json", **options):
+        return self.request("PATCH", path, body, content_type, **options)
+
+    def delete(self, path, body=None, **options):
+        return self.request("DELETE", path, body, **options)
+
+    def stream(self, path, **options):
+        """Open a request whose answer is read as it comes; use it in a with block."""
+        return self.http.stream("GET", path, **options)
+
+
+@contextlib.contextmanager
+def serving(authenticate=_by_header):
+    """Run the server in a thread; yield its address."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    config = uvicorn.Config(
+        App(authenticate),
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        while _clients:
+            _clients.pop().close()
+        server.should_exit = True
+        thread.join(10)
+        threads.close()
+        listener.close()

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster.store import Create, store
+from kube import resources
+from tests.apiserver.client import Api, serving
+from tests.cluster.door.conftest import namespace, queue
+
+
+@pytest.fixture
+def cluster(transactional_db):
+    """The namespaces default and other, and an open queue."""
+    kind = resources.NAMESPACES
+    store.write(Create(kind, namespace("default")), Create(kind, namespace("other")))
+    store.write(Create(resources.QUEUES, queue("default")))
+
+
+@pytest.fixture
+def server(cluster, redis_url, settings):
+    """The address of an API server on a cluster with two namespaces."""
+    settings.REDIS_URL = redis_url
+    with serving() as url:
+        yield url
+
+
+@pytest.fixture
+def api(server):
+    """A client that may do everything."""
+    return Api(server)

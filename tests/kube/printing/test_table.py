@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import printing, resources
+from kube.resources import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Column
+from tests.kube.printing.cases import BORN, NOW, cells
+
+PRINTED = [resource for resource in resources.served() if resource.stored]
+
+
+@pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
+def test_every_column_is_described(resource):
+    for column in printing.columns(resource):
+        assert set(column) == {"name", "type", "format", "description", "priority"}
+        assert column["type"] in {"string", "integer", "number", "boolean", "date"}
+        assert column["description"], column["name"]
+
+
+@pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
+def test_the_name_has_its_format_and_only_the_name(resource):
+    formats = {column["name"]: column["format"] for column in printing.columns(resource)}
+    assert [name for name, form in formats.items() if form == "name"] == ["Name"]
+
+
+@pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
+def test_an_empty_object_has_a_cell_for_every_column(resource):
+    assert len(printing.row(resource, {}, NOW)) == len(printing.columns(resource))
+
+
+odd = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "x", BORN, "True"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "metadata",
+                    "spec",
+                    "status",
+                    "conditions",
+                    "type",
+                    "labels",
+                    "containers",
+                    "initContainers",
+                    "containerStatuses",
+                    "initContainerStatuses",
+                    "state",
+                    "terminated",
+                    "waiting",
+                    "running",
+                    "ports",
+                    "subsets",
+                    "addresses",
+                    "hard",
+                    "used",
+                    "selector",
+                    "matchLabels",
+                    "matchExpressions",
+                    "series",
+                    "data",
+                    "lastState",
+                    "exitCode",
+                    "signal",
+                    "restartCount",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(odd, st.sampled_from(PRINTED))
+def test_any_object_has_a_row(obj, resource):
+    assert len(printing.row(resource, obj, NOW)) == len(resource.columns)
+    printing.completed(resource, obj)
+
+
+def test_built_in_kinds_print_ages_as_text():
+    types = {column["name"]: column["type"] for column in printing.columns(PODS)}
+    assert types["Age"] == "string"
+    assert cells(NAMESPACES, {"metadata": {"name": "a", "creationTimestamp": BORN}})["Age"] == "3m"
+    assert cells(NAMESPACES, {"metadata": {"name": "a"}})["Age"] == "<unknown>"
+
+
+VOLCANO_JOB = {
+    "metadata": {"name": "tf", "creationTimestamp": BORN},
+    "spec": {"queue": "research"},
+    "status": {"state": {"phase": "Running"}, "minAvailable": 3, "running": 2},
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "row"),
+    [
+        pytest.param(JOBS, VOLCANO_JOB, ["tf", "Running", 3, 2, "3m", "research"], id="job"),
+        pytest.param(
+            JOBS,
+            {"metadata": {"name": "new"}},
+            ["new", None, None, None, None, None],
+            id="job without status",
+        ),
+        pytest.param(
+            POD_GROUPS,
+            {
+                "metadata": {"name": "g"},
+                "spec": {"minMember": 2, "queue": "q"},
+                "status": {"phase": "Inqueue"},
+            },
+            ["g", "Inqueue", 2, None, None, "q"],
+            id="pod group",
+        ),
+        pytest.param(
+            QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"], id="queue"
+        ),
+        pytest.param(
+            COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"], id="command"
+        ),
+    ],
+)
+def test_volcano_kinds(resource, obj, row):
+    assert printing.row(resource, obj, NOW) == row
+
+
+def test_volcano_columns_keep_their_dates():
+    types = {column["name"]: column["type"] for column in printing.columns(JOBS)}
+    assert types["AGE"] == "date"
+
+
+def custom(**column):
+    return replace(
+        QUEUES,
+        plural="widgets",
+        group="example.org",
+        kind="Widget",
+        schema={},
+        columns=(Column("X", **column),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "cell"),
+    [
+        pytest.param("string", "a", "a", id="text"),
+        pytest.param("string", 3, "3", id="number as text"),
+        pytest.param("string", 2.0, "2", id="whole float as text"),
+        pytest.param("string", 2.5, "2.5", id="float as text"),
+        pytest.param("string", True, "true", id="truth as text"),
+        pytest.param("string", ["b", "a"], '["b","a"]', id="list as JSON"),
+        pytest.param("string", {"b": 1, "a": "<"}, '{"a":"\\u003c","b":1}', id="map as JSON"),
+        pytest.param("string", None, None, id="null"),
+        pytest.param("integer", 3, 3, id="integer"),
+        pytest.param("integer", 3.9, 3, id="integer of a float"),
+        pytest.param("integer", "3", None, id="integer of a text"),
+        pytest.param("integer", True, None, id="integer of a truth"),
+        pytest.param("integer", float("inf"), None, id="integer of infinity"),
+        pytest.param("number", 3, 3.0, id="number"),
+        pytest.param("number", "3", None, id="number of a text"),
+        pytest.param("boolean", False, False, id="boolean"),
+        pytest.param("boolean", "true", None, id="boolean of a text"),
+        pytest.param("date", BORN, "3m", id="date"),
+        pytest.param("date", "", "<unknown>", id="empty date"),
+        pytest.param("date", "soon", "<invalid>", id="no date"),
+        pytest.param("date", 3, None, id="date of a number"),
+        pytest.param("object", {}, None, id="another type"),
+    ],
+)
+def test_custom_values(kind, value, cell):
+    assert printing.row(custom(path=".spec.x", type=kind), {"spec": {"x": value}}, NOW) == [cell]
+
+
+@pytest.mark.parametrize(
+    ("path", "cell"),
+    [
+        pytest.param('.status.conditions[?(@.type=="Ready")].status', "True", id="condition"),
+        pytest.param(".status.conditions[*].type", "Old", id="the first of many"),
+        pytest.param(".status.conditions[7].type", None, id="out of the list"),
+        pytest.param(".status.none", None, id="absent"),
+    ],
+)
+def test_custom_paths(path, cell):
+    conditions = [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]
+    assert printing.row(custom(path=path), {"status": {"conditions": conditions}}, NOW) == [cell]
+
+
+def test_custom_columns_say_what_they_are():
+    (described,) = printing.columns(custom(path=".spec.x", description="The x.", format="int32", priority=1))
+    assert described == {
+        "name": "X",
+        "type": "string",
+        "format": "int32",
+        "description": "The x.",
+        "priority": 1,
+    }
+    (plain,) = printing.columns(custom(path=".spec.x"))
+    assert plain["description"] == "Custom resource definition column (in JSONPath format): .spec.x"
+
+
+def test_a_kind_without_columns_shows_when_it_was_created():
+    resource = replace(QUEUES, group="example.org", columns=())
+    assert [(column["name"], column["type"]) for column in printing.columns(resource)] == [
+        ("Name", "string"),
+        ("Created At", "date"),
+    ]
+    assert printing.row(resource, {"metadata": {"name": "a", "creationTimestamp": BORN}}, NOW) == ["a", BORN]
+
+
+def test_a_column_that_nobody_can_print_is_refused():
+    with pytest.raises(LookupError):
+        printing.check(custom(cell="no_such_cell"))
+    with pytest.raises(printing.PathError):
+        printing.check(custom(path=".spec["))
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", None), ("", None)]
+)
+def test_pods_that_have_ended_are_completed(phase, reason):
+    conditions = printing.completed(PODS, {"status": {"phase": phase}})
+    assert [(each["type"], each["status"], each["reason"]) for each in conditions] == (
+        [("Completed", "True", reason)] if reason else []
+    )
+    assert printing.completed(QUEUES, {"status": {"phase": phase}}) == []
