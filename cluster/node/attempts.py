@@ -33,7 +33,7 @@ def read(directory: Path, now_us: int) -> Found | None:
     that every later reader finds the same.
     """
     number = int(directory.name)
-    shim = _claimed_by(directory)
+    shim = shim_of(directory)
     if shim is None:
         return None
     alive = shim > 0
@@ -51,7 +51,7 @@ def read(directory: Path, now_us: int) -> Found | None:
     return Found(attempt)
 
 
-def _claimed_by(directory: Path) -> int | None:
+def shim_of(directory: Path) -> int | None:
     """Return the living shim that has the attempt, 0 when it is dead, None when there never was one."""
     try:
         pid, ticks = map(int, (directory / "claim").read_text().split())

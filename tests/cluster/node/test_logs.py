@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.node import logs, retention
+from cluster.node.attempt import parse_us
 from cluster.node.layout import Layout
 from cluster.node.shim.crilog import CriLog
 
@@ -179,3 +181,85 @@ def test_tail_of_one_endless_line_is_bounded(directory):
 def test_name_that_no_file_can_have_has_no_log(directory, container):
     with pytest.raises(logs.NoLog):
         logs.read(UID, container)
+
+
+def whole_log(directory):
+    return b"".join((directory / name).read_bytes() for _, name in logs.segments(directory))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30),
+    st.booleans(),
+)
+def test_what_is_shown_is_what_was_written_whatever_the_pieces(parts, times):
+    with tempfile.TemporaryDirectory() as folder:
+        log = CriLog(folder, segment_bytes=200, count=1000)
+        for stream, data in parts:
+            log.feed(stream, data)
+        log.close()
+        data = whole_log(Path(folder))
+    for stream in ("stdout", "stderr"):
+        wanted = b"".join(data for name, data in parts if name == stream)
+        assert logs.shown(data, stream=stream)[0] == wanted
+        if times:
+            shown, _ = logs.shown(data, stream=stream, times=True)
+            lines = shown.split(b"\n")
+            assert [line[31:] for line in lines if line] == wanted.split(b"\n")[
+                : len([x for x in lines if x])
+            ]
+
+
+def test_times_are_written_to_nine_digits_before_each_line(directory):
+    log = CriLog(str(directory))
+    log.feed("stdout", b"one\nhalf")
+    log.flush()
+    log.feed("stdout", b" done\n")
+    log.close()
+    shown, fresh = logs.shown(whole_log(directory), times=True)
+    assert re.fullmatch(rb"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z [a-z ]+\n){2}", shown)
+    assert fresh
+
+
+@given(st.data())
+def test_the_tail_begins_where_so_many_whole_lines_follow(data):
+    lines = data.draw(st.lists(st.binary(max_size=50).filter(lambda one: b"\n" not in one), max_size=60))
+    wanted = data.draw(st.integers(0, 70))
+    with tempfile.TemporaryDirectory() as folder:
+        log = CriLog(folder, segment_bytes=500, count=1000)
+        for line in lines:
+            log.feed("stdout", line + b"\n")
+        log.close()
+        raw = logs.read_raw(Path(folder), logs.tail_offset(Path(folder), wanted))
+    kept = lines[len(lines) - wanted :] if wanted < len(lines) else lines
+    assert logs.shown(raw.data)[0] == b"".join(line + b"\n" for line in kept)
+
+
+@pytest.fixture
+def long_log(directory):
+    """A log of 64 MB in one segment, an entry each millisecond."""
+    with (directory / "log.000000000000000").open("wb") as file:
+        for second in range(640):
+            stamps = (
+                b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms)
+                for ms in range(1000)
+            )
+            file.write(b"".join(stamp + b"x" * 65 + b"\n" for stamp in stamps))
+    return directory
+
+
+def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(long_log):
+    began = time.monotonic()
+    tail = logs.tail_offset(long_log, 3)
+    at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
+    assert time.monotonic() - began < 0.1
+    assert logs.shown(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
+    assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
+    assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
+    assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
+
+
+def test_a_long_log_is_shown_faster_than_disks_read(long_log):
+    data = b"".join((long_log / name).read_bytes() for _, name in logs.segments(long_log))
+    began = time.monotonic()
+    logs.shown(data)
+    assert len(data) / (time.monotonic() - began) > 50e6

@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from starlette.datastructures import QueryParams
+
+from cluster import access
+from cluster.apiserver import logs
+from cluster.node import changes
+from cluster.node.layout import Layout
+from cluster.node.shim import linux
+from cluster.node.shim.crilog import CriLog
+from cluster.store import Create, Patch, store
+from kube.errors import BadRequest, Invalid
+from kube.resources import PODS
+
+LOG = "/api/v1/namespaces/default/pods/p/log"
+
+
+def container(name):
+    return {"name": name, "image": "any", "command": ["true"]}
+
+
+class Pod:
+    """A pod as a node reports it, and its containers' logs as their shims write them."""
+
+    def __init__(self, data, *, scheme="process", node="here", containers=("main",), init=()):
+        self.data = data
+        self.scheme = scheme
+        spec = {
+            "nodeName": node,
+            "containers": [container(name) for name in containers],
+            "initContainers": [container(name) for name in init],
+        }
+        body = {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+        self.uid = store.write(Create(PODS, body))[0].uid
+
+    def id(self, name="main", number=0):
+        return f"{self.scheme}://{self.uid}/{name}/{number}"
+
+    def says(self, name="main", state=None, last=None, field="containerStatuses", number=0):
+        entry = {
+            "name": name,
+            "state": state or {"running": {}},
+            "lastState": last or {},
+            "containerID": self.id(name, number),
+        }
+        store.write(Patch(PODS, "default", "p", {"status": {field: [entry]}}, "status"))
+        return self
+
+    def directory(self, name="main", number=0):
+        path = Layout(self.data).attempt(self.uid, name, number)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "claim").write_text(f"1 {linux.start_ticks(1)}")
+        return path
+
+    def log(self, name="main", number=0, **options):
+        return CriLog(str(self.directory(name, number)), **options)
+
+    def wrote(self, data, stream="stdout", **which):
+        log = self.log(**which)
+        log.feed(stream, data)
+        log.close()
+        return self
+
+    def ended(self, **which):
+        (self.directory(**which) / "status.json.new").write_text("{}")
+        (self.directory(**which) / "status.json.new").rename(self.directory(**which) / "status.json")
+
+
+@pytest.fixture
+def pod(cluster, settings, tmp_path):
+    settings.DATA = tmp_path
+    return lambda **fields: Pod(tmp_path, **fields)
+
+
+def test_the_log_of_the_only_container_is_plain_text(api, pod):
+    pod().says().wrote("one\nzwei ü\nhalf".encode())
+    answer = api.get(LOG)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain"
+    assert answer.content == "one\nzwei ü\nhalf".encode()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        pytest.param("tailLines=2", "3\n4\n", id="the last lines"),
+        pytest.param("tailLines=0", "", id="no lines"),
+        pytest.param("tailLines=99", "1\n2\n3\n4\n", id="more than there are"),
+        pytest.param("limitBytes=3", "1\n2", id="so many bytes"),
+        pytest.param("tailLines=1&limitBytes=1", "4", id="the first bytes of the last line"),
+        pytest.param("stream=Stdout", "1\n2\n4\n", id="one stream"),
+        pytest.param("stream=Stderr", "3\n", id="the other stream"),
+        pytest.param("stream=All", "1\n2\n3\n4\n", id="both"),
+        pytest.param("sinceSeconds=3600", "1\n2\n3\n4\n", id="since before"),
+        pytest.param("sinceTime=2099-01-01T00:00:00Z", "", id="since a time to come"),
+        pytest.param("sinceTime=2020-01-01T00:00:00%2B02:00", "1\n2\n3\n4\n", id="since a time that was"),
+        pytest.param("container=main&insecureSkipTLSVerifyBackend=true", "1\n2\n3\n4\n", id="named"),
+        pytest.param("follow=false&previous=0", "1\n2\n3\n4\n", id="switched off"),
+    ],
+)
+def test_parameters_choose_what_is_answered(api, pod, parameters, text):
+    log = pod().says().log()
+    log.feed("stdout", b"1\n2\n")
+    log.feed("stderr", b"3\n")
+    log.feed("stdout", b"4\n")
+    log.close()
+    answer = api.get(f"{LOG}?{parameters}")
+    assert (answer.status_code, answer.text) == (200, text)
+
+
+def test_timestamps_have_nine_digits(api, pod):
+    pod().says().wrote(b"a\nb\n")
+    lines = api.get(f"{LOG}?timestamps=true").text.splitlines()
+    assert [line[30:] for line in lines] == [" a", " b"]
+    assert all(len(line.split(".")[1].split("Z")[0]) == 9 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("tailLines=-1", "tailLines: Invalid value: -1: must be greater than or equal to 0"),
+        ("limitBytes=0", "limitBytes: Invalid value: 0: must be greater than 0"),
+        ("sinceSeconds=0", "sinceSeconds: Invalid value: 0: must be greater than 0"),
+        (
+            "sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z",
+            "at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ),
+        ("stream=Both", 'stream: Unsupported value: "Both": supported values: "All", "Stderr", "Stdout"'),
+        ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now"),
+    ],
+)
+def test_parameters_that_do_not_hold_are_invalid(parameters, message):
+    with pytest.raises(Invalid) as caught:
+        logs.options(QueryParams(parameters), "p", 0)
+    assert caught.value.message.startswith('PodLogOptions "p" is invalid: ')
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["tailLines=x", "tailLines=1_0", "tailLines=", "limitBytes=9223372036854775808", "sinceTime=yesterday"],
+)
+def test_parameters_that_cannot_be_read_are_bad_requests(parameters):
+    with pytest.raises(BadRequest):
+        logs.options(QueryParams(parameters), "p", 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            "",
+            "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]",
+        ),
+        ("container=c", "container c is not valid for pod p"),
+        ("container=a", 'container "a" in pod "p" is waiting to start: CrashLoopBackOff'),
+        ("container=i", 'container "i" in pod "p" is waiting to start: ContainerCreating'),
+        ("container=a&previous=true", 'previous terminated container "a" in pod "p" not found'),
+    ],
+)
+def test_containers_without_a_log_are_bad_requests(api, pod, parameters, message):
+    pod(containers=("a", "b"), init=("i",)).says("a", {"waiting": {"reason": "CrashLoopBackOff"}})
+    answer = api.get(f"{LOG}?{parameters}")
+    assert answer.status_code == 400
+    assert answer.json()["reason"] == "BadRequest"
+    assert answer.json()["message"] == message
+
+
+def test_previous_is_the_instance_that_ended_last(api, pod):
+    made = pod()
+    made.wrote(b"first\n", number=0).wrote(b"second\n", number=1)
+    last = {"terminated": {"containerID": made.id(number=0)}}
+    made.says(last=last, number=1)
+    assert api.get(LOG).text == "second\n"
+    assert api.get(f"{LOG}?previous=true").text == "first\n"
+    made.says(state={"waiting": {"reason": "CrashLoopBackOff"}}, last=last)
+    assert api.get(LOG).text == "first\n"
+
+
+def test_an_init_container_has_a_log(api, pod):
+    pod(init=("i",)).wrote(b"set up\n", name="i").says(
+        "i", {"terminated": {"containerID": "process://u/i/0"}}, field="initContainerStatuses"
+    )
+    assert api.get(f"{LOG}?container=i").text == "set up\n"
+
+
+def test_a_pod_that_is_gone_is_not_found(api):
+    answer = api.get(LOG)
+    assert answer.status_code == 404
+    assert answer.json()["message"] == 'pods "p" not found'
+
+
+def test_a_pod_without_a_node_has_no_content(api, pod):
+    pod(node="")
+    assert api.get(LOG).status_code == 204
+
+
+def test_a_simulated_pod_says_so(api, pod):
+    pod(scheme="simulated").says()
+    assert api.get(f"{LOG}?follow=true").text == (
+        "This pod ran on a simulated node: nothing was executed, so there is no output.\n"
+    )
+
+
+def test_a_log_that_was_removed_says_so(api, pod):
+    made = pod().says()
+    assert api.get(LOG).text == f"unable to retrieve container logs for {made.id()}\n"
+
+
+def test_who_may_not_read_the_pod_may_not_read_its_log(api, pod):
+    pod().says().wrote(b"secret\n")
+    answer = api.as_(access.Actor("nobody", ("system:authenticated",))).get(LOG)
+    assert answer.status_code == 403
+    assert "cannot get" in answer.json()["message"]
+
+
+def test_following_gives_what_comes_until_the_instance_ends(api, pod):
+    made = pod().says()
+    log = made.log(segment_bytes=3000, count=3)  # it is rotated many times meanwhile
+    log.feed("stdout", b"before\n")
+    written = [b"line %d %s\n" % (number, b"x" * (number % 90)) for number in range(300)]
+
+    def write():
+        for line in written:
+            log.feed("stdout", line)
+            time.sleep(0.001)
+        log.close()
+        made.ended()
+        log.fd = -1
+
+    thread = threading.Thread(target=write)
+    with api.stream(f"{LOG}?follow=true") as answer:
+        parts = answer.iter_raw()
+        got = next(parts)
+        assert got == b"before\n"
+        thread.start()
+        got += b"".join(parts)
+    thread.join()
+    assert got == b"before\n" + b"".join(written)
+
+
+def test_following_ends_when_the_shim_was_killed(api, pod, monkeypatch):
+    monkeypatch.setattr(logs, "ALIVE_S", 0.05)
+    made = pod().says().wrote(b"last words\n")
+    (made.directory() / "claim").write_text("1 1")  # another process has the number by now
+    assert api.get(f"{LOG}?follow=true").text == "last words\n"
+
+
+def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkeypatch):
+    made = pod().says().wrote(b"x\n")
+    watching = changes.Changes._leave
+    left = threading.Event()
+
+    def leave(*arguments):
+        watching(*arguments)
+        left.set()
+
+    monkeypatch.setattr(changes.Changes, "_leave", leave)
+    with api.stream(f"{LOG}?follow=true") as answer:
+        parts = answer.iter_raw()
+        assert next(parts) == b"x\n"
+        assert not left.is_set()
+    assert left.wait(5)
+    assert made.directory().exists()
+
+
+def test_hundreds_of_followers_hold_no_threads(pod, settings):
+    made = pod().says()
+    log = made.log()
+    log.feed("stdout", b"begin\n")
+
+    async def follower(got):
+        async for part in logs.text(made.directory(), 0, logs.Options(follow=True)):
+            got.append(part)
+
+    async def story():
+        outputs = [[] for _ in range(400)]
+        tasks = [asyncio.ensure_future(follower(got)) for got in outputs]
+        while not all(outputs):
+            await asyncio.sleep(0.01)
+        assert threading.active_count() < 20
+        log.feed("stdout", b"end\n")
+        log.close()
+        made.ended()
+        await asyncio.wait_for(asyncio.gather(*tasks), 20)
+        assert {b"".join(got) for got in outputs} == {b"begin\nend\n"}
+
+    asyncio.run(story())
+
+
+def test_a_reader_that_is_slow_holds_up_nobody_and_little_memory(api, pod):
+    made = pod().says()
+    with (made.directory() / "log.000000000000000").open("wb") as file:
+        file.write((b"2026-01-01T00:00:00.000000Z stdout F " + b"x" * 99 + b"\n") * 200_000)
+    with api.stream(LOG) as answer:
+        parts = answer.iter_raw()
+        total = len(next(parts))
+        assert api.get(f"{LOG}?tailLines=1").text == "x" * 99 + "\n"
+        total += sum(map(len, parts))
+    assert total == 200_000 * 100
+
+
+def test_a_container_that_has_printed_nothing_has_an_empty_log(api, pod):
+    pod().says().directory()
+    answer = api.get(LOG)
+    assert (answer.status_code, answer.text) == (200, "")
