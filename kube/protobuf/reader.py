@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 DEEPEST = 100  # messages within messages
-MOST_FIELDS = 300_000  # in a body, so that two bytes a field cannot become gigabytes of objects
+MOST_FIELDS = 100_000  # in a body, so that two bytes a field cannot become gigabytes of objects
 
 _NUMBERS: dict[str, Callable[[int], Any]] = {"bool": bool, "int32": wire.int32, "int64": wire.int64}
 _MAP_KEY, _MAP_VALUE = 1, 2

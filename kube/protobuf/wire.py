@@ -11,6 +11,9 @@ class WireError(ValueError):
 
 def varint(body: bytes, at: int, end: int) -> tuple[int, int]:
     """Read an unsigned number; return it and where it ends."""
+    # Most numbers are short.
+    if at < end and body[at] < 0x80:
+        return body[at], at + 1
     number = shift = 0
     while at < end:
         byte = body[at]
