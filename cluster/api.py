@@ -403,7 +403,9 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not access.is_system(actor):
             _set_creator(shaped.object, actor.name)
-            shaped.object.pop("status", None)
+            # The rules of queues read there what vcctl wishes of a new one, and write it anew.
+            if resource is not resources.QUEUES:
+                shaped.object.pop("status", None)
     return shaped
 
 

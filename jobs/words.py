@@ -91,8 +91,35 @@ def retries_used_up(s: Situation) -> str:
 
 
 def restarted(s: Situation) -> str:
-    """Say which attempt starts."""
-    return f"Starting again: restart {s.retry_count}; maxRetry is {s.max_retry}."
+    """Say that another run starts, and how many there may be."""
+    return f"Starting again; {s.retry_count} of {s.max_retry} retries {'is' if s.retry_count == 1 else 'are'} used up."
+
+
+def restarting(s: Situation) -> str:
+    """Say that the pods end to be made again."""
+    return f"{waiting_for_pods_to_end(s)[:-1]}, then the job starts again."
+
+
+def resuming(s: Situation) -> str:
+    """Say that a suspended job goes on."""
+    if not s.counts.terminating:
+        return "The job was resumed and starts again."
+    return f"The job was resumed: {restarting(s)[0].lower()}{restarting(s)[1:]}"
+
+
+def aborted(s: Situation) -> str:
+    """Say what a suspended job had done, and how it goes on."""
+    return f"Suspended: {_so_far(s)}. Resume the job to run it from the start.{_failures(s)}"
+
+
+def completed_on_request(s: Situation) -> str:
+    """Say what a job had done that was called complete."""
+    return f"Completed on request: {_so_far(s)}.{_failures(s)}"
+
+
+def terminated(s: Situation) -> str:
+    """Say what a job had done that was ended for good."""
+    return f"Terminated on request: {_so_far(s)}.{_failures(s)}"
 
 
 def waiting_for_pods_to_end(s: Situation) -> str:
@@ -103,6 +130,10 @@ def waiting_for_pods_to_end(s: Situation) -> str:
 
 def _succeeded(s: Situation) -> str:
     return f"{s.counts.succeeded} of {pods(s.replicas)} succeeded"
+
+
+def _so_far(s: Situation) -> str:
+    return f"{_ended(s)} by then" if s.counts.ended else f"none of {pods(s.replicas)} had ended by then"
 
 
 def _ended(s: Situation) -> str:
