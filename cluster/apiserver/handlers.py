@@ -8,6 +8,7 @@ import cluster.apiserver.discovery
 import cluster.apiserver.execs
 import cluster.apiserver.health
 import cluster.apiserver.logs
+import cluster.apiserver.metrics
 import cluster.apiserver.openapi.answers
 import cluster.apiserver.reviews
 import cluster.apiserver.telemetry
