@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cluster.apiserver.discovery
+import cluster.apiserver.finalizing
 import cluster.apiserver.health
 import cluster.apiserver.logs
 import cluster.apiserver.telemetry  # noqa: F401
