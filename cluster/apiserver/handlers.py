@@ -6,4 +6,5 @@ import cluster.apiserver.discovery
 import cluster.apiserver.finalizing
 import cluster.apiserver.health
 import cluster.apiserver.logs
+import cluster.apiserver.openapi.answers
 import cluster.apiserver.telemetry  # noqa: F401
