@@ -1,5 +1,7 @@
 """Imports every module that registers with `cluster.apiserver.routes`."""
 
+# ruff: noqa: F401
+
 from __future__ import annotations
 
 import cluster.apiserver.discovery
@@ -7,4 +9,6 @@ import cluster.apiserver.finalizing
 import cluster.apiserver.health
 import cluster.apiserver.logs
 import cluster.apiserver.openapi.answers
-import cluster.apiserver.telemetry  # noqa: F401
+import cluster.apiserver.reviews
+import cluster.apiserver.telemetry
+import cluster.apiserver.token_requests
