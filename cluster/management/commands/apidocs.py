@@ -25,7 +25,7 @@ class Command(BaseCommand):
         docs = Path(settings.BASE_DIR) / "docs"
         page = docs / "kubernetes-api.md"
         differences = (docs / "kubernetes-api-differences.md").read_text(encoding="utf-8")
-        wanted = reference.text(differences.partition("\n")[2])
+        wanted = reference.text(differences.partition("\n")[2])  # without its title
         if not check:
             page.write_text(wanted, encoding="utf-8")
         elif not page.exists() or page.read_text(encoding="utf-8") != wanted:
