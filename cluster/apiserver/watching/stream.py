@@ -139,10 +139,13 @@ class Stream:
 
     def cut(self) -> None:
         """End at once and close the connection, whatever is still queued."""
-        if not self._cut:
-            self.lost()
-            if self._sink is not None and not self._sink.abort() and self._task is not None:
-                self._task.cancel()
+        if self._cut:
+            return
+        # First the connection, so that the server knows of it before this stream is seen to end.
+        aborted = self._sink is not None and self._sink.abort()
+        self.lost()
+        if not aborted and self._task is not None:
+            self._task.cancel()
 
     def lost(self) -> None:
         """Note that the client has gone."""
