@@ -165,6 +165,7 @@ class WatchMachine(RuleBasedStateMachine):
             if not self.kept:
                 return
             place, selector, page = self.kept.pop(0)
+            self.run(follower.reach(store.revision()))
         options = query.list_options(QueryParams(selector), PODS)
         params = dict(selector)
         objects, revision = {}, None
@@ -234,9 +235,10 @@ def loop():
 @pytest.mark.timeout(240)
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
     monkeypatch.setattr(following, "BATCH", 3)
+    monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 3)
     monkeypatch.setattr("cluster.apiserver.watching.stream.OBJECTS", 2)
     monkeypatch.setattr("cluster.apiserver.watching.stream.REPLAYED", 2)
-    monkeypatch.setattr("cluster.apiserver.watching.stream.SPAN", 3)
+    monkeypatch.setattr("cluster.apiserver.watching.stream.SPAN", 5)
     monkeypatch.setattr("cluster.apiserver.watching.stream.PIECE", 100)
     WatchMachine.loop = loop
     run_state_machine_as_test(
