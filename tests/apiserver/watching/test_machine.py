@@ -43,8 +43,14 @@ SELECTORS = st.sampled_from(
     ]
 )
 PLACES = st.sampled_from(["", "red", "blue"])
-BEGINNINGS = st.sampled_from(["list", "unset", "zero", "initial", "earlier"])
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+BEGINNINGS = {"unset": {}, "zero": {"resourceVersion": "0"}, "initial": INITIAL}
+MANY = st.lists(st.tuples(NAMES, NAMESPACES, LABELS), min_size=4, max_size=8)
+
+
+async def forget():
+    """What comes next must be read from the log by whoever begins before now."""
+    follower.window = Window(follower.position)
 
 
 class Memory:
@@ -124,6 +130,7 @@ class WatchMachine(RuleBasedStateMachine):
             table.objects.all().delete()
         self.mirrors = []
         self.kept = []
+        store.write(Create(PODS, {"metadata": {"name": "first", "namespace": "red"}, "spec": {}}))
         self.run(follower.start())
 
     def teardown(self):
@@ -147,40 +154,46 @@ class WatchMachine(RuleBasedStateMachine):
         else:
             store.write(Create(PODS, {"metadata": metadata, "spec": {}, "status": {"phase": phase}}))
 
+    @rule(writes=MANY, place=PLACES, selector=SELECTORS)
+    def write_after_a_list(self, writes, place, selector):
+        """Many writes between a list and the watch that will follow it."""
+        self.list_for_later(place, selector)
+        for name, namespace, label in writes:
+            self.write(name, namespace, label, label)
+
     @rule(name=NAMES, namespace=NAMESPACES)
     def remove(self, name, namespace):
         if store.by_keys(PODS, [f"{namespace}/{name}"]):
             store.write(Delete(PODS, namespace, name, grace=0))
 
-    @rule(place=PLACES, selector=SELECTORS)
     def list_for_later(self, place, selector):
-        """A list whose watch begins only some writes later."""
         options = query.list_options(QueryParams(selector), PODS)
-        page = listing.find(PODS, place, options)
-        self.kept.append((place, selector, page))
+        self.kept.append((place, selector, listing.find(PODS, place, options)))
 
-    @rule(place=PLACES, selector=SELECTORS, beginning=BEGINNINGS)
+    @precondition(lambda self: self.kept)
+    @rule(forgotten=st.booleans())
+    def open_late(self, forgotten):
+        """A watch from an older list; `forgotten`: what came since is in the log alone."""
+        self.run(follower.reach(store.revision()))
+        if forgotten:
+            self.run(forget())
+        self.follow(*self.kept.pop(0))
+
+    @rule(place=PLACES, selector=SELECTORS, beginning=st.sampled_from(["list", *BEGINNINGS]))
     def open(self, place, selector, beginning):
-        if beginning == "earlier":
-            if not self.kept:
-                return
-            place, selector, page = self.kept.pop(0)
-            self.run(follower.reach(store.revision()))
+        """A watch that begins where its parameters say."""
+        if beginning == "list":
+            self.list_for_later(place, selector)
+            self.follow(*self.kept.pop())
+        else:
+            self.follow(place, selector, None, BEGINNINGS[beginning])
+
+    def follow(self, place, selector, page, params=None):
         options = query.list_options(QueryParams(selector), PODS)
-        params = dict(selector)
-        objects, revision = {}, None
-        if beginning in ("list", "earlier"):
-            if beginning == "list":
-                page = listing.find(PODS, place, options)
-            objects = {(s.namespace, s.name): s.object for s in page.items}
-            revision = page.revision
-            params["resourceVersion"] = str(revision)
-        elif beginning == "zero":
-            params["resourceVersion"] = "0"
-        elif beginning == "initial":
-            params |= INITIAL
-        mirror = Mirror(options, place, objects, revision or None)
-        self.mirrors.append((mirror, self.run(self.begin(mirror, params))))
+        objects = {(s.namespace, s.name): s.object for s in page.items} if page else {}
+        mirror = Mirror(options, place, objects, page.revision if page else None)
+        version = {"resourceVersion": str(page.revision)} if page else params
+        self.mirrors.append((mirror, self.run(self.begin(mirror, selector | version))))
 
     async def begin(self, mirror, params):
         path = f"/api/v1/namespaces/{mirror.place}/pods" if mirror.place else "/api/v1/pods"
@@ -189,15 +202,6 @@ class WatchMachine(RuleBasedStateMachine):
         request.actor, request.form = access.SYSTEM, forms.PLAIN
         response = await watch(request, PODS, query.list_options(QueryParams(params), PODS))
         return asyncio.create_task(response.stream.run(mirror.sink))
-
-    @rule()
-    def forget_the_window(self):
-        """What comes later must be read from the log by whoever begins before now."""
-
-        async def forget():
-            follower.window = Window(follower.position)
-
-        self.run(forget())
 
     @precondition(lambda self: self.mirrors)
     @rule()
@@ -235,7 +239,6 @@ def loop():
 @pytest.mark.timeout(240)
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
     monkeypatch.setattr(following, "BATCH", 3)
-    monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 3)
     monkeypatch.setattr("cluster.apiserver.watching.stream.OBJECTS", 2)
     monkeypatch.setattr("cluster.apiserver.watching.stream.REPLAYED", 2)
     monkeypatch.setattr("cluster.apiserver.watching.stream.SPAN", 5)
