@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
-from cluster.apiserver import threads
+from cluster.apiserver import authentication, threads
 from kube import resources
 from kube.errors import Forbidden, TooManyRequests
 
@@ -113,8 +113,10 @@ class Keeper:
         if time.monotonic() < self._rights_due:
             return
         asked: dict[_Right, list[Stream]] = {}
-        for stream in self.streams:
-            if _redefined(stream):
+        for number, stream in enumerate(list(self.streams)):
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+            if _redefined(stream) or not await _known(stream):
                 stream.end()
             else:
                 asked.setdefault(_right(stream), []).append(stream)
@@ -137,6 +139,14 @@ def _right(stream: Stream) -> _Right:
     info, resource = stream.request.info, stream.plan.resource
     place = info.name if resource is resources.NAMESPACES else info.namespace
     return _Right(stream.request.actor, resource, place, info.name)
+
+
+async def _known(stream: Stream) -> bool:
+    """Say whether the token that the watch was opened with is still good."""
+    headers = stream.request.headers
+    if "authorization" not in headers and "sec-websocket-protocol" not in headers:
+        return True  # who came without one was let in by other means, which do not expire
+    return await authentication.still_valid(stream.request)
 
 
 def _lost(asked: Iterable[_Right]) -> list[_Right]:
