@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from cluster.apiserver import forms, threads
+from cluster.apiserver import forms, telemetry, threads
 from cluster.apiserver.watching.channels import Channel, Counts
 from cluster.apiserver.watching.selection import Entry
 from cluster.store import clock
@@ -165,11 +165,12 @@ class Stream:
         self.keeper.add(self)
         sink.attach(self)
         try:
-            await sink.open()
-            await self._begin()
-            await self._flow()
-            if not self._cut:
-                await sink.close()
+            with telemetry.watching(self.plan.resource.id):
+                await sink.open()
+                await self._begin()
+                await self._flow()
+                if not self._cut:
+                    await sink.close()
         finally:
             self._cut = True
             sink.detach()
