@@ -24,7 +24,7 @@ from django.db import DatabaseError, transaction
 from cluster import access, admission, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
-from kube import errors, resources
+from kube import definitions, errors, resources
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, ServiceUnavailable
 from kube.resources import CREATOR_ANNOTATION
@@ -207,7 +207,9 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    return patches.strategic(old, change, resource.type) if how == "strategic" else patches.merge(old, change)
+    if how == "merge":
+        return patches.merge(old, change)
+    return patches.strategic(old, change, definitions.of(resource))
 
 
 def _change(
