@@ -15,6 +15,7 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
@@ -24,7 +25,7 @@ from django.db import DatabaseError, transaction
 from cluster import access, admission, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
-from kube import errors, resources
+from kube import definitions, errors, resources
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, ServiceUnavailable
 from kube.resources import CREATOR_ANNOTATION
@@ -43,17 +44,22 @@ BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which ot
 LOOKED_AT = frozenset(
     {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
 )
+WAYS: tuple[tuple[Propagation, str], ...] = (
+    ("Foreground", "foregroundDeletion"),
+    ("Orphan", "orphan"),
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
+Part = Literal["", "status", "finalize"]
 Warn = Callable[[str], None]
 
 
 class Deletion(NamedTuple):
-    """How the objects of one call go; `grace` None means each kind's own."""
+    """How the objects of one call go; None means what the kind does by default."""
 
     grace: int | None
-    propagation: Propagation
+    propagation: Propagation | None
     dry_run: bool
 
 
@@ -159,7 +165,7 @@ def update(
     resource: Resource,
     obj: Object,
     *,
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -185,7 +191,7 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -207,7 +213,9 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    return patches.strategic(old, change, resource.type) if how == "strategic" else patches.merge(old, change)
+    if how == "merge":
+        return patches.merge(old, change)
+    return patches.strategic(old, change, definitions.of(resource))
 
 
 def _change(
@@ -217,7 +225,7 @@ def _change(
     namespace: str,
     name: str,
     change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
+    subresource: Part,
     *,
     dry_run: bool,
     warn: Warn | None,
@@ -235,7 +243,7 @@ def _change_once(
     namespace: str,
     name: str,
     change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
+    subresource: Part,
     step: trail.Step,
     warn: Warn | None,
 ) -> Stored:
@@ -249,7 +257,9 @@ def _change_once(
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
     _check_fresh(resource, old, shaped.object)
-    if subresource:
+    if subresource == "status":
+        obj = admission.judge_status(shaped, old.object, view).checked()
+    elif subresource:
         obj = shaped.checked()
     else:
         obj = _told(admission.judge(shaped, old.object, view), old.object, view, warn)
@@ -330,7 +340,7 @@ def delete(
     uid: str = "",
     revision: int = 0,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
@@ -340,7 +350,8 @@ def delete(
         view = ClusterView()
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
-        write = Delete(resource, old.namespace, name, uid, revision, grace, propagation)
+        way = _propagation(resource, old.object, propagation)
+        write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
         step.done(None, stored)
     return stored
@@ -352,7 +363,7 @@ def delete_many(
     keys: Sequence[tuple[str, str]],
     *,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
@@ -390,9 +401,17 @@ def _deletion(
         _missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    return Delete(
-        resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=how.propagation
-    )
+    way = _propagation(resource, old, how.propagation)
+    return Delete(resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=way)
+
+
+def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:
+    """Return what becomes of dependents: what is asked, what is under way, or the kind's default (§2.4)."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    for way, finalizer in WAYS:
+        if not asked and finalizer in finalizers:
+            return way
+    return asked or resource.default_propagation
 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
@@ -416,7 +435,11 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
-    return Create(shaped.resource, _told(admission.judge(shaped, None, view), None, view, warn))
+    # Rules may write the object's uid into it, so it is decided here and not by the store.
+    uid = str(uuid.uuid4())
+    if not shaped.causes:
+        shaped.object["metadata"]["uid"] = uid
+    return Create(shaped.resource, _told(admission.judge(shaped, None, view), None, view, warn), uid)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
