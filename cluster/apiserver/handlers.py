@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from cluster.apiserver import logs  # noqa: F401
+from cluster.apiserver import logs, scales  # noqa: F401
