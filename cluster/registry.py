@@ -68,4 +68,4 @@ def every() -> list[Registration]:
 
 def interested(touched: frozenset[str]) -> list[Registration]:
     """Return those who read one of these resource ids."""
-    return [r for r in _registrations.values() if any(r.reads(id) for id in touched)]
+    return [r for r in _registrations.values() if any(map(r.reads, touched))]

@@ -55,9 +55,9 @@ def without_nulls(obj: Object, struct_type: type[Struct]) -> Object:
 def parts(struct_type: type[Struct]) -> dict[str, type[Struct]]:
     """Return the JSON fields of struct_type that hold structs or lists of them, with their struct type."""
     found = {}
-    for field in _info(struct_type).fields:
-        node: Any = _bare(field.type)
-        node = _bare(node.item_type) if isinstance(node, mi.ListType) else node
+    for field in info(struct_type).fields:
+        node: Any = bare(field.type)
+        node = bare(node.item_type) if isinstance(node, mi.ListType) else node
         if isinstance(node, mi.StructType):
             found[field.encode_name] = node.cls
     return found
@@ -321,17 +321,18 @@ def _check_int64(value: int, where: Where, causes: _Causes) -> bool:
 @lru_cache(maxsize=512)
 def _plan(struct_type: type[Struct]) -> _Any:
     fields, required, texts = {}, [], set()
-    for field in _info(struct_type).fields:
-        schema, must = _marks(field.type)
+    for field in info(struct_type).fields:
+        schema, must = marks(field.type)
         fields[field.encode_name] = _node(field.type)
         if must:
             required.append(field.encode_name)
-            if isinstance(_bare(field.type), mi.StrType) and "minLength" not in schema:
+            if isinstance(bare(field.type), mi.StrType) and "minLength" not in schema:
                 texts.add(field.encode_name)
     return _Fields(fields, tuple(required), frozenset(texts))
 
 
-def _info(struct_type: type[Struct]) -> mi.StructType:
+def info(struct_type: type[Struct]) -> mi.StructType:
+    """Return what msgspec knows of a struct type; TypeError for another type."""
     info = mi.type_info(struct_type)
     if not isinstance(info, mi.StructType):
         raise TypeError(f"{struct_type!r} is not a struct type")
@@ -339,8 +340,8 @@ def _info(struct_type: type[Struct]) -> mi.StructType:
 
 
 def _node(node: mi.Type) -> _Any:
-    schema, _ = _marks(node)
-    node = _bare(node)
+    schema, _ = marks(node)
+    node = bare(node)
     if isinstance(node, mi.StructType):
         return _plan(node.cls)
     if isinstance(node, mi.ListType):
@@ -354,14 +355,14 @@ def _node(node: mi.Type) -> _Any:
     return _ANY
 
 
-def _bare(node: mi.Type) -> mi.Type:
+def bare(node: mi.Type) -> mi.Type:
     """Return the type below marks and `| None`."""
     while isinstance(node, mi.Metadata):
         node = node.type
     if isinstance(node, mi.UnionType):
         members = [member for member in node.types if not isinstance(member, mi.NoneType)]
         if len(members) == 1:
-            return _bare(members[0])
+            return bare(members[0])
         if len(members) < len(node.types):
             return mi.UnionType(tuple(members))
     return node
@@ -373,7 +374,7 @@ def _nullable(node: mi.Type) -> bool:
     return isinstance(node, mi.UnionType) and any(isinstance(member, mi.NoneType) for member in node.types)
 
 
-def _marks(node: mi.Type) -> tuple[dict[str, Any], bool]:
+def marks(node: mi.Type) -> tuple[dict[str, Any], bool]:
     """Return the JSON Schema keywords of a field, msgspec's own bounds among them, and whether it is required."""
     schema: dict[str, Any] = {}
     must = False

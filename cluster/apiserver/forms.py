@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from cluster.store import Stored
+from kube import printing
 from kube.errors import NotAcceptable
 
 if TYPE_CHECKING:
@@ -98,8 +99,6 @@ def _form_of(media: str, params: dict[str, str]) -> Form | None:
     if not wanted:
         return Form(yaml=media == "application/yaml")
     kind = AS_KINDS.get(wanted)
-    if kind == "Table":
-        return None
     if kind is None or params.get("g", META) != META or params.get("v", "v1") not in META_VERSIONS:
         return None
     return Form(kind, yaml=media == "application/yaml", version=params.get("v", "v1"))
@@ -200,13 +199,16 @@ def table(
         "kind": "Table",
         "apiVersion": f"{META}/{form.version}",
         "metadata": metadata,
-        "columnDefinitions": [],
+        "columnDefinitions": printing.columns(resource) if headed else [],
         "rows": [_row(form, resource, obj, now) for obj in objs],
     }
 
 
 def _row(form: Form, resource: Resource, obj: Object, now: int) -> Object:
-    row: Object = {"cells": []}
+    row: Object = {"cells": printing.row(resource, obj, now)}
+    conditions = printing.completed(resource, obj)
+    if conditions:
+        row["conditions"] = conditions
     if form.include == "Object":
         row["object"] = obj
     elif form.include == "Metadata":

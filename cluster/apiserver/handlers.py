@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.apiserver import logs, scales  # noqa: F401
+import cluster.apiserver.discovery
+import cluster.apiserver.health
+import cluster.apiserver.logs
+import cluster.apiserver.scales
+import cluster.apiserver.telemetry  # noqa: F401

@@ -33,6 +33,7 @@ _any_resource: dict[str, Handler] = {}
 _virtual: dict[str, Handler] = {}
 _everybody: set[str] = set()
 _upgrades: dict[tuple[str, str], Upgrade] = {}
+_any_upgrade: dict[str, Upgrade] = {}
 
 
 def path(
@@ -75,11 +76,14 @@ def virtual(resource: Resource, *, everybody: bool = False) -> Callable[[Handler
     return register
 
 
-def websocket(resource: Resource, name: str) -> Callable[[Upgrade], Upgrade]:
-    """Take over the upgraded connections of a subresource; the handler accepts them."""
+def websocket(resource: Resource | None, name: str) -> Callable[[Upgrade], Upgrade]:
+    """Take over the upgraded connections of a subresource or verb, of one kind or of all (None); the handler accepts them."""
 
     def register(handler: Upgrade) -> Upgrade:
-        _upgrades[resource.id, name] = handler
+        if resource is None:
+            _any_upgrade[name] = handler
+        else:
+            _upgrades[resource.id, name] = handler
         return handler
 
     return register
@@ -110,5 +114,5 @@ def everybody(resource: Resource) -> bool:
 
 
 def find_websocket(resource: Resource, name: str) -> Upgrade | None:
-    """Return who takes over the upgraded connections of a subresource."""
-    return _upgrades.get((resource.id, name))
+    """Return who takes over the upgraded connections of a subresource or verb."""
+    return _upgrades.get((resource.id, name)) or _any_upgrade.get(name)

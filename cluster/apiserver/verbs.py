@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from starlette.responses import StreamingResponse
 
 from cluster import api
-from cluster.apiserver import bodies, forms, listing, query, respond, threads
+from cluster.apiserver import bodies, forms, listing, query, respond, threads, watching
 from cluster.store import store
 from kube import schema
 from kube.custom import structural
@@ -76,7 +76,7 @@ def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
 
 
 async def list_(request: Request) -> Response:
-    """List objects, or watch them where the query says so."""
+    """List objects."""
     resource = _resource(request)
     options = query.list_options(request.query, resource)
     query.check_list(options, watch=False)
@@ -90,6 +90,14 @@ async def list_(request: Request) -> Response:
         response.headers["Content-Type"] = request.form.content_type
         respond.finish(request, response)
     return response
+
+
+async def watch(request: Request) -> Response:
+    """Send what changes, for as long as the client listens."""
+    resource = _resource(request)
+    options = query.list_options(request.query, resource)
+    query.check_list(options, watch=True)
+    return await watching.watch(request, resource, options)
 
 
 async def _gathered(pieces: Any) -> Any:
@@ -304,6 +312,7 @@ def _delete_many(
 HANDLERS: dict[str, Callable[[Request], Awaitable[Response]]] = {
     "get": get,
     "list": list_,
+    "watch": watch,
     "create": create,
     "update": update,
     "patch": patch,

@@ -229,3 +229,21 @@ def test_metadata_alone(api):
 def test_an_impossible_accept_is_refused(api):
     assert api.get(MAPS, headers={"accept": "text/html"}).status_code == 406
     assert api.patch(f"{MAPS}/a", {}, "text/plain").status_code == 415
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+def test_tables_have_columns_rows_and_the_objects_metadata(api):
+    made(api, "a", key="1")
+    table = api.get(MAPS, headers={"accept": TABLE}).json()
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Data", "Age"]
+    (row,) = table["rows"]
+    assert row["cells"][:2] == ["a", 1]
+    assert row["object"]["kind"] == "PartialObjectMetadata"
+    whole = api.get(f"{MAPS}/a?includeObject=Object", headers={"accept": TABLE}).json()
+    assert whole["rows"][0]["object"]["data"] == {"key": "1"}
+    assert (
+        api.get(f"{MAPS}?includeObject=None", headers={"accept": TABLE}).json()["rows"][0]["object"] is None
+    )

@@ -1,0 +1,289 @@
+"""Watches over real TCP, on the real store and a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cluster.store import store
+from tests.apiserver.watching import world
+from tests.apiserver.watching.world import Client, in_db, label, make, phase, remove
+
+PODS = "/api/v1/pods"
+DEFAULT = "/api/v1/namespaces/default/pods"
+
+
+def told(lines):
+    return [(line.type, line.name) for line in lines]
+
+
+async def test_headers_come_at_once_and_the_stream_is_chunked_json(port):
+    async with Client(port, PODS) as client:
+        assert client.status == 200
+        assert client.headers["content-type"] == "application/json"
+        assert client.headers["transfer-encoding"] == "chunked"
+
+
+async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
+    async with Client(port, DEFAULT, resourceVersion=0) as client:
+        first = await make("a")
+        changed = await phase("a", "Running")
+        gone = await remove("a")
+        lines = await client.hear(3)
+    assert told(lines) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert [line.revision for line in lines] == [first, changed, gone]
+    assert lines[2].object["status"] == {"phase": "Running"}
+    body = (await in_db(store.changes)(first - 1))[0].body
+    assert lines[0].text == b'{"type":"ADDED","object":' + body + b"}"
+
+
+# Rows of the table 4.2 for a watch begun when a and b exist and b has just changed, then c is made.
+BEGINNINGS = {
+    "unset": ({}, ["a", "b", "c"]),
+    "zero": ({"resourceVersion": "0"}, ["a", "b", "c"]),
+    "a revision": ({"resourceVersion": "first"}, ["b", "b", "c"]),
+    "the newest": ({"resourceVersion": "newest"}, ["c"]),
+    "initial events": (
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"},
+        ["a", "b", "end", "c"],
+    ),
+    "initial events from a revision": (
+        {
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": "first",
+        },
+        ["a", "b", "end", "c"],
+    ),
+    "initial events without bookmarks": (
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
+        ["a", "b", "c"],
+    ),
+    "no initial events": ({"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}, ["c"]),
+    "no initial events, zero": (
+        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"},
+        ["c"],
+    ),
+    "no initial events after a revision": (
+        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "first"},
+        ["b", "b", "c"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("params", "expected"), BEGINNINGS.values(), ids=BEGINNINGS)
+async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
+    first = await make("a")
+    await make("b")
+    newest = await phase("b", "Running")
+    words = {"first": first, "newest": newest}
+    async with Client(port, DEFAULT, **{k: words.get(v, v) for k, v in params.items()}) as client:
+        await make("c")
+        lines = await client.hear(len(expected))
+    assert [line.name or "end" for line in lines] == expected
+    ends = [line for line in lines if line.type == "BOOKMARK"]
+    for end in ends:
+        assert end.object == {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {
+                "resourceVersion": str(newest),
+                "annotations": {"k8s.io/initial-events-end": "true"},
+            },
+        }
+
+
+async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
+    monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 3)
+    monkeypatch.setattr("cluster.apiserver.watching.stream.REPLAYED", 4)
+    monkeypatch.setattr("cluster.apiserver.watching.stream.SPAN", 7)
+    begin = await make("first")
+    async with Client(port, DEFAULT, resourceVersion=begin) as live:
+        for number in range(20):
+            await make(f"n-{number:02}")
+            await make(f"x-{number:02}", "elsewhere")
+        expected = [("ADDED", f"n-{number:02}") for number in range(20)]
+        assert told(await live.hear(20)) == expected
+    async with Client(port, DEFAULT, resourceVersion=begin) as late:
+        await make("last")
+        assert told(await late.hear(21)) == [*expected, ("ADDED", "last")]
+
+
+TRANSITIONS = {
+    "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "new")]),
+    "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "new"), ("DELETED", "old")]),
+    "goes on to match": ({"app": "web"}, {"app": "web", "x": "1"}, [("ADDED", "new"), ("MODIFIED", "new")]),
+    "never matches": ({"app": "a"}, {"app": "b"}, []),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), TRANSITIONS.values(), ids=TRANSITIONS)
+@pytest.mark.parametrize("late", [False, True], ids=["live", "replayed"])
+async def test_selectors_turn_changes_into_arrivals_and_departures(
+    port, before, after, expected, late, monkeypatch
+):
+    if late:
+        monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 0)
+    begin = await make("other", app="none")
+    query = {"labelSelector": "app=web", "resourceVersion": begin}
+    async with contextless(port, query, skip=late) as early:
+        created = await make("a", **before)
+        changed = await label("a", **after)
+        mark = await make("mark", app="web")
+        client = early or await Client(port, DEFAULT, **query).__aenter__()
+        lines = await client.hear(len(expected) + 1)
+        if late:
+            await client.__aexit__()
+    *events, last = lines
+    assert last.revision == mark
+    assert [line.type for line in events] == [verb for verb, _ in expected]
+    assert [line.revision for line in events] == [created, changed][-len(expected) :] if expected else True
+    for line, (_, state) in zip(events, expected, strict=True):
+        labels = line.object["metadata"]["labels"]
+        if state == "old":
+            assert labels == before
+
+
+class contextless:  # noqa: N801  reads as a word
+    """A watch, or with `skip` none yet."""
+
+    def __init__(self, port, query, *, skip):
+        self.client = None if skip else Client(port, DEFAULT, **query)
+
+    async def __aenter__(self):
+        return await self.client.__aenter__() if self.client else None
+
+    async def __aexit__(self, *error):
+        if self.client:
+            await self.client.__aexit__(*error)
+
+
+async def test_an_object_that_goes_while_it_matches_is_deleted_and_else_nothing(port):
+    begin = await make("in", app="web")
+    await make("out", app="other")
+    async with Client(port, DEFAULT, labelSelector="app=web", resourceVersion=begin) as client:
+        await remove("out")
+        gone = await remove("in")
+        (line,) = await client.hear(1)
+    assert (line.type, line.name, line.revision) == ("DELETED", "in", gone)
+
+
+FIELDS = {
+    "name": ("metadata.name=b", ["b", "b"]),
+    "name and phase": ("metadata.name=b,status.phase=Running", ["b"]),
+    "namespace": ("metadata.namespace=team", ["c"]),
+    "two names": ("metadata.name=a,metadata.name=b", []),
+    "not a name": ("metadata.name!=b", ["a", "c"]),
+}
+
+
+@pytest.mark.parametrize(("selector", "expected"), FIELDS.values(), ids=FIELDS)
+async def test_field_selectors_narrow_a_watch(port, selector, expected):
+    async with Client(port, PODS, fieldSelector=selector, timeoutSeconds=1) as client:
+        await make("a")
+        await make("b")
+        await phase("b", "Running")
+        await make("c", "team")
+        lines = await client.rest()
+    assert [line.name for line in lines] == expected
+
+
+async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where(port):
+    await make("a")
+    async with Client(port, DEFAULT, timeoutSeconds=1, allowWatchBookmarks="true") as client:
+        elsewhere = await make("b", "elsewhere")
+        lines = await client.rest()
+    assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert lines[-1].revision == elsewhere
+
+
+async def test_without_leave_there_are_no_bookmarks(port, monkeypatch):
+    monkeypatch.setattr("cluster.apiserver.watching.keeping.BOOKMARK_EVERY_S", (0.0, 0.0))
+    async with Client(port, DEFAULT, timeoutSeconds=1) as client:
+        await make("a")
+        assert told(await client.rest()) == [("ADDED", "a")]
+
+
+async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
+    monkeypatch.setattr("cluster.apiserver.watching.keeping.BOOKMARK_EVERY_S", (0.0, 0.0))
+    async with Client(port, DEFAULT, allowWatchBookmarks="true") as client:
+        elsewhere = await make("b", "elsewhere")
+        lines = await client.hear(1)
+        while lines[-1].revision < elsewhere:
+            lines += await client.hear(1)
+    assert {line.type for line in lines} == {"BOOKMARK"}
+
+
+async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, monkeypatch):
+    head = await make("a")
+    monkeypatch.setattr(
+        "cluster.apiserver.watching.following.Follower.reach.__defaults__", (0.2,), raising=False
+    )
+    async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
+        assert client.status == 504
+        status = await client.body()
+    assert status["reason"] == "Timeout"
+    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+async def test_a_revision_of_the_near_future_is_waited_for(port):
+    head = await make("a")
+    opening = asyncio.create_task(Client(port, DEFAULT, resourceVersion=head + 1).__aenter__())
+    await make("b")
+    await make("c")
+    client = await opening
+    assert told(await client.hear(1)) == [("ADDED", "c")]
+    await client.__aexit__()
+
+
+async def test_a_forgotten_past_is_410_before_the_stream_begins(port, settings):
+    settings.HISTORY_HOURS = 0
+    old = await make("a")
+    await phase("a", "Running")
+    await phase("a", "Failed")
+    await in_db(world.forget)()
+    async with Client(port, DEFAULT, resourceVersion=old) as client:
+        status = await client.body()
+    assert (client.status, status["reason"], status["code"]) == (410, "Expired", 410)
+
+
+async def test_metadata_watches_carry_the_metadata_alone(port):
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    async with Client(port, DEFAULT, headers={"Accept": accept}) as client:
+        await make("a")
+        (line,) = await client.hear(1)
+    assert line.object["kind"] == "PartialObjectMetadata"
+    assert set(line.object) == {"kind", "apiVersion", "metadata"}
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+async def test_only_the_first_event_of_a_table_names_its_columns(port, include):
+    await make("a")
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+    params = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "includeObject": include,
+    }
+    async with Client(port, DEFAULT, headers={"Accept": accept}, **params) as client:
+        await make("b")
+        lines = await client.hear(3)
+    assert [line.type for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
+    assert [bool(line.object.get("columnDefinitions")) for line in lines] == [True, False, False]
+    assert [line.object["rows"][0]["cells"][0] for line in lines[::2]] == ["a", "b"]
+    (row,) = lines[1].object["rows"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_web_socket_brings_one_event_in_each_message(port):
+    import websockets
+
+    await make("a")
+    url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=true"
+    async with websockets.connect(url, compression=None) as client:
+        await make("b")
+        lines = [world.Line(await client.recv()) for _ in range(2)]
+    assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]
