@@ -22,7 +22,7 @@ class ClusterConfig(AppConfig):
         from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASES, NODES, PODS, PRIORITY_CLASSES
 
         store.listeners += (custom.heard, nudge.send)
-        resources.set_source(custom.reload)
+        resources.set_source(custom.look_again)
         admission.register(PODS, validate=immutable.check_pod)
         admission.register(
             CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn

@@ -8,6 +8,7 @@ change are not read again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,6 +62,20 @@ def reload() -> None:
             name: fresh.get(name) or _known[name] for name in revisions if name in fresh or name in _known
         }
         resources.set_custom(one for name in sorted(_known) for one in _known[name].resources)
+
+
+def look_again() -> None:
+    """Bring the table up to date where that is possible: whoever looks something up there must not fail for it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        return  # the database is not asked from an event loop
+    try:
+        reload()
+    except Exception as error:  # the database may be away, or not for this caller
+        log.debug("definitions not read: %s", error)
 
 
 def _is_known(name: str, revision: int) -> bool:
