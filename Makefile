@@ -12,11 +12,11 @@ ifeq ($$(origin $(1)),command line)
 export VOLCANO_UI_$(1) := $$($(1))
 endif
 endef
-$(foreach name,PORT DATA NODES,$(eval $(call setting,$(name))))
+$(foreach name,PORT API_PORT DATA NODES,$(eval $(call setting,$(name))))
 
 .PHONY: help
 help: ## Show this list
-	@echo "make up [PORT=8000] [DATA=./data] [NODES=0]"
+	@echo "make up [PORT=8000] [API_PORT=8443] [DATA=./data] [NODES=0]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up

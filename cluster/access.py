@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Value
+from django.db.models import Q, Value
 from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.dispatch import receiver
 
@@ -37,15 +37,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
+    "CONSOLE",
     "EVERYWHERE",
     "FRESH_S",
+    "MASTERS",
     "SYSTEM",
     "Actor",
     "Everywhere",
     "Grants",
     "Role",
+    "account_of",
     "allowed",
     "for_user",
+    "generation",
     "grants",
     "is_system",
     "namespaces",
@@ -55,6 +59,7 @@ __all__ = [
 
 FRESH_S = 10.0
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
+ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
 _generation = 0
 
 
@@ -74,21 +79,36 @@ class Actor:
     """Somebody who acts.
 
     user_id is the account; without one, `groups` are the groups that the
-    authenticator vouches for.
+    authenticator vouches for. `real` is who it is in truth when somebody acts
+    as another one.
     """
 
     name: str
     groups: tuple[str, ...] = ()
     user_id: int | None = None
+    uid: str = ""
+    real: str = ""
     _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
 
 
 SYSTEM = Actor("system:controller", (MASTERS,))
+CONSOLE = Actor("system:console", (MASTERS,))  # whoever runs manage.py, and so owns the database
 
 
 def is_system(actor: Actor) -> bool:
     """Say whether the actor is part of the system and may do anything."""
     return MASTERS in actor.groups
+
+
+def account_of(name: str) -> tuple[str, str] | None:
+    """Return namespace and name of the service account that an actor's name stands for, None for other actors."""
+    namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
+    return (namespace, account) if name.startswith(ACCOUNT) and namespace and account else None
+
+
+def generation() -> int:
+    """Return a number that grows when an account, a role or a token changes in this process."""
+    return _generation
 
 
 def for_user(user: AbstractBaseUser | AnonymousUser) -> Actor:
@@ -180,9 +200,7 @@ def _resolve(actor: Actor) -> Grants:
 def _bindings(actor: Actor) -> Iterable[tuple[str, str]]:
     """The (namespace, role) pairs of an actor in one query; none for an inactive account."""
     if actor.user_id is None:
-        if not actor.groups:
-            return []
-        return RoleBinding.objects.filter(group__name__in=actor.groups).values_list("namespace", "role")
+        return _bindings_by_name(actor)
     superuser = get_user_model().objects.filter(pk=actor.user_id, is_active=True, is_superuser=True)
     own = RoleBinding.objects.filter(user=actor.user_id, user__is_active=True)
     through = RoleBinding.objects.filter(group__user=actor.user_id, group__user__is_active=True)
@@ -196,7 +214,18 @@ def _bindings(actor: Actor) -> Iterable[tuple[str, str]]:
     )
 
 
+def _bindings_by_name(actor: Actor) -> Iterable[tuple[str, str]]:
+    """Those of a service account, and of the groups that the authenticator vouches for."""
+    held = Q(group__name__in=actor.groups)
+    if account := account_of(actor.name):
+        held |= Q(account_namespace=account[0], account=account[1])
+    elif not actor.groups:
+        return []
+    return RoleBinding.objects.filter(held).values_list("namespace", "role")
+
+
 @receiver([post_save, post_delete], sender="cluster.RoleBinding")
+@receiver([post_save, post_delete], sender="cluster.Token")
 @receiver([post_save, post_delete], sender="auth.User")
 @receiver([post_delete], sender="auth.Group")
 @receiver(m2m_changed, sender="auth.User_groups")

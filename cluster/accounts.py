@@ -15,7 +15,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -46,12 +46,13 @@ LONGEST_NAME = 150
 
 @dataclass(frozen=True)
 class Binding:
-    """A role of a user or of a group; exactly one of the two names is filled."""
+    """A role of a user, a group or a service account (`NAMESPACE/NAME`); exactly one of the three is filled."""
 
     user: str
     group: str
     namespace: str
     role: Role
+    account: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,21 +85,24 @@ def _account(user: User, bindings: list[RoleBinding]) -> Account:
         superuser=user.is_superuser,
         has_password=user.has_usable_password(),
         groups=tuple(sorted(group.name for group in user.groups.all())),
-        bindings=tuple(Binding(user.username, "", b.namespace, Role(b.role)) for b in bindings),
+        bindings=tuple(_binding(b, user.username) for b in bindings),
     )
 
 
 def role_bindings(namespace: str | None = None) -> list[Binding]:
     """Return the roles held in a namespace ("*": in all), or every one there is."""
     found = RoleBinding.objects.select_related("user", "group").order_by(
-        "namespace", "user__username", "group__name"
+        "namespace", "user__username", "group__name", "account_namespace", "account"
     )
     if namespace is not None:
         found = found.filter(namespace=namespace)
-    return [
-        Binding(b.user.username if b.user else "", b.group.name if b.group else "", b.namespace, Role(b.role))
-        for b in found
-    ]
+    return [_binding(each, each.user.username if each.user else "") for each in found]
+
+
+def _binding(row: RoleBinding, user: str) -> Binding:
+    account = f"{row.account_namespace}/{row.account}" if row.account else ""
+    group = row.group.name if row.group_id is not None and row.group else ""
+    return Binding(user, group, row.namespace, Role(row.role), account)
 
 
 def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable[str] = ()) -> User:
@@ -154,29 +158,52 @@ def set_groups(actor: Actor, user: User, groups: Sequence[str]) -> None:
         _record(actor, "update", "users", user.username, changes=changes)
 
 
-def bind_role(actor: Actor, role: Role, namespace: str, *, user: User | None = None, group: str = "") -> None:
-    """Give a user or a group a role in a namespace or "*", in place of the one held there."""
+def bind_role(
+    actor: Actor, role: Role, namespace: str, *, user: User | None = None, group: str = "", account: str = ""
+) -> None:
+    """Give somebody a role in a namespace or "*", in place of the one held there.
+
+    It is a user, a group, or a service account (`NAMESPACE/NAME`), which need not exist yet.
+    """
     access.require(actor, "update", "roles", namespace)
     _check_place(namespace)
+    if account:
+        _check_account(account)
     with _staying_administered():
-        subject = {"user": user} if user else {"group": _group(group)}
+        subject = {"group": _group(group)} if group else _subject(user, group, account)
         old = RoleBinding.objects.filter(**subject, namespace=namespace).first()
         binding = RoleBinding(**subject, namespace=namespace) if old is None else old
         was, binding.role = old.role if old else None, role
         binding.save()
-        _record_role(actor, "bind", user, group, namespace, was, role)
+        _record_role(actor, "bind", _shown(user, group, account), namespace, was, role)
 
 
-def unbind_role(actor: Actor, namespace: str, *, user: User | None = None, group: str = "") -> None:
-    """Take away the role that a user or a group holds in a namespace or "*"."""
+def unbind_role(
+    actor: Actor, namespace: str, *, user: User | None = None, group: str = "", account: str = ""
+) -> None:
+    """Take away the role that somebody holds in a namespace or "*"."""
     access.require(actor, "delete", "roles", namespace)
     with _staying_administered():
-        subject = {"user": user} if user else {"group__name": group}
-        old = RoleBinding.objects.filter(**subject, namespace=namespace).first()
+        old = RoleBinding.objects.filter(**_subject(user, group, account), namespace=namespace).first()
         if old is None:
-            raise NotFound(f"{user or group} holds no role in {namespace}.")
+            raise NotFound(f"{_shown(user, group, account)} holds no role in {namespace}.")
         old.delete()
-        _record_role(actor, "unbind", user, group, namespace, old.role, None)
+        _record_role(actor, "unbind", _shown(user, group, account), namespace, old.role, None)
+
+
+def _subject(user: User | None, group: str, account: str) -> dict[str, Any]:
+    if user is not None:
+        return {"user": user}
+    if account:
+        place, _, name = account.partition("/")
+        return {"account_namespace": place, "account": name}
+    return {"group__name": group}
+
+
+def _shown(user: User | None, group: str, account: str) -> str:
+    if user is not None:
+        return user.username
+    return f"service account {account}" if account else f"group {group}"
 
 
 def find_user(name: str) -> User:
@@ -202,6 +229,10 @@ def _group(name: str) -> Group:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise _refusal(
             "Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")]
+        )
+    if name.startswith("system:") and not name.startswith("system:serviceaccounts"):
+        raise _refusal(
+            "Group", name, [invalid("name", name, "names that begin with system: are the system's")]
         )
     return Group.objects.get_or_create(name=name)[0]
 
@@ -229,6 +260,13 @@ def _check_place(namespace: str) -> None:
         raise _refusal("RoleBinding", namespace, [invalid("namespace", namespace, problem)])
 
 
+def _check_account(account: str) -> None:
+    place, _, name = account.partition("/")
+    problem = names.dns_label(place) or names.dns_subdomain(name)
+    if problem:
+        raise _refusal("RoleBinding", account, [invalid("name", account, f"NAMESPACE/NAME: {problem}")])
+
+
 def _refusal(kind: str, name: str, causes: list[Cause]) -> ApiError:
     return Invalid.of(kind, name, causes)
 
@@ -254,19 +292,11 @@ def _is_administered() -> bool:
 
 
 def _record_role(
-    actor: Actor,
-    verb: str,
-    user: User | None,
-    group: str,
-    namespace: str,
-    old: str | None,
-    role: Role | None,
+    actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None
 ) -> None:
     change = {"path": "role", "old": old, "new": role}
-    name = user.username if user else f"group {group}"
-    _record(
-        actor, verb, "roles", name, namespace="" if namespace == EVERYWHERE else namespace, changes=[change]
-    )
+    place = "" if namespace == EVERYWHERE else namespace
+    _record(actor, verb, "roles", name, namespace=place, changes=[change])
 
 
 def _record(

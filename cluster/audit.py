@@ -141,7 +141,7 @@ def record_many(deeds: Sequence[Deed]) -> None:
 
 def _columns(deed: Deed) -> tuple[Any, ...]:
     return (
-        deed.actor,
+        _cut(_clean(deed.actor), 350),
         deed.verb,
         deed.resource,
         _cut(_clean(deed.namespace), 63),

@@ -69,11 +69,12 @@ NAMESPACED: dict[str, Row] = {
     "events":                          ("r",   "",           "c u d",   ""),
     "leases.coordination.k8s.io":      ("",    "",           "r",       "c u d"),
     "serviceaccounts":                 ("r",   "",           "",        "c u d"),
-    "serviceaccounts/token":           ("",    "",           "",        "c"),
+    "serviceaccounts/token":           ("",    "",           "",        "c d"),
     "resourcequotas":                  ("r",   "",           "",        "c u d"),
     "limitranges":                     ("r",   "",           "",        "c u d"),
     "*/status":                        ("r",   "",           "",        "u"),
     "*/scale":                         ("r",   "u*",         "u",       ""),
+    "localsubjectaccessreviews.authorization.k8s.io": ("", "", "", "c"),
     "audit":                           ("",    "",           "r",       ""),
     "roles":                           ("",    "",           "",        "r c u d"),
 }  # fmt: skip
@@ -85,7 +86,19 @@ CLUSTER: dict[str, Row] = {
     "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),
     "customresourcedefinitions.apiextensions.k8s.io": ("r", "",  "",       "c u d"),
     "users":                                  ("",    "",        "",       "r c u d"),
+    "subjectaccessreviews.authorization.k8s.io": ("", "",        "",       "c"),
+    "tokenreviews.authentication.k8s.io":     ("",    "",        "",       "c"),
 }  # fmt: skip
+# What everybody who has logged in may ask, whatever his roles (Kubernetes: system:basic-user).
+ABOUT_ONESELF = frozenset(
+    {
+        "selfsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectrulesreviews.authorization.k8s.io",
+        "selfsubjectreviews.authentication.k8s.io",
+    }
+)
+# As whom an administrator of everything may act (verb impersonate).
+SOMEBODY = frozenset({"users", "groups", "uids.authentication.k8s.io", "serviceaccounts"})
 # Read with a role in that namespace, written with a role in "*".
 NAMESPACE = "namespaces"
 NAMESPACE_ROW = ("r", "", "", "c u d")
@@ -139,7 +152,13 @@ def decide(grants: Grants, verb: str, resource: str, namespace: str, owner: str 
     """
     letter = LETTER.get(verb)
     if letter is None:
-        return False
+        return (
+            verb == "impersonate"
+            and resource in SOMEBODY
+            and grants.roles.get(EVERYWHERE) is Role.ADMINISTRATOR
+        )
+    if resource in ABOUT_ONESELF:
+        return verb == "create"
     if resource.partition("/")[0] == NAMESPACE:
         place = namespace or EVERYWHERE if letter == "r" else EVERYWHERE
         return letter in letters(grants.role(place), resource)

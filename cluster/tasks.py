@@ -83,10 +83,11 @@ def _has_news(cursor: str, registration: registry.Registration, position: int, h
 
 @shared_task(name="cluster.tasks.clean", ignore_result=True)
 def clean() -> None:
-    """Remove history, events and audit rows that are older than the settings keep; beat sends this every minute."""
-    from cluster import audit, retention
+    """Remove history, events, audit rows and tokens that are older than is kept; beat sends this every minute."""
+    from cluster import audit, retention, tokens
 
     with _patiently("cleaning"):
         retention.expire_events(time.monotonic() + 2)
         retention.run(time.monotonic() + 5)
         audit.prune(clock())
+        tokens.prune(clock())

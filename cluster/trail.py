@@ -91,7 +91,7 @@ def last_writer(resource: Resource, stored: Stored) -> str:
 def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiError) -> Deed:
     entry = _entry(actor, verb, resource, obj, None)
     entry.outcome = "denied" if isinstance(error, Forbidden) else "refused"
-    entry.message = error.message
+    entry.message = f"{entry.message} {error.message}".strip()
     return entry
 
 
@@ -102,13 +102,14 @@ def _entry(actor: Actor, verb: str, resource: Resource, obj: Any, stored: Stored
     aim = resources.by_kind(str(target.get("apiVersion") or ""), str(target.get("kind") or ""))
     namespace = (str(metadata.get("namespace") or "default")) if resource.namespaced else ""
     row = Deed(
-        actor=actor.name,
+        actor=actor.real or actor.name,
         verb=verb,
         resource=resource.id,
         namespace=stored.namespace if stored else namespace,
         name=stored.name if stored else str(metadata.get("name") or metadata.get("generateName") or ""),
         uid=stored.uid if stored else "",
         revision=stored.revision if stored else None,
+        message=f"As {actor.name}." if actor.real else "",
     )
     if aim is not None:
         row.verb, row.resource = str(obj.get("action") or "command")[:32], aim.id

@@ -47,6 +47,12 @@ def directory(name: str, default: Path) -> Path:
     return Path(text(name) or default).expanduser().absolute()
 
 
+def file(name: str) -> Path | None:
+    """Read the path of a file, None when it is not set."""
+    value = text(name)
+    return Path(value).expanduser().absolute() if value else None
+
+
 def words(name: str) -> list[str]:
     """Read a list separated by commas or spaces."""
     return text(name).replace(",", " ").split()

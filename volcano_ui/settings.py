@@ -10,6 +10,11 @@ BASE_DIR = env.PROJECT
 DATA = env.directory("DATA", BASE_DIR / "data")
 PORT = env.number("PORT", 8000, least=1, most=65535)
 LISTEN = env.text("LISTEN", "127.0.0.1")
+# The Kubernetes API, over TLS; 8443 beside 8000. Without files of one's own an authority is made in DATA/pki.
+API_PORT = env.number("API_PORT", PORT + 443 if PORT + 443 <= 65535 else PORT - 443, least=1, most=65535)
+API_CERTIFICATE = env.file("API_CERTIFICATE")
+API_CERTIFICATE_KEY = env.file("API_KEY")
+API_CERTIFICATE_CA = env.file("API_CA")
 NODES = env.number("NODES", 0, most=100_000)
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow

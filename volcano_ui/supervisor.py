@@ -181,7 +181,8 @@ class Supervisor:
     async def _end(self, child: Child) -> None:
         """Ask politely, wait, then kill the whole group: what it started in its group goes as well."""
         process = child.process
-        if process is None:
+        # What has ended was reaped, and its number may be somebody else's by now.
+        if process is None or process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

@@ -15,6 +15,7 @@ import io
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
 import urllib.request
@@ -24,9 +25,11 @@ from typing import TYPE_CHECKING, TextIO
 import redis
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command, get_commands
 from django.db import DatabaseError, connection
 
+from cluster import certificates
 from cluster.accounts import login_link
 from cluster.store import store
 from kube.resources import LEASES, NODES
@@ -115,20 +118,30 @@ class Up:
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):
             self._take_state_directory()
-        with step(f"port {settings.PORT}"):
-            listener = self._take_port()
+        with step(f"port {settings.PORT}, and {settings.API_PORT} for the Kubernetes API"):
+            pages = self._take_port(settings.PORT, "PORT")
+            api = self._take_port(settings.API_PORT, "API_PORT")
         with step("front end"):
             await self._build_assets()
         with step("Redis"):
             await self._start_redis()
         with step("database"):
             revision = await asyncio.to_thread(_prepare_database)
-        programs = _programs(listener)
+        with step("certificates"):
+            _take_certificates()
+        programs = _programs(pages, api)
         await asyncio.gather(*(self._supervisor.start(program) for program in programs))
-        probes: dict[str, Callable[[], None]] = {"web server": _ask_web, "Celery workers": _ask_workers}
+        probes: dict[str, Callable[[], None]] = {
+            "web server": _ask_web,
+            "API server": _ask_api,
+            "Celery workers": _ask_workers,
+        }
         if any(program.name == "agent" for program in programs):
             probes["nodes"] = lambda: _ask_nodes(revision)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in probes.items()))
+        say(
+            f"The Kubernetes API is at {_local_api()}; the page Connect and `manage.py kubeconfig` say how to use it."
+        )
         say(f"Open {await asyncio.to_thread(_address)}")
 
     def _take_state_directory(self) -> None:
@@ -150,20 +163,20 @@ class Up:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
 
-    def _take_port(self) -> socket.socket:
+    def _take_port(self, port: int, variable: str) -> socket.socket:
         try:
-            listener = web.listen(settings.LISTEN, settings.PORT)
+            listener = web.listen(settings.LISTEN, port)
         except OSError as error:
             reason = {
-                errno.EADDRINUSE: f"Port {settings.PORT} is taken by another program.",
-                errno.EACCES: f"Port {settings.PORT} needs root rights.",
+                errno.EADDRINUSE: f"Port {port} is taken by another program.",
+                errno.EACCES: f"Port {port} needs root rights.",
             }.get(error.errno or 0)
             if reason is None:
                 raise StartError(
                     f"Cannot listen on {settings.LISTEN}: {error.strerror}. "
                     "Set VOLCANO_UI_LISTEN to an address of this machine, such as 127.0.0.1."
                 ) from None
-            raise StartError(f"{reason} Choose another: make up PORT={_free_port()}.") from None
+            raise StartError(f"{reason} Choose another: make up {variable}={_free_port()}.") from None
         self._held.append(listener)
         return listener
 
@@ -196,6 +209,7 @@ def _environment() -> dict[str, str]:
         **os.environ,
         "VOLCANO_UI_DATA": str(settings.DATA),
         "VOLCANO_UI_PORT": str(settings.PORT),
+        "VOLCANO_UI_API_PORT": str(settings.API_PORT),
         # One process a core is what the machine shares out; threads of BLAS would only take memory.
         "OPENBLAS_NUM_THREADS": "1",
         "MALLOC_ARENA_MAX": "2",
@@ -211,18 +225,23 @@ def _redis() -> Program:
     return Program("redis", valkey.command(binary, path), stage=3, before=lambda: valkey.prepare(path))
 
 
-def _programs(listener: socket.socket) -> list[Program]:
+def _programs(pages: socket.socket, api: socket.socket) -> list[Program]:
     """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
     celery = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui"]
     worker = [*celery, "worker", "--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"]
-    descriptor = listener.fileno()
     programs = [
-        Program(
-            "web",
-            [sys.executable, "-m", "volcano_ui.web", f"--fd={descriptor}"],
-            1,
-            3,
-            descriptors=(descriptor,),
+        *(
+            Program(
+                name,
+                [sys.executable, "-m", module, f"--fd={listener.fileno()}"],
+                1,
+                3,
+                descriptors=(listener.fileno(),),
+            )
+            for name, module, listener in (
+                ("web", "volcano_ui.web", pages),
+                ("apiserver", "volcano_ui.apiserver", api),
+            )
         ),
         *(Program(queue, [*worker, "-Q", queue, "-n", f"{queue}@volcano-ui"], stage=2) for queue in QUEUES),
         Program("beat", [*celery, "beat", "--pidfile="], stage=1),
@@ -233,6 +252,13 @@ def _programs(listener: socket.socket) -> list[Program]:
     if settings.NODES and "simulator" in commands:
         programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
     return programs
+
+
+def _take_certificates() -> None:
+    try:
+        certificates.current()
+    except (ImproperlyConfigured, OSError) as error:
+        raise StartError(str(error)) from None
 
 
 def _prepare_database() -> int:
@@ -259,9 +285,24 @@ def _ask_web() -> None:
         pass
 
 
+def _ask_api() -> None:
+    context = ssl.create_default_context(cafile=certificates.current().ca)
+    # An administrator's own certificate need not be for the address that is asked here.
+    context.check_hostname = False
+    with urllib.request.urlopen(f"{_local_api()}/readyz", timeout=5, context=context):  # noqa: S310
+        pass
+
+
+def _local_host() -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
+
+
 def _local_address() -> str:
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
-    return f"http://{host}:{settings.PORT}"
+    return f"http://{_local_host()}:{settings.PORT}"
+
+
+def _local_api() -> str:
+    return f"https://{_local_host()}:{settings.API_PORT}"
 
 
 def _ask_workers() -> None:

@@ -19,8 +19,8 @@ from django.db import DatabaseError
 
 from cluster import access, guard
 from cluster.admission import ClusterView
+from cluster.apiserver import customs, respond, routes, telemetry, threads, verbs
 from cluster.apiserver import info as infos
-from cluster.apiserver import customs, respond, routes, threads, verbs
 from cluster.apiserver.query import flag
 from cluster.apiserver.request import Request
 from cluster.store import clock
@@ -79,7 +79,9 @@ class App:
         if request is None or request.unread:
             response.headers["Connection"] = "close"
         await response(scope, receive, send)
-        log.debug("answered", extra={"status": response.status_code, "took": time.perf_counter() - begun})
+        if request is not None and request.info.resource is not None:
+            took = time.perf_counter() - begun
+            telemetry.observe(request.info.verb, request.info.target, response.status_code, took)
 
     async def _guarded(self, request: Request | None) -> Response:
         """Return the answer to a request, whatever happens."""

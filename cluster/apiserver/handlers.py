@@ -5,5 +5,6 @@ from __future__ import annotations
 import cluster.apiserver.discovery
 import cluster.apiserver.health
 import cluster.apiserver.logs
+import cluster.apiserver.openapi.answers
 import cluster.apiserver.scales
 import cluster.apiserver.telemetry  # noqa: F401

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from starlette.responses import StreamingResponse
 
 from cluster import api
-from cluster.apiserver import bodies, forms, listing, query, respond, threads, watching
+from cluster.apiserver import bodies, forms, listing, openapi, query, respond, threads, watching
 from cluster.store import store
-from kube import schema
-from kube.custom import structural
 from kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, Timeout, UnsupportedMediaType
 
 if TYPE_CHECKING:
@@ -163,17 +161,11 @@ def _check_fields(request: Request, resource: Resource, options: WriteOptions, d
         return
     found = [f'duplicate field "{path}"' for path in decoded.duplicates]
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
-        found += (f'unknown field "{path}"' for path in _unknown_fields(resource, decoded.value))
+        found += (f'unknown field "{path}"' for path in openapi.unknown_fields(resource, decoded.value))
     if found and options.validation == "Strict":
         raise BadRequest(f"strict decoding error: {', '.join(found[:50])}")
     for text in found:
         request.warn(text)
-
-
-def _unknown_fields(resource: Resource, value: Any) -> list[str]:
-    if resource.schema is not None:
-        return structural.unknown_fields(structural.of(resource), value) if isinstance(value, dict) else []
-    return schema.unknown_fields(value, resource.type)
 
 
 async def update(request: Request) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster.models.accounts import AuditEntry, LoginFailure, LoginLink, RoleBinding
 from cluster.models.store import Change, Cursor, Log, Object, Ownership, Timer
+from cluster.models.tokens import Token
 
 __all__ = [
     "AuditEntry",
@@ -16,4 +17,5 @@ __all__ = [
     "Ownership",
     "RoleBinding",
     "Timer",
+    "Token",
 ]

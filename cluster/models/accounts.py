@@ -11,19 +11,27 @@ ROLES = [(role, role) for role in ("viewer", "submitter", "operator", "administr
 
 
 class RoleBinding(models.Model):
-    """One role of one user or one group, in one namespace or ("*") everywhere."""
+    """One role of one user, one group or one service account, in one namespace or ("*") everywhere.
+
+    A service account is named by its own namespace and name, as in Kubernetes: it need not exist.
+    """
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="role_bindings"
     )
     group = models.ForeignKey(Group, models.CASCADE, null=True, blank=True, related_name="role_bindings")
+    account_namespace = models.CharField(max_length=63, blank=True, default="")
+    account = models.CharField(max_length=253, blank=True, default="")
     namespace = models.CharField(max_length=63)
     role = models.CharField(max_length=16, choices=ROLES)
 
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(user__isnull=True) ^ Q(group__isnull=True), name="rolebinding_one_subject"
+                condition=Q(user__isnull=False, group__isnull=True, account="")
+                | Q(user__isnull=True, group__isnull=False, account="")
+                | Q(user__isnull=True, group__isnull=True) & ~Q(account=""),
+                name="rolebinding_one_subject",
             ),
             models.UniqueConstraint(
                 fields=["user", "namespace"], condition=Q(user__isnull=False), name="rolebinding_user"
@@ -31,10 +39,17 @@ class RoleBinding(models.Model):
             models.UniqueConstraint(
                 fields=["group", "namespace"], condition=Q(group__isnull=False), name="rolebinding_group"
             ),
+            models.UniqueConstraint(
+                fields=["account_namespace", "account", "namespace"],
+                condition=~Q(account=""),
+                name="rolebinding_account",
+            ),
         ]
 
     def __str__(self) -> str:
-        subject = self.user if self.user_id is not None else f"group {self.group}"
+        subject = f"service account {self.account_namespace}/{self.account}"
+        if not self.account:
+            subject = str(self.user) if self.user_id is not None else f"group {self.group}"
         return f"{subject} is {self.role} in {self.namespace}"
 
 
@@ -77,7 +92,7 @@ class AuditEntry(models.Model):
     """
 
     at = models.BigIntegerField()
-    actor = models.CharField(max_length=150)
+    actor = models.CharField(max_length=350)  # a service account's name is long
     verb = models.CharField(max_length=32)
     resource = models.CharField(max_length=128)
     namespace = models.CharField(max_length=63, blank=True)

@@ -59,7 +59,7 @@ class Object(models.Model):
     queue = models.CharField(max_length=253)
     node = models.CharField(max_length=253)
     owner = models.CharField(max_length=36)
-    creator = models.CharField(max_length=150)
+    creator = models.CharField(max_length=350)
 
     class Meta:
         indexes = [

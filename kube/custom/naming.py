@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 NAMES_ACCEPTED, ESTABLISHED, TERMINATING = "NamesAccepted", "Established", "Terminating"
-_RESOURCE_NAMES = ("plural", "singular")
 _KIND_NAMES = ("kind", "listKind")
 _REASONS = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
     "kind": "KindConflict",
     "listKind": "ListKindConflict",
 }
@@ -83,30 +83,28 @@ def with_condition(status: Object, kind: str, value: str, reason: str, message: 
 def _accepted(wanted: Object, had: Object, others: Taken) -> tuple[Object, tuple[str, str] | None]:
     accepted: dict[str, Any] = {key: value for key, value in had.items() if value}
     conflict: tuple[str, str] | None = None
-    for field in (*_RESOURCE_NAMES, *_KIND_NAMES):
-        used = others.resources if field in _RESOURCE_NAMES else others.kinds
-        name = text(wanted, field)
-        if name != text(had, field) and name in used:
-            conflict = conflict or (_REASONS[field], f'"{name}" is already in use')
+    for field in ("plural", "singular", "shortNames", "kind", "listKind"):  # the last conflict is told
+        used = others.kinds if field in _KIND_NAMES else others.resources
+        known = _names(had, field)
+        taken = [
+            f'"{name}" is already in use'
+            for name in _names(wanted, field)
+            if name in used and name not in known
+        ]
+        if taken:
+            conflict = _REASONS[field], taken[0] if len(taken) == 1 else f"[{', '.join(taken)}]"
         else:
-            accepted[field] = name
-    conflict = conflict or _accept_short(accepted, wanted, had, others)
+            _put(accepted, field, wanted.get(field))
     _put(accepted, "categories", texts(wanted, "categories"))
     return accepted, conflict
 
 
-def _accept_short(
-    accepted: dict[str, Any], wanted: Object, had: Object, others: Taken
-) -> tuple[str, str] | None:
-    new = [name for name in texts(wanted, "shortNames") if name not in texts(had, "shortNames")]
-    used = [f'"{name}" is already in use' for name in new if name in others.resources]
-    if not used:
-        _put(accepted, "shortNames", texts(wanted, "shortNames"))
-        return None
-    return "ShortNamesConflict", used[0] if len(used) == 1 else f"[{', '.join(used)}]"
+def _names(called: Object, field: str) -> list[str]:
+    name = text(called, field)
+    return [name] if name else texts(called, field)
 
 
-def _put(fields: dict[str, Any], key: str, value: list[str]) -> None:
+def _put(fields: dict[str, Any], key: str, value: Any) -> None:
     if value:
         fields[key] = value
     else:

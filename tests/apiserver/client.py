@@ -66,13 +66,13 @@ class Api:
 
 
 @contextlib.contextmanager
-def serving():
+def serving(authenticate=_by_header):
     """Run the server in a thread; yield its address."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
     config = uvicorn.Config(
-        App(_by_header),
+        App(authenticate),
         http="httptools",
         ws="websockets-sansio",
         lifespan="on",

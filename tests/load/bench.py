@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("start", "idle", "shapes", "process", "live")
+PARTS = ("start", "idle", "shapes", "process", "live", "api")
 
 
 def main():
@@ -54,7 +54,7 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
-    from tests.load import live, measure, process, shapes
+    from tests.load import api, live, measure, process, shapes
     from tests.system.harness import System
 
     parts = options.only or PARTS
@@ -68,6 +68,8 @@ def _measured(options, data):
             yield "process", process.run(system)
         if "live" in parts:
             yield "live", live.run(system)
+        if "api" in parts:
+            yield "api", api.run(system)
         if "shapes" in parts:
             for shape in options.shape or shapes.SHAPES:
                 yield shape, shapes.run(system, shape)

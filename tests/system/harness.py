@@ -23,7 +23,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
 READY_WITHIN_S = 120
 STOP_WITHIN_S = 10
-NAMES = ("web", "controllers", "scheduler", "beat", "agent", "simulator", "redis")
+NAMES = ("web", "apiserver", "controllers", "scheduler", "beat", "agent", "simulator", "redis")
 
 
 def until(condition, *, within_s, every_s=0.05, what="the condition"):
@@ -50,10 +50,14 @@ class System:
         self.data = Path(data).absolute()
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
+        self.api_port = free_port()
+        self.api = f"https://127.0.0.1:{self.api_port}"
+        self.ca = self.data / "pki" / "ca.crt"
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))},
             "VOLCANO_UI_DATA": str(self.data),
             "VOLCANO_UI_PORT": str(self.port),
+            "VOLCANO_UI_API_PORT": str(self.api_port),
             "VOLCANO_UI_NODES": str(nodes),
             **variables,
         }

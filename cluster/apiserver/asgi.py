@@ -1,0 +1,8 @@
+"""The application that the API server's process runs."""
+
+from __future__ import annotations
+
+from cluster.apiserver import authentication, handlers  # noqa: F401  handlers registers who answers what
+from cluster.apiserver.app import App
+
+application = App(authentication.authenticate)

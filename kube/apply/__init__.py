@@ -1,0 +1,211 @@
+"""Server-side apply: whose is which field, and what becomes of an object when a manager says what it wants.
+
+`apply` lays a manager's whole wish over an object; `track` notes who changed
+what in any other write. Both return a new object with its `managedFields`
+and change none of their arguments, of which the result shares parts. The
+semantics are Kubernetes' own (reference: kubernetes-api §3.5; "Server-Side
+Apply" in its documentation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kube.apply import domain, fieldset, kubectl, managed, merge, shape
+from kube.apply.managed import APPLY, BEFORE_APPLY, UPDATE, ConflictsError, Entry
+from kube.errors import BadRequest, Cause, Invalid
+from kube.meta import timestamp
+
+if TYPE_CHECKING:
+    from kube.apply.managed import Entries, Key
+    from kube.apply.shape import Shape
+    from kube.meta import Object
+    from kube.resources import Resource
+
+__all__ = ["apply", "same_but_times", "track"]
+
+
+def apply(
+    live: Object | None,
+    config: Object,
+    resource: Resource,
+    *,
+    manager: str,
+    force: bool = False,
+    subresource: str = "",
+    now: int,
+) -> Object:
+    """Return the object after a manager has applied its configuration; live None: there is none yet.
+
+    What the manager applied before and leaves out now goes, unless others
+    manage it too. To change what others manage is a Conflict that names
+    each such field, or with `force` takes it from them. A uid or
+    resourceVersion in the configuration is a precondition that is left to
+    the store. BadRequest for a configuration that cannot be read.
+    """
+    _check(config, resource, manager)
+    try:
+        return _apply(live, config, resource, manager, force, subresource, now)
+    except RecursionError:
+        raise BadRequest("The configuration or the object is nested too deeply.") from None
+    except merge.ConfigError as error:
+        raise BadRequest(f"failed to create typed patch object ({_about(config)}): {error}") from None
+    except ConflictsError as error:
+        raise error.error() from None
+
+
+def _check(config: Object, resource: Resource, manager: str) -> None:
+    if not manager:
+        cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+        raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
+    metadata = config.get("metadata")
+    if metadata is not None and type(metadata) is not dict:
+        raise BadRequest("metadata must be an object")
+    if metadata and metadata.get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    if config.get("apiVersion") != resource.api_version:
+        raise BadRequest(
+            "Incorrect version specified in apply patch. Specified patch version: "
+            f"{config.get('apiVersion') or ''}, expected: {resource.api_version}"
+        )
+
+
+def _about(config: Object) -> str:
+    metadata = config.get("metadata") or {}
+    name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+    return f"{name}; {config.get('apiVersion')}, Kind={config.get('kind')}"
+
+
+def _apply(
+    live: Object | None,
+    config: Object,
+    resource: Resource,
+    manager: str,
+    force: bool,
+    subresource: str,
+    now: int,
+) -> Object:
+    form = shape.of(resource)
+    wish = domain.part(config, resource, subresource)
+    if not wish.get("metadata"):
+        wish.pop("metadata", None)  # an empty one is no wish
+    base = live if live is not None else {}
+    entries = _entries_before(base, resource, form, subresource, now) if live is not None else {}
+    whose = managed.key(manager, APPLY, resource, subresource)
+    before = domain.part(base, resource, subresource)
+    try:
+        part, after = _applied(before, wish, form, entries, whose, force)
+    except ConflictsError as error:
+        if manager != kubectl.MANAGER or live is None:
+            raise
+        mine = kubectl.still_applied(live, resource, form, subresource)
+        others = [(other, path) for other, path in error.found if not fieldset.holds(mine, path)]
+        if others:
+            raise ConflictsError(others) from None
+        part, after = _applied(before, wish, form, entries, whose, True)
+    _set_time(after, entries, whose, resource, part != before, now)
+    result = domain.put(_meant(base, config), part, resource, subresource)
+    if manager == kubectl.MANAGER and not subresource:
+        result = kubectl.noted(result, config)
+    return domain.with_managed(result, managed.listed(after))
+
+
+def _meant(base: Object, config: Object) -> Object:
+    """Return the object with what the configuration says of which one it means."""
+    given = config.get("metadata") or {}
+    fields = domain.PRECONDITIONS if base else (*domain.PRECONDITIONS, "name", "namespace")
+    said = {f: given[f] for f in fields if given.get(f)}
+    return {**base, "metadata": {**(base.get("metadata") or {}), **said}}
+
+
+def _entries_before(live: Object, resource: Resource, form: Shape, subresource: str, now: int) -> Entries:
+    """Return who manages what before an apply; fields that nobody is known to manage get a manager of their own."""
+    entries = _current(managed.stored(live, resource), form)
+    if entries:
+        return entries
+    part = domain.part(live, resource, subresource)
+    found, _ = merge.changes(domain.empty(part), part, form)
+    whose = managed.key(BEFORE_APPLY, UPDATE, resource, subresource)
+    return {whose: Entry(found, resource.api_version, timestamp(now))} if found else {}
+
+
+def _current(entries: Entries, form: Shape) -> Entries:
+    """Return the entries in the terms of the shape that the kind has now."""
+    return {
+        whose: replace(entry, fields=merge.collapsed(entry.fields, form)) for whose, entry in entries.items()
+    }
+
+
+def _applied(
+    before: Object, wish: Object, form: Shape, entries: Entries, whose: Key, force: bool
+) -> tuple[Object, Entries]:
+    """Return the part after the apply and who manages what then; ConflictsError unless forced."""
+    claimed = merge.fields(wish, form)
+    owned = fieldset.union(claimed, {"f:metadata": fieldset.LEAF})
+    others = {key: entry for key, entry in entries.items() if key != whose}
+    for entry in others.values():
+        owned = fieldset.union(owned, entry.fields)
+    part = merge.merged(before, wish, form)
+    if whose in entries:
+        left = merge.pruned(part, form, entries[whose].fields, owned)
+        part = {} if left is shape.MISSING else left
+    changed, removed = merge.changes(before, part, form)
+    found = managed.conflicts(others, changed)
+    if found and not force:
+        raise ConflictsError(found)
+    after = managed.without(others, changed, removed)
+    if claimed:
+        after[whose] = Entry(claimed, "", "")
+    return part, after
+
+
+def _set_time(
+    after: Entries, entries: Entries, whose: Key, resource: Resource, changed: bool, now: int
+) -> None:
+    """Date the entry of the manager: anew when anything changed for it, otherwise as it was."""
+    if whose not in after:
+        return
+    entry, last = after[whose], entries.get(whose)
+    kept = last is not None and last.fields == entry.fields and not changed
+    time = last.time if last is not None and kept and last.time else timestamp(now)
+    after[whose] = Entry(entry.fields, resource.api_version, time)
+
+
+def track(
+    old: Object | None, new: Object, resource: Resource, *, manager: str, subresource: str = "", now: int
+) -> Object:
+    """Return the object after a write other than apply, with what it changed noted as the manager's.
+
+    A new object is tracked from the start, an old one when its managers are
+    known. In `new` a client may send the managedFields that it read, changed
+    ones, or none, which keeps the old; an empty list or one with an empty
+    entry makes all managers forgotten. Through a subresource they cannot be changed.
+    """
+    given = (new.get("metadata") or {}).get("managedFields")
+    if subresource and old is not None:
+        entries = managed.stored(old, resource)
+    else:
+        entries = {} if managed.is_reset(given) else managed.sent(new, old, resource)
+    if old is not None and not entries:
+        return new if given is None else domain.with_managed(new, [])
+    form = shape.of(resource)
+    entries = _current(entries, form)
+    after = domain.part(new, resource, subresource)
+    before = domain.empty(after) if old is None else domain.part(old, resource, subresource)
+    changed, removed = merge.changes(before, after, form)
+    if changed or removed:
+        entries = managed.without(entries, changed, removed)
+    if changed:
+        whose = managed.key(manager, UPDATE, resource, subresource)
+        mine = fieldset.union(entries[whose].fields, changed) if whose in entries else changed
+        entries[whose] = Entry(mine, resource.api_version, timestamp(now))
+    return domain.with_managed(new, managed.listed(managed.capped(entries)))
+
+
+def same_but_times(a: Object, b: Object) -> bool:
+    """Tell whether two objects differ in nothing but the times of their managedFields."""
+    one, two = a.get("metadata") or {}, b.get("metadata") or {}
+    if not managed.same_but_times(one.get("managedFields"), two.get("managedFields")):
+        return False
+    return domain.with_managed(a, []) == domain.with_managed(b, [])

@@ -1,0 +1,62 @@
+"""The way from `kubectl apply` to `kubectl apply --server-side`.
+
+Client-side apply notes what it applied in an annotation. What still is as
+that says may be changed by a server-side apply of kubectl without a conflict,
+and such an apply keeps the annotation up to date, so that there is a way
+back. Both hold for the manager `kubectl` only, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kube.apply import domain, fieldset, merge
+
+if TYPE_CHECKING:
+    from kube.apply.fieldset import Fields
+    from kube.apply.shape import Shape
+    from kube.meta import Object
+    from kube.resources import Resource
+
+MANAGER = "kubectl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def still_applied(live: Object, resource: Resource, shape: Shape, subresource: str) -> Fields:
+    """Return the fields that client-side apply last applied and that have kept their values."""
+    try:
+        last = _decode(_annotation(live))
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    if last.get("apiVersion") != resource.api_version:
+        return {}
+    before = domain.part(last, resource, subresource)
+    try:
+        claimed = merge.fields(before, shape)
+    except merge.ConfigError:
+        return {}
+    changed, removed = merge.changes(before, domain.part(live, resource, subresource), shape)
+    return fieldset.difference(fieldset.difference(claimed, changed), removed)
+
+
+def noted(obj: Object, config: Object) -> Object:
+    """Return an object that has the annotation with the configuration in it."""
+    if not _annotation(obj):
+        return obj
+    metadata = config.get("metadata") or {}
+    given = metadata.get("annotations")
+    if type(given) is dict and LAST_APPLIED in given:
+        kept = {key: value for key, value in given.items() if key != LAST_APPLIED}
+        config = {**config, "metadata": {**metadata, "annotations": kept}}
+    annotations = {**obj["metadata"]["annotations"], LAST_APPLIED: _encode(config).decode() + "\n"}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _annotation(obj: Object) -> str:
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(LAST_APPLIED) if type(annotations) is dict else ""
+    return text if type(text) is str else ""

@@ -1,0 +1,251 @@
+"""Who manages which fields: the entries of `metadata.managedFields`.
+
+An entry belongs to a manager and an operation: Apply for configurations,
+Update for all other writes, the latter told apart by apiVersion too. Each
+subresource has entries of its own (reference: kubernetes-api §3.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kube import resources
+from kube.apply import fieldset
+from kube.apply.fieldset import Fields, FieldsError
+from kube.errors import Cause, Conflict
+from kube.meta import parse_time, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.apply.fieldset import Path
+    from kube.meta import Object
+    from kube.resources import Resource
+
+APPLY, UPDATE = "Apply", "Update"
+MOST_UPDATES = 10  # entries of updates; older ones are thrown together
+ANCIENT = "ancient-changes"
+BEFORE_APPLY = "before-first-apply"
+LONGEST_MANAGER = 128
+_IDENTITY = ("operation", "manager", "apiVersion", "subresource")
+
+
+class Key(NamedTuple):
+    """Whose entry it is; version is "" for Apply, so that a manager has one such entry."""
+
+    manager: str
+    operation: str
+    version: str
+    subresource: str
+
+    def __str__(self) -> str:
+        text = f'"{self.manager}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.version}" if self.operation == UPDATE else text
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one manager manages, in which version of the kind, and since when."""
+
+    fields: Fields
+    version: str
+    time: str
+
+
+Entries = dict[Key, Entry]
+
+
+def key(manager: str, operation: str, resource: Resource, subresource: str) -> Key:
+    """Return whose entry a write by a manager belongs to."""
+    version = resource.api_version if operation == UPDATE else ""
+    return Key(manager or "unknown", operation, version, subresource)
+
+
+def is_reset(managed: Any) -> bool:
+    """Tell whether somebody asks to forget all managers: by an empty list, or one that holds an empty entry."""
+    return type(managed) is list and (not managed or managed == [{}])
+
+
+def stored(obj: Object, resource: Resource) -> Entries:
+    """Return the entries of an object from the store; none where they cannot be read."""
+    try:
+        return _entries(_listed(obj), resource, _as_it_is)
+    except FieldsError:
+        return {}
+
+
+def sent(obj: Object, old: Object | None, resource: Resource) -> Entries:
+    """Return the entries of an object that a client wants stored: its own, otherwise those of the old one."""
+    given = _listed(obj)
+    known = _listed(old) if old is not None else None
+    if not given or given == known:
+        return stored(old, resource) if old is not None else {}
+    try:
+        entries = _entries(given, resource, fieldset.parse)
+    except FieldsError:
+        entries = {}
+    return entries or (stored(old, resource) if old is not None else {})
+
+
+def _listed(obj: Object) -> Any:
+    return (obj.get("metadata") or {}).get("managedFields")
+
+
+def _as_it_is(fields: Any) -> Fields:
+    if type(fields) is not dict:
+        raise FieldsError("FieldsV1 is made of objects.")
+    return fields
+
+
+def _entries(listed: Any, resource: Resource, parse: Any) -> Entries:
+    if type(listed) is not list:
+        return {}
+    entries: Entries = {}
+    for item in listed:
+        whose, entry = _entry(item, parse)
+        if _is_served(entry.version, resource):
+            entries[whose] = entry
+    return entries
+
+
+def _entry(item: Any, parse: Any) -> tuple[Key, Entry]:
+    if type(item) is not dict:
+        raise FieldsError("An entry of managedFields is an object.")
+    operation, version, kind = (_text(item, name) for name in ("operation", "apiVersion", "fieldsType"))
+    manager, subresource = _text(item, "manager"), _text(item, "subresource")
+    if operation not in (APPLY, UPDATE) or not version or kind != "FieldsV1":
+        raise FieldsError(
+            "An entry of managedFields has an operation, an apiVersion and fieldsType FieldsV1."
+        )
+    if len(manager) > LONGEST_MANAGER:
+        raise FieldsError(f"The name of a manager has at most {LONGEST_MANAGER} characters.")
+    whose = Key(manager, operation, version if operation == UPDATE else "", subresource)
+    return whose, Entry(parse(item.get("fieldsV1") or {}), version, _time(item.get("time")))
+
+
+def _text(item: Object, name: str) -> str:
+    value = item.get(name) or ""
+    if type(value) is not str:
+        raise FieldsError(f"{name} of an entry of managedFields is a text.")
+    return value
+
+
+def _time(value: Any) -> str:
+    if not value:
+        return ""
+    try:
+        return timestamp(parse_time(value))
+    except (TypeError, ValueError):
+        raise FieldsError("The time of an entry of managedFields is an RFC 3339 time.") from None
+
+
+def _is_served(version: str, resource: Resource) -> bool:
+    """Tell whether the kind has this version; what was said about one that is gone is forgotten."""
+    return version == resource.api_version or (
+        version.rpartition("/")[0] == resource.group and resources.by_kind(version, resource.kind) is not None
+    )
+
+
+def listed(entries: Entries) -> list[Object]:
+    """Return the entries as `managedFields` lists them: applied ones first, then by time."""
+    ordered = sorted(entries.items(), key=_order)
+    return [_written(whose, entry) for whose, entry in ordered if entry.fields]
+
+
+def _order(item: tuple[Key, Entry]) -> tuple[str, ...]:
+    whose, entry = item
+    return (whose.operation, entry.time, whose.manager, entry.version, whose.subresource)
+
+
+def _written(whose: Key, entry: Entry) -> Object:
+    item: Object = {"manager": whose.manager, "operation": whose.operation, "apiVersion": entry.version}
+    if entry.time:
+        item["time"] = entry.time
+    item |= {"fieldsType": "FieldsV1", "fieldsV1": entry.fields}
+    if whose.subresource:
+        item["subresource"] = whose.subresource
+    return item
+
+
+def without(entries: Entries, *gone: Fields) -> Entries:
+    """Return the entries without these fields; who has none left goes."""
+    result = {}
+    for whose, entry in entries.items():
+        left = entry.fields
+        for fields in gone:
+            left = fieldset.difference(left, fields)
+        if left:
+            result[whose] = entry if left is entry.fields else replace(entry, fields=left)
+    return result
+
+
+def capped(entries: Entries) -> Entries:
+    """Return the entries with the oldest of too many updates thrown together, those of one version into one."""
+    updates = sorted((item for item in entries.items() if item[0].operation == UPDATE), key=_order)
+    surplus = len(updates) - MOST_UPDATES
+    if surplus <= 0:
+        return entries
+    result, first = dict(entries), dict[str, Key]()
+    for whose, _ in updates:
+        bucket = Key(ANCIENT, UPDATE, whose.version, "")
+        if whose.version not in first or whose == bucket:
+            first.setdefault(whose.version, whose)
+            continue
+        if bucket not in result:
+            result[bucket] = result.pop(first[whose.version])
+        result[bucket] = _together(result[bucket], result.pop(whose))
+        surplus -= 1
+        if not surplus:
+            break
+    return result
+
+
+def _together(a: Entry, b: Entry) -> Entry:
+    return Entry(fieldset.union(a.fields, b.fields), b.version, max(a.time, b.time))
+
+
+class ConflictsError(Exception):
+    """Fields that an applied configuration changes and others manage."""
+
+    def __init__(self, found: Sequence[tuple[Key, Path]]) -> None:
+        super().__init__(f"{len(found)} conflicts")
+        self.found = found
+
+    def error(self) -> Conflict:
+        """Return the answer of the API: every field with who manages it, in Kubernetes' words."""
+        causes = [
+            Cause("FieldManagerConflict", f"conflict with {whose}", fieldset.text(path))
+            for whose, path in self.found
+        ]
+        if len(causes) == 1:
+            only = causes[0]
+            return Conflict(f"Apply failed with 1 conflict: {only.message}: {only.field}", causes=causes)
+        lines = []
+        for whose in dict.fromkeys(whose for whose, _ in self.found):
+            lines.append(f"conflicts with {whose}:")
+            lines += [f"- {fieldset.text(path)}" for other, path in self.found if other == whose]
+        return Conflict(f"Apply failed with {len(causes)} conflicts: " + "\n".join(lines), causes=causes)
+
+
+def conflicts(entries: Entries, changed: Fields) -> list[tuple[Key, Path]]:
+    """Return who manages which of the changed fields, in a fixed order."""
+    return [
+        (whose, path)
+        for whose in sorted(entries)
+        for path in fieldset.paths(fieldset.intersection(entries[whose].fields, changed))
+    ]
+
+
+def same_but_times(a: Any, b: Any) -> bool:
+    """Tell whether two lists of entries say the same, apart from when."""
+    return _timeless(a) == _timeless(b)
+
+
+def _timeless(entries: Any) -> list[Any]:
+    if type(entries) is not list:
+        return []
+    items = [{name: value for name, value in item.items() if name != "time"} for item in entries]
+    return sorted(items, key=lambda item: [str(item.get(name)) for name in _IDENTITY])

@@ -1,0 +1,565 @@
+"""What becomes of objects and their managers: the cases of Kubernetes' documentation and of its merge library."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import apply, resources
+from kube.errors import BadRequest, Conflict, Invalid
+
+from .things import (
+    LATER,
+    NOW,
+    THINGS,
+    applies,
+    content,
+    forces,
+    owned,
+    reports,
+    run,
+    take,
+    thing,
+    updates,
+)
+
+A = {"name": "a"}
+B = {"name": "b"}
+
+
+def item(name, *fields):
+    here = f'.list[name="{name}"]'
+    return [here, f"{here}.name", *(f"{here}{field}" for field in fields)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected", "managers"),
+    [
+        pytest.param(
+            [applies(number=1, text="x"), applies(number=2, text="x")],
+            {"number": 2, "text": "x"},
+            {"a": [".number", ".text"]},
+            id="an applier changes its own field",
+        ),
+        pytest.param(
+            [applies(text="x"), updates(text="x", number=1), applies(text="y")],
+            {"number": 1, "text": "y"},
+            {"a": [".text"], "u": [".number"]},
+            id="others' fields stay",
+        ),
+        pytest.param(
+            [applies(text="x", number=1), applies(text="x")],
+            {"text": "x"},
+            {"a": [".text"]},
+            id="what an applier omits goes",
+        ),
+        pytest.param(
+            [updates(text="x"), applies(number=1)],
+            {"number": 1, "text": "x"},
+            {"u": [".text"], "a": [".number"]},
+            id="what an applier never applied stays",
+        ),
+        pytest.param(
+            [applies("a", text="x"), applies("b", text="x"), applies("a")],
+            {"text": "x"},
+            {"b": [".text"]},
+            id="what another applies too stays",
+        ),
+        pytest.param(
+            [applies("a", text="x"), updates("u", text="y"), applies("a")],
+            {"text": "y"},
+            {"u": [".text"]},
+            id="what an update took over stays",
+        ),
+        pytest.param(
+            [applies("a", text="x"), applies("b", text="x")],
+            {"text": "x"},
+            {"a": [".text"], "b": [".text"]},
+            id="the same value has two managers",
+        ),
+        pytest.param(
+            [applies("a", text="x"), applies("b", text="x"), updates("u", text="z")],
+            {"text": "z"},
+            {"u": [".text"]},
+            id="an update takes a field from all",
+        ),
+        pytest.param(
+            [applies("a", text="x", number=1), forces("b", text="y")],
+            {"text": "y", "number": 1},
+            {"a": [".number"], "b": [".text"]},
+            id="force takes a field",
+        ),
+        pytest.param(
+            [applies("a", text="x"), forces("b", text="y"), applies("b")],
+            {},
+            {},
+            id="what was taken by force goes with who took it",
+        ),
+        pytest.param([applies(), applies()], {}, {}, id="an empty wish has no entry"),
+        pytest.param(
+            [updates(text="x"), updates()], {}, {}, id="an update that empties the object leaves no entry"
+        ),
+        pytest.param(
+            [applies(struct={"name": "a", "value": 1}), applies()], {}, {}, id="a struct goes as a whole"
+        ),
+        pytest.param(
+            [
+                applies(struct={"name": "a"}),
+                updates(struct={"name": "a", "value": 1}),
+                applies(),
+            ],
+            {"struct": {"value": 1}},
+            {"u": [".struct.value"]},
+            id="a struct stays for the field of another",
+        ),
+        pytest.param(
+            [
+                applies(struct={"name": "a"}),
+                updates(struct={"name": "a", "value": 1}),
+                applies(struct={}),
+            ],
+            {"struct": {"value": 1}},
+            {"a": [".struct"], "u": [".struct.value"]},
+            id="an empty struct takes nothing from it but what the applier had",
+        ),
+        pytest.param(
+            [
+                applies(struct={"name": "a"}),
+                updates(struct={"name": "b", "value": 1}),
+                applies(struct=None),
+            ],
+            {"struct": {"name": "b", "value": 1}},
+            {"a": [".struct"], "u": [".struct.name", ".struct.value"]},
+            id="null says nothing about a struct that others took over",
+        ),
+        pytest.param(
+            [applies(struct={"name": "a"}), applies(struct=None)],
+            {"struct": {}},
+            {"a": [".struct"]},
+            id="what is emptied and wanted stays empty",
+        ),
+        pytest.param(
+            [applies(set=["a", "c"]), applies(set=["a", "b", "c", "d"])],
+            {"set": ["a", "b", "c", "d"]},
+            {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']},
+            id="a set grows",
+        ),
+        pytest.param(
+            [
+                applies(set=["a", "c"]),
+                updates(set=["a", "b", "c", "d"]),
+                applies(set=["a", "x", "c", "y"]),
+            ],
+            {"set": ["a", "b", "x", "c", "d", "y"]},
+            {"a": ['.set[="a"]', '.set[="c"]', '.set[="x"]', '.set[="y"]'], "u": ['.set[="b"]', '.set[="d"]']},
+            id="a set has the items of all in a steady order",
+        ),
+        pytest.param(
+            [applies(set=["a", "b", "c", "d"]), applies(set=["a", "d", "c", "b"])],
+            {"set": ["a", "d", "c", "b"]},
+            {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']},
+            id="an applier orders its items",
+        ),
+        pytest.param(
+            [applies(set=["a", "b"]), updates(set=["a", "b", "c", "d"]), applies(set=["b", "a"])],
+            {"set": ["b", "c", "d", "a"]},
+            {"a": ['.set[="a"]', '.set[="b"]'], "u": ['.set[="c"]', '.set[="d"]']},
+            id="an applier orders its items among others",
+        ),
+        pytest.param(
+            [applies(set=["a", "b"]), applies("b", set=["b", "c"]), applies(set=["a"])],
+            {"set": ["a", "b", "c"]},
+            {"a": ['.set[="a"]'], "b": ['.set[="b"]', '.set[="c"]']},
+            id="an item that another applies stays",
+        ),
+        pytest.param(
+            [applies(set=["a", "b", "c"]), applies(set=["b"])],
+            {"set": ["b"]},
+            {"a": ['.set[="b"]']},
+            id="items go",
+        ),
+        pytest.param(
+            [applies(list=[{**A, "value": 1}, B]), applies(list=[{**A, "value": 2}, {"name": "c"}])],
+            {"list": [{**A, "value": 2}, {"name": "c"}]},
+            {"a": [*item("a")[:1], *item("c")[:1], *item("a", ".value")[1:], *item("c")[1:]]},
+            id="items with a key come, change and go",
+        ),
+        pytest.param(
+            [
+                applies("a", list=[A, {**B, "more": ["c"]}]),
+                applies("b", list=[{**B, "more": ["d"]}]),
+                applies("a", list=[A]),
+            ],
+            {"list": [A, {**B, "more": ["d"]}]},
+            {"a": item("a"), "b": item("b", '.more[="d"]')},
+            id="of a shared item only the own part goes",
+        ),
+        pytest.param(
+            [
+                applies("a", list=[A, {**B, "more": ["c"]}]),
+                applies("b", list=[{**B, "more": ["d"]}]),
+                updates("u", list=[A, {**B, "more": ["c", "d", "e"]}]),
+                applies("a", list=[A]),
+            ],
+            {"list": [A, {**B, "more": ["d", "e"]}]},
+            {"a": item("a"), "b": item("b", '.more[="d"]'), "u": ['.list[name="b"].more[="e"]']},
+            id="and the part of who updated it stays",
+        ),
+        pytest.param(
+            [
+                applies("a", list=[A, {**B, "more": ["c"]}]),
+                updates("u", list=[A, {**B, "more": ["c", "d"]}]),
+                applies("a", list=[A]),
+            ],
+            {"list": [A]},
+            {"a": item("a")},
+            id="an item that nobody else has goes with what others put into it",
+        ),
+        pytest.param(
+            [updates(map={"a": "1", "b": "2"}), applies(map={"b": "2", "c": "3"}), applies(map={"c": "3"})],
+            {"map": {"a": "1", "b": "2", "c": "3"}},
+            {"u": [".map", ".map.a", ".map.b"], "a": [".map.c"]},
+            id="keys of a map have managers of their own",
+        ),
+        pytest.param(
+            [applies(mapOfMaps={"x": {"y": "1"}}), applies(mapOfMaps={"z": {"y": "2"}})],
+            {"mapOfMaps": {"z": {"y": "2"}}},
+            {"a": [".mapOfMaps.z", ".mapOfMaps.z.y"]},
+            id="a key of a map of maps goes with what is in it",
+        ),
+        pytest.param(
+            [
+                applies("a", mapOfMaps={"x": {"y": "1"}}),
+                applies("b", mapOfMaps={"x": {"z": "1"}}),
+                applies("a"),
+            ],
+            {"mapOfMaps": {"x": {"z": "1"}}},
+            {"b": [".mapOfMaps.x", ".mapOfMaps.x.z"]},
+            id="a key of a map of maps stays for another",
+        ),
+        pytest.param(
+            [applies(mapOfSets={"x": ["a", "b"]}), applies(mapOfSets={"x": ["b"], "y": ["c"]})],
+            {"mapOfSets": {"x": ["b"], "y": ["c"]}},
+            {"a": [".mapOfSets.x", ".mapOfSets.y", '.mapOfSets.x[="b"]', '.mapOfSets.y[="c"]']},
+            id="sets in a map",
+        ),
+        pytest.param(
+            [applies(plainList=["a", "b"]), applies(plainList=["c"])],
+            {"plainList": ["c"]},
+            {"a": [".plainList"]},
+            id="a list without keys is one field",
+        ),
+        pytest.param(
+            [applies(atomicMap={"a": "1"}), updates(atomicMap={"a": "1", "b": "2"})],
+            {"atomicMap": {"a": "1", "b": "2"}},
+            {"u": [".atomicMap"]},
+            id="an atomic map is one field",
+        ),
+        pytest.param(
+            [applies(free={"a": {"b": 1, "l": [{"name": "x"}]}}), applies("b", free={"a": {"c": 2}})],
+            {"free": {"a": {"b": 1, "c": 2, "l": [{"name": "x"}]}}},
+            {"a": [".free.a", ".free.a.b", ".free.a.l"], "b": [".free.a", ".free.a.c"]},
+            id="unknown fields: maps are divided, lists are not",
+        ),
+        pytest.param(
+            [applies(ports=[{"port": 80, "name": "x"}]), applies("b", ports=[{"port": 80, "protocol": "UDP"}])],
+            {"ports": [{"port": 80, "name": "x"}, {"port": 80, "protocol": "UDP"}]},
+            {
+                "a": [
+                    '.ports[port=80,protocol="TCP"]',
+                    '.ports[port=80,protocol="TCP"].name',
+                    '.ports[port=80,protocol="TCP"].port',
+                ],
+                "b": [
+                    '.ports[port=80,protocol="UDP"]',
+                    '.ports[port=80,protocol="UDP"].port',
+                    '.ports[port=80,protocol="UDP"].protocol',
+                ],
+            },
+            id="two keys, one with a default",
+        ),
+        pytest.param(
+            [
+                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
+                forces(list=[{**B, "value": 4}]),
+            ],
+            {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 4}]},
+            {
+                "u": [".list", '.list[name="a"]', '.list[name="b"]', '.list[name="b"].name'],
+                "a": item("b", ".value"),
+            },
+            id="items that are there twice have one manager together",
+        ),
+        pytest.param(
+            [
+                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
+                forces(list=[{**A, "value": 3}]),
+            ],
+            {"list": [{**A, "value": 3}, {**B, "value": 3}]},
+            {
+                "u": [".list", *item("b")[:1], *item("b", ".value")[1:]],
+                "a": item("a", ".value"),
+            },
+            id="and are replaced by one that is applied",
+        ),
+        pytest.param(
+            [
+                applies(list=[{**A, "value": 1}, {**B, "value": 3}]),
+                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
+                applies(list=[{**B, "value": 3}]),
+            ],
+            {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]},
+            {"a": item("b", ".value"), "u": ['.list[name="a"]']},
+            id="who made an item twice has it",
+        ),
+        pytest.param(
+            [updates(set=["1", "1", "3"]), applies(set=["5"])],
+            {"set": ["1", "1", "3", "5"]},
+            {"u": [".set", '.set[="1"]', '.set[="3"]'], "a": ['.set[="5"]']},
+            id="a value that is there twice stays twice",
+        ),
+        pytest.param(
+            [applies(text="x"), reports(phase="Ready", conditions=[{"type": "A", "status": "True"}])],
+            {"text": "x", "status": {"phase": "Ready", "conditions": [{"type": "A", "status": "True"}]}},
+            {
+                "a": [".text"],
+                "c/status": [
+                    ".status",
+                    ".status.conditions",
+                    ".status.phase",
+                    '.status.conditions[type="A"]',
+                    '.status.conditions[type="A"].status',
+                    '.status.conditions[type="A"].type',
+                ],
+            },
+            id="the status has managers of its own",
+        ),
+        pytest.param(
+            [applies(text="x", status={"phase": "no"}), updates(text="x", status={"phase": "no"})],
+            {"text": "x", "status": {"phase": "no"}},
+            {"a": [".text"]},
+            id="the main resource does not manage the status",
+        ),
+        pytest.param(
+            [applies(metadata={"labels": {"a": "1"}}), updates(metadata={"labels": {"a": "1", "b": "2"}}), applies()],
+            {},
+            {"u": [".metadata.labels.b"]},
+            id="labels have managers, names have none",
+        ),
+    ],
+)  # fmt: skip
+def test_managers_share_an_object(steps, expected, managers):
+    obj = run(*steps)
+    assert content(obj) == expected
+    assert owned(obj) == managers
+    assert obj["metadata"]["name"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("steps", "message", "causes"),
+    [
+        pytest.param(
+            [updates("kubectl-edit", text="x"), applies(text="y")],
+            'Apply failed with 1 conflict: conflict with "kubectl-edit" using example.org/v1: .text',
+            [('conflict with "kubectl-edit" using example.org/v1', ".text")],
+            id="with an update",
+        ),
+        pytest.param(
+            [applies("b", text="x"), applies(text="y")],
+            'Apply failed with 1 conflict: conflict with "b": .text',
+            [('conflict with "b"', ".text")],
+            id="with another applier",
+        ),
+        pytest.param(
+            [
+                applies("b", text="x", list=[{**A, "value": 1}], map={"k": "1"}),
+                updates("u", text="x", list=[{**A, "value": 1}], map={"k": "1"}, number=1),
+                applies(text="y", number=2, list=[{**A, "value": 2}], map={"k": "2"}),
+            ],
+            'Apply failed with 4 conflicts: conflicts with "b":\n- .text\n- .list[name="a"].value\n- .map.k\n'
+            'conflicts with "u" using example.org/v1:\n- .number',
+            [
+                ('conflict with "b"', ".text"),
+                ('conflict with "b"', '.list[name="a"].value'),
+                ('conflict with "b"', ".map.k"),
+                ('conflict with "u" using example.org/v1', ".number"),
+            ],
+            id="with several managers over several fields",
+        ),
+        pytest.param(
+            [
+                applies("b", atomicMap={"a": "1"}, plainList=["a"]),
+                applies(atomicMap={"b": "1"}, plainList=["a"]),
+            ],
+            'Apply failed with 1 conflict: conflict with "b": .atomicMap',
+            [('conflict with "b"', ".atomicMap")],
+            id="over an atomic field that differs at all",
+        ),
+        pytest.param(
+            [updates(struct={"value": 1}), applies(struct={"value": None})],
+            'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .struct.value',
+            [('conflict with "u" using example.org/v1', ".struct.value")],
+            id="over null",
+        ),
+        pytest.param(
+            [updates(set=["1", "1"]), applies(set=["1"])],
+            'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .set[="1"]',
+            [('conflict with "u" using example.org/v1', '.set[="1"]')],
+            id="over a value that is there twice",
+        ),
+    ],
+)
+def test_what_others_manage_is_not_changed_unasked(steps, message, causes):
+    *before, last = steps
+    live = run(*before)
+    with pytest.raises(Conflict) as caught:
+        take(live, last)
+    assert caught.value.message == message
+    assert [(cause.message, cause.field) for cause in caught.value.causes] == causes
+    assert {cause.reason for cause in caught.value.causes} == {"FieldManagerConflict"}
+    last.how = "force"
+    forced = take(live, last)
+    assert owned(forced)["a"]
+    assert owned(take(forced, last)) == owned(forced)
+
+
+def test_a_conflict_over_the_status_names_the_subresource():
+    live = run(applies(text="x"), reports("kubelet", phase="A"))
+    wish = thing(status={"phase": "B"})
+    with pytest.raises(Conflict) as caught:
+        apply.apply(live, wish, THINGS, manager="a", subresource="status", now=NOW)
+    assert caught.value.message == (
+        'Apply failed with 1 conflict: conflict with "kubelet" with subresource "status"'
+        " using example.org/v1: .status.phase"
+    )
+    forced = apply.apply(live, wish, THINGS, manager="a", subresource="status", force=True, now=NOW)
+    assert owned(forced)["a/status"] == [".status.phase"]
+    assert owned(forced)["a"] == [".text"]
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "words"),
+    [
+        pytest.param(thing({"managedFields": []}), BadRequest, "managedFields must be nil", id="managedFields"),
+        pytest.param({**thing(), "apiVersion": "v1"}, BadRequest, "Incorrect version", id="version"),
+        pytest.param({**thing(), "metadata": 1}, BadRequest, "metadata must be an object", id="metadata"),
+        pytest.param(
+            thing(list=[A, A]),
+            BadRequest,
+            'failed to create typed patch object (default/x; example.org/v1, Kind=Thing): .list: duplicate'
+            ' entries for key [name="a"]',
+            id="an item twice",
+        ),
+        pytest.param(
+            thing(list=[{"value": 1}]), BadRequest, ".list: element 0: associative list", id="an item without key"
+        ),
+        pytest.param(thing(list=[A, None]), BadRequest, ".list: element 1:", id="null among items"),
+        pytest.param(thing(set=[{}]), BadRequest, ".set: element 0: a set holds plain values", id="no value"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_applied(config, error, words):
+    for live in (None, run(updates(text="x"))):
+        with pytest.raises(error) as caught:
+            apply.apply(live, config, THINGS, manager="a", now=NOW)
+        assert words in caught.value.message
+
+
+def test_applying_takes_a_manager():
+    with pytest.raises(Invalid, match="fieldManager: Required value"):
+        apply.apply(None, thing(), THINGS, manager="", now=NOW)
+
+
+def test_no_depth_is_too_much():
+    deep = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        apply.apply(None, thing(free=deep), THINGS, manager="a", now=NOW)
+
+
+def test_items_of_a_long_list_are_merged_in_no_time():
+    names = [str(number) for number in range(20_000)]
+    live = run(updates(set=names))
+    assert take(live, applies(set=names[::-1]))["set"] == names[::-1]
+
+
+def test_what_nobody_is_known_to_manage_was_there_before_the_first_apply():
+    live = thing(text="x", number=1, status={"phase": "A"})
+    obj = take(live, applies(text="x"))
+    assert owned(obj) == {"a": [".text"], "before-first-apply": [".number", ".text"]}
+    with pytest.raises(Conflict, match="before-first-apply"):
+        take(live, applies(text="y"))
+
+
+def test_an_apply_keeps_what_only_the_server_writes():
+    live = thing(
+        {
+            "uid": "u",
+            "resourceVersion": "7",
+            "annotations": {"ui.volcano.sh/created-by": "eve", "a": "1"},
+            "generation": 3,
+        },
+        status={"phase": "A"},
+    )
+    wish = thing({"annotations": {"ui.volcano.sh/created-by": "mallory"}}, text="x", status={"phase": "B"})
+    obj = apply.apply(live, wish, THINGS, manager="a", now=NOW)
+    assert obj["status"] == {"phase": "A"}
+    metadata = {key: obj["metadata"][key] for key in live["metadata"]}
+    assert metadata == live["metadata"]
+    assert owned(obj)["a"] == [".text"]
+
+
+def test_a_resource_version_in_a_configuration_is_passed_on():
+    live = thing({"uid": "u", "resourceVersion": "7"})
+    obj = apply.apply(live, thing({"resourceVersion": "6"}), THINGS, manager="a", now=NOW)
+    assert obj["metadata"]["resourceVersion"] == "6"
+
+
+def test_time_passes_only_when_something_changes():
+    first = take(None, applies(text="x"), NOW)
+    assert take(first, applies(text="x"), LATER) == first
+    joined = take(first, applies("b", text="x"), LATER)
+    times = {entry["manager"]: entry["time"] for entry in joined["metadata"]["managedFields"]}
+    assert times == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:54:20Z"}
+    changed = take(joined, applies("b", text="x", number=1), LATER + 60_000)
+    times = {entry["manager"]: entry["time"] for entry in changed["metadata"]["managedFields"]}
+    assert times == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:55:20Z"}
+
+
+def test_an_update_that_changes_nothing_leaves_everything_as_it_was():
+    first = take(None, updates(text="x"), NOW)
+    again = apply.track(first, first, THINGS, manager="somebody", now=LATER)
+    assert again == first
+
+
+def test_applying_a_pod_of_kubernetes_own():
+    def pod(*containers, **spec):
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"containers": list(containers), **spec},
+        }
+
+    live = apply.track(
+        None,
+        pod({"name": "x", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]}),
+        resources.PODS,
+        manager="kubectl-create",
+        now=NOW,
+    )
+    wish = pod({"name": "x", "ports": [{"containerPort": 80}]}, {"name": "side"}, nodeSelector={"a": "b"})
+    obj = apply.apply(live, wish, resources.PODS, manager="a", now=NOW)
+    assert [container["name"] for container in obj["spec"]["containers"]] == ["x", "side"]
+    assert obj["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
+    assert owned(obj)["a"] == [
+        ".spec.nodeSelector",
+        '.spec.containers[name="side"]',
+        '.spec.containers[name="x"]',
+        '.spec.containers[name="side"].name',
+        '.spec.containers[name="x"].name',
+        '.spec.containers[name="x"].ports[containerPort=80,protocol="TCP"]',
+        '.spec.containers[name="x"].ports[containerPort=80,protocol="TCP"].containerPort',
+    ]
+    with pytest.raises(Conflict) as caught:
+        apply.apply(obj, pod({"name": "x", "image": "j"}), resources.PODS, manager="a", now=NOW)
+    assert caught.value.causes[0].field == '.spec.containers[name="x"].image'

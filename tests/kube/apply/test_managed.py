@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kube import apply, resources
+from kube.apply import kubectl
+from kube.errors import Conflict
+
+from .things import LATER, NOW, THINGS, applies, content, forces, owned, run, take, thing, updates
+
+
+def put(live, obj, manager="u", now=NOW):
+    return apply.track(live, obj, THINGS, manager=manager, now=now)
+
+
+def managed(live, *entries):
+    """Return an object as a client sends it with these managedFields."""
+    return {**live, "metadata": {**live["metadata"], "managedFields": list(entries)}}
+
+
+def test_a_new_object_is_tracked_from_the_start():
+    obj = put(None, thing({"labels": {"a": "1"}, "generateName": "x-"}, text="x", status={"phase": "no"}))
+    assert obj["metadata"]["managedFields"] == [
+        {
+            "manager": "u",
+            "operation": "Update",
+            "apiVersion": "example.org/v1",
+            "time": "2025-10-09T08:53:20Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {
+                "f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:generateName": {}},
+                "f:text": {},
+            },
+        }
+    ]
+
+
+def test_an_old_object_without_managers_is_not_tracked():
+    live = thing(text="x")
+    assert put(live, thing(text="y")) == thing(text="y")
+
+
+@pytest.mark.parametrize("reset", [[], [{}]], ids=["empty list", "empty entry"])
+def test_managers_can_be_forgotten(reset):
+    live = run(applies(text="x"), updates(text="y"))
+    obj = put(live, managed(live, *reset))
+    assert "managedFields" not in obj["metadata"]
+    assert content(obj) == {"text": "y"}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(None, id="left out"),
+        pytest.param([{"manager": "x"}], id="without operation"),
+        pytest.param([{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}], id="without type"),
+        pytest.param(
+            [
+                {
+                    "manager": "x",
+                    "operation": "Apply",
+                    "apiVersion": "example.org/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"text": {}},
+                }
+            ],
+            id="with a wrong step",
+        ),
+        pytest.param([{"manager": 1}], id="with a number for a name"),
+        pytest.param(
+            [
+                {
+                    "manager": "x" * 129,
+                    "operation": "Apply",
+                    "apiVersion": "example.org/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:text": {}},
+                }
+            ],
+            id="with a long name",
+        ),
+        pytest.param(
+            [
+                {
+                    "manager": "x",
+                    "operation": "Apply",
+                    "apiVersion": "example.org/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:text": {}},
+                    "time": "yesterday",
+                }
+            ],
+            id="with a wrong time",
+        ),
+    ],
+)  # fmt: skip
+def test_managed_fields_that_cannot_be_read_leave_the_old_ones(sent):
+    live = run(applies(text="x"))
+    obj = managed(live, *sent) if sent is not None else thing(text="x")
+    assert owned(put(live, obj)) == {"a": [".text"]}
+
+
+def test_managed_fields_can_be_changed():
+    live = run(updates("kubectl-client-side-apply", text="x", number=1))
+    entry = {**live["metadata"]["managedFields"][0], "manager": "kubectl", "operation": "Apply"}
+    obj = put(live, managed(live, entry), now=LATER)
+    assert obj["metadata"]["managedFields"] == [entry]
+    assert content(take(obj, applies("kubectl", text="x"))) == {"text": "x"}
+
+
+def test_steps_are_written_in_one_way():
+    live = run(updates(ports=[{"port": 80, "name": "x"}]))
+    entry = live["metadata"]["managedFields"][0]
+    step = 'k: { "protocol" : "\\u0054CP", "port": 80 }'
+    sent = {**entry, "fieldsV1": {"f:ports": {step: {".": {}, "f:name": {}}}}}
+    obj = put(live, managed(live, sent))
+    assert obj["metadata"]["managedFields"][0]["fieldsV1"] == {
+        "f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:name": {}}}
+    }
+
+
+def test_a_subresource_does_not_change_who_manages_the_rest():
+    live = run(applies(text="x"))
+    obj = apply.track(
+        live, {**managed(live, {}), "status": {"phase": "A"}}, THINGS, manager="c", subresource="status", now=NOW
+    )  # fmt: skip
+    assert owned(obj) == {"a": [".text"], "c/status": [".status", ".status.phase"]}
+
+
+def test_one_manager_has_an_entry_for_each_operation():
+    live = run(updates("a", text="x"), applies("a", text="x", number=1))
+    assert owned(live) == {"a": [".number", ".text"], "a Update": [".text"]}
+
+
+def test_the_oldest_of_many_updates_are_thrown_together():
+    live = None
+    fields = {}
+    for number in range(14):
+        fields[f"k{number:02}"] = "x"
+        live = put(live, thing(map=dict(fields)), f"m{number:02}", NOW + number * 1000)
+    entries = live["metadata"]["managedFields"]
+    assert [entry["manager"] for entry in entries] == ["ancient-changes", *(f"m{n:02}" for n in range(5, 14))]
+    assert entries[0]["time"] == "2025-10-09T08:53:24Z"
+    assert owned(live)["ancient-changes"] == [".map", *(f".map.k{n:02}" for n in range(5))]
+
+
+def test_appliers_are_not_thrown_together():
+    live = run(*(applies(f"m{number:02}", map={f"k{number}": "x"}) for number in range(14)))
+    assert len(live["metadata"]["managedFields"]) == 14
+
+
+def test_what_was_said_about_a_version_that_is_gone_is_forgotten():
+    live = run(applies(text="x", number=1))
+    entry = {**live["metadata"]["managedFields"][0], "apiVersion": "example.org/v1alpha1"}
+    obj = take(managed(live, entry), forces("b", text="y"))
+    assert owned(obj) == {"b": [".text"], "before-first-apply": [".number"]}
+    assert content(obj) == {"text": "y", "number": 1}
+
+
+def test_a_map_that_becomes_atomic_has_its_managers_still():
+    granular = {**THINGS.schema["properties"]["atomicMap"], "x-kubernetes-map-type": "granular"}
+    properties = {**THINGS.schema["properties"], "atomicMap": granular}
+    before = replace(THINGS, schema={"type": "object", "properties": properties})
+    live = take(None, applies(atomicMap={"a": "1"}), resource=before)
+    assert owned(live) == {"a": [".atomicMap.a"]}
+    obj = take(live, applies(atomicMap={"a": "2"}))
+    assert owned(obj) == {"a": [".atomicMap"]}
+    with pytest.raises(Conflict):
+        take(live, applies("b", atomicMap={"a": "2"}))
+
+
+def test_a_list_that_loses_its_keys_has_its_managers_still():
+    properties = {**THINGS.schema["properties"], "list": {"type": "array"}}
+    after = replace(THINGS, schema={"type": "object", "properties": properties})
+    live = take(None, applies(list=[{"name": "a"}]))
+    obj = take(live, applies(list=[{"name": "b"}]), resource=after)
+    assert owned(obj) == {"a": [".list"]}
+
+
+class TestKubectl:
+    """From client-side apply to server-side apply."""
+
+    def live(self, last, **parts):
+        note = {"annotations": {kubectl.LAST_APPLIED: last}}
+        return put(None, thing(note, **parts), "kubectl-client-side-apply")
+
+    def wish(self, **parts):
+        return thing(**parts)
+
+    def apply(self, live, manager="kubectl", **parts):
+        return apply.apply(live, thing(**parts), THINGS, manager=manager, now=NOW)
+
+    def test_what_client_side_apply_applied_may_be_changed(self):
+        live = self.live('{"apiVersion":"example.org/v1","text":"x","number":1}', text="x", number=1)
+        obj = self.apply(live, text="y")
+        assert content(obj) == {"text": "y", "number": 1}
+        assert ".text" in owned(obj)["kubectl"]
+
+    def test_the_annotation_follows(self):
+        live = self.live('{"apiVersion":"example.org/v1","text":"x"}', text="x")
+        obj = self.apply(live, text="y")
+        assert obj["metadata"]["annotations"][kubectl.LAST_APPLIED] == (
+            '{"apiVersion":"example.org/v1","kind":"Thing",'
+            '"metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
+        )
+
+    def test_other_managers_conflict_as_ever(self):
+        live = self.live('{"apiVersion":"example.org/v1","text":"x"}', text="x")
+        with pytest.raises(Conflict):
+            self.apply(live, "flux", text="y")
+
+    def test_what_was_changed_since_is_a_conflict(self):
+        last = '{"apiVersion":"example.org/v1","text":"x","number":1}'
+        live = self.live(last, text="changed", number=1)
+        with pytest.raises(Conflict) as caught:
+            self.apply(live, text="y", number=2)
+        assert [cause.field for cause in caught.value.causes] == [".text"]
+
+    @pytest.mark.parametrize(
+        "last",
+        ["", "{", "[]", '{"apiVersion":"v2","text":"x"}', '{"apiVersion":"example.org/v1","set":[1,1]}'],
+        ids=["none", "no JSON", "no object", "another version", "unreadable"],
+    )
+    def test_an_annotation_that_says_nothing_allows_nothing(self, last):
+        with pytest.raises(Conflict):
+            self.apply(self.live(last, text="x"), text="y")
+
+
+def test_objects_that_differ_in_times_only_are_the_same():
+    a, b = (take(None, applies(text="x"), now) for now in (NOW, LATER))
+    assert a != b
+    assert apply.same_but_times(a, b)
+    assert not apply.same_but_times(a, take(b, forces("b", text="y")))
+    assert not apply.same_but_times(a, take(b, applies("b", text="x")))
+    assert not apply.same_but_times(a, {**a, "text": "y"})
+    assert apply.same_but_times(thing(), thing())
+
+
+def test_arguments_stay_as_they_are():
+    live = run(applies(text="x", list=[{"name": "a"}]), updates(text="x", list=[{"name": "a", "value": 1}]))
+    before = repr(live)
+    take(live, forces("b", list=[{"name": "a", "value": 2}], text="y"))
+    take(live, updates("b"))
+    assert repr(live) == before
+
+
+def test_kinds_without_a_status_path_have_their_status_managed():
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "x"}}
+    obj = apply.track(None, {**group, "status": {"phase": "A"}}, resources.POD_GROUPS, manager="m", now=NOW)
+    assert owned(obj) == {"m": [".status.phase"]}

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+
+from kube import definitions, lists, resources
+from kube.apply import shape
+
+from .things import THINGS
+
+
+def at(resource, *keys):
+    found = shape.of(resource)
+    for key in keys:
+        found = found.item if key == "[]" else found.of(key)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("resource", "path", "type_", "keys"),
+    [
+        ("PODS", "metadata.ownerReferences", "map", ("uid",)),
+        ("PODS", "metadata.ownerReferences.[]", "atomic", ()),
+        ("PODS", "metadata.finalizers", "set", ()),
+        ("CONFIGMAPS", "metadata.finalizers", "set", ()),
+        ("JOBS", "metadata.ownerReferences", "map", ("uid",)),
+        ("PODS", "spec.containers", "map", ("name",)),
+        ("PODS", "spec.initContainers.[].env", "map", ("name",)),
+        ("PODS", "spec.ephemeralContainers.[].env", "map", ("name",)),
+        ("PODS", "spec.containers.[].ports", "map", ("containerPort", "protocol")),
+        ("PODS", "spec.containers.[].volumeMounts", "map", ("mountPath",)),
+        ("PODS", "spec.containers.[].volumeDevices", "map", ("devicePath",)),
+        ("PODS", "spec.containers.[].resources.claims", "map", ("name",)),
+        ("PODS", "spec.containers.[].env.[].valueFrom.secretKeyRef", "atomic", ()),
+        ("PODS", "spec.containers.[].args", "", ()),
+        ("PODS", "spec.volumes", "map", ("name",)),
+        ("PODS", "spec.imagePullSecrets.[]", "atomic", ()),
+        ("PODS", "spec.hostAliases", "map", ("ip",)),
+        ("PODS", "spec.topologySpreadConstraints", "map", ("topologyKey", "whenUnsatisfiable")),
+        ("PODS", "spec.topologySpreadConstraints.[].labelSelector", "atomic", ()),
+        ("PODS", "spec.nodeSelector", "atomic", ()),
+        ("PODS", "spec.tolerations", "", ()),
+        ("PODS", "spec.unknownList", "", ()),
+        ("PODS", "status.conditions", "map", ("type",)),
+        ("PODS", "status.podIPs", "map", ("ip",)),
+        ("PODS", "status.hostIPs", "atomic", ()),
+        ("NODES", "spec.podCIDRs", "set", ()),
+        ("NODES", "status.addresses", "map", ("type",)),
+        ("SERVICES", "spec.ports", "map", ("port", "protocol")),
+        ("SERVICES", "spec.selector", "atomic", ()),
+        ("CLAIMS", "status.conditions", "map", ("type",)),
+        ("EVENTS", "involvedObject", "atomic", ()),
+        ("JOBS", "spec.tasks", "", ()),
+    ],
+)
+def test_kinds_of_kubernetes_are_divided_as_in_kubernetes(resource, path, type_, keys):
+    found = at(getattr(resources, resource), *path.split("."))
+    assert (found.type, found.keys) == (type_, keys)
+
+
+def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
+    assert at(THINGS, "ports").keys == ("port", "protocol")
+    assert at(THINGS, "ports").defaults == {"protocol": "TCP"}
+    assert at(THINGS, "set").type == "set"
+    assert at(THINGS, "atomicMap").type == "atomic"
+    assert at(THINGS, "metadata", "ownerReferences").keys == ("uid",)
+    assert at(THINGS, "template", "metadata", "finalizers").type == "set"
+    assert at(THINGS, "mapOfSets", "x").type == "set"
+    assert not shape.of(THINGS).names("strange")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": {"a": True}},
+        {"properties": {"a": {"x-kubernetes-list-type": "map"}}},
+        {"properties": {"a": {"x-kubernetes-list-type": "set", "items": None}}},
+        {"additionalProperties": True},
+    ],
+    ids=["empty", "no object", "no keys", "no items", "anything"],
+)
+def test_a_poor_schema_is_no_error(schema):
+    assert shape._from_schema(schema, 0).of("a")
+
+
+CLIENT = pytest.importorskip("kubernetes.client")
+
+
+def _classes():
+    return {name: value for name, value in vars(CLIENT.models).items() if hasattr(value, "openapi_types")}
+
+
+def _class(definition):
+    group, version, kind = definition.split(".")
+    version = version.capitalize()
+    known = _classes()
+    for name in (f"{version}{kind}", f"{group.capitalize()}{version}{kind}"):
+        if name in known:
+            return known[name]
+    return None
+
+
+@pytest.mark.parametrize("definition", [d for d in definitions.PARTS if d != definitions.OBJECT])
+def test_parts_are_those_of_the_published_schemas(definition):
+    found = _class(definition)
+    if found is None:
+        pytest.skip("several definitions that are alike in this stand under one name")
+    types = {found.attribute_map[name]: kind for name, kind in found.openapi_types.items()}
+    for field, part in definitions.PARTS[definition].items():
+        assert field in types
+        if expected := _class(part):
+            assert expected.__name__ in types[field]
+
+
+@pytest.mark.parametrize("definition", sorted(set(lists.RULES) & set(definitions.PARTS)))
+def test_every_kind_leads_to_its_rules(definition):
+    assert shape._object(definition).fields.keys() >= lists.RULES[definition].keys()

@@ -1,0 +1,135 @@
+"""A kind of its own whose schema has every shape, and steps that managers take on one object of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kube import apply, resources
+from kube.apply import fieldset
+
+NOW = 1_760_000_000_000
+LATER = NOW + 60_000
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+
+
+def objects(**properties):
+    return {"type": "object", "properties": properties}
+
+
+def keyed(*keys, **properties):
+    return {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": list(keys),
+        "items": objects(**properties),
+    }
+
+
+def maps(item):
+    return {"type": "object", "additionalProperties": item}
+
+
+SET = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
+SCHEMA = objects(
+    text=TEXT,
+    number=NUMBER,
+    struct=objects(name=TEXT, value=NUMBER),
+    map=maps(TEXT),
+    mapOfMaps=maps(maps(TEXT)),
+    mapOfSets=maps(SET),
+    set=SET,
+    list=keyed("name", name=TEXT, value=NUMBER, more=SET, labels=maps(TEXT)),
+    ports=keyed("port", "protocol", port=NUMBER, protocol={**TEXT, "default": "TCP"}, name=TEXT),
+    plainList={"type": "array", "items": TEXT},
+    atomicMap={**maps(TEXT), "x-kubernetes-map-type": "atomic"},
+    free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    template={**objects(), "x-kubernetes-embedded-resource": True},
+    status=objects(phase=TEXT, conditions=keyed("type", type=TEXT, status=TEXT)),
+)
+THINGS = replace(
+    resources.CONFIGMAPS,
+    group="example.org",
+    kind="Thing",
+    plural="things",
+    singular="thing",
+    short_names=(),
+    status_subresource=True,
+    schema=SCHEMA,
+)
+
+
+def thing(metadata: dict[str, Any] | None = None, **parts):
+    return {
+        "apiVersion": "example.org/v1",
+        "kind": "Thing",
+        "metadata": {"name": "x", "namespace": "default", **(metadata or {})},
+        **parts,
+    }
+
+
+@dataclass
+class Step:
+    manager: str
+    parts: dict[str, Any]
+    how: str = "apply"
+    subresource: str = ""
+
+
+def applies(who="a", /, **parts):
+    return Step(who, parts)
+
+
+def forces(who="a", /, **parts):
+    return Step(who, parts, "force")
+
+
+def updates(who="u", /, **parts):
+    """A PUT of the whole object."""
+    return Step(who, parts, "update")
+
+
+def reports(who="c", /, **status):
+    """A PUT of the status."""
+    return Step(who, {"status": status}, "update", "status")
+
+
+def take(live, step, now=NOW, resource=THINGS):
+    """Return the object after a step."""
+    obj = thing(**step.parts)
+    if step.how == "update":
+        if step.subresource:
+            obj = {**live, **step.parts}
+        return apply.track(live, obj, resource, manager=step.manager, subresource=step.subresource, now=now)
+    return apply.apply(
+        live,
+        obj,
+        resource,
+        manager=step.manager,
+        force=step.how == "force",
+        subresource=step.subresource,
+        now=now,
+    )
+
+
+def run(*steps):
+    live = None
+    for step in steps:
+        live = take(live, step)
+    return live
+
+
+def content(obj):
+    """Return what is in an object beside type and metadata."""
+    return {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+
+
+def owned(obj):
+    """Return {manager: [paths]}; the manager's name says the subresource too."""
+    found = {}
+    for entry in obj["metadata"].get("managedFields", ()):
+        who = entry["manager"] + (f"/{entry['subresource']}" if "subresource" in entry else "")
+        name = who if who not in found else f"{who} {entry['operation']}"
+        found[name] = [fieldset.text(path) for path in fieldset.paths(entry["fieldsV1"])]
+    return found

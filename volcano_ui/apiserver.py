@@ -1,0 +1,71 @@
+"""The API server: `python -m volcano_ui.apiserver`, on a socket that its parent opened or on one of its own.
+
+It speaks TLS only, because clients do not send tokens over plain HTTP.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from typing import TYPE_CHECKING
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
+
+if TYPE_CHECKING:
+    from cluster.certificates import Certificates
+
+# Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
+KEEP_ALIVE_S = 120
+
+
+def serve(listener: socket.socket, certificates: Certificates) -> None:
+    """Serve until SIGTERM."""
+    import uvicorn
+
+    from cluster.apiserver import openapi
+    from cluster.apiserver.asgi import application
+
+    openapi.warm()
+    config = uvicorn.Config(
+        application,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
+        ws_per_message_deflate=False,
+        ws_max_size=1024 * 1024,
+        ssl_certfile=str(certificates.certificate),
+        ssl_keyfile=str(certificates.key),
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def main() -> None:
+    """Read the command line and serve."""
+    import django
+
+    parser = argparse.ArgumentParser(prog="python -m volcano_ui.apiserver", description=__doc__)
+    parser.add_argument("--fd", type=int, help="a listening socket that was inherited")
+    options = parser.parse_args()
+    django.setup()
+    from django.conf import settings
+
+    from cluster import certificates
+    from volcano_ui.web import listen
+
+    listener = (
+        socket.socket(fileno=options.fd)
+        if options.fd is not None
+        else listen(settings.LISTEN, settings.API_PORT)
+    )
+    serve(listener, certificates.current())
+
+
+if __name__ == "__main__":
+    main()
