@@ -429,7 +429,7 @@ def _deletion(
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
     """Shape a new object and put the server's marks on it."""
     system = access.is_system(actor)
-    shaped = admission.shape(resource, obj if system else custom.without_status(resource, obj))
+    shaped = admission.shape(resource, custom.without_status(resource, obj))
     if not shaped.causes:
         if shaped.object["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
