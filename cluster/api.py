@@ -15,6 +15,7 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
@@ -24,7 +25,7 @@ from django.db import DatabaseError, transaction
 from cluster import access, admission, custom, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
-from kube import errors, resources
+from kube import definitions, errors, resources
 from kube import patch as patches
 from kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from kube.resources import CREATOR_ANNOTATION
@@ -54,18 +55,22 @@ LOOKED_AT = frozenset(
 NO_VERSION = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
+WAYS: tuple[tuple[Propagation, str], ...] = (
+    ("Foreground", "foregroundDeletion"),
+    ("Orphan", "orphan"),
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
+Part = Literal["", "status", "finalize", "scale"]
 Warn = Callable[[str], None]
-Part = Literal["", "status", "scale"]
 
 
 class Deletion(NamedTuple):
-    """How the objects of one call go; `grace` None means each kind's own."""
+    """How the objects of one call go; None means what the kind does by default."""
 
     grace: int | None
-    propagation: Propagation
+    propagation: Propagation | None
     dry_run: bool
 
 
@@ -171,7 +176,7 @@ def update(
     resource: Resource,
     obj: Object,
     *,
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -199,7 +204,7 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -221,7 +226,9 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    return patches.strategic(old, change, resource.type) if how == "strategic" else patches.merge(old, change)
+    if how == "merge":
+        return patches.merge(old, change)
+    return patches.strategic(old, change, definitions.of(resource))
 
 
 def scale(
@@ -270,7 +277,7 @@ def _change_once(
 ) -> Stored:
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
-    part: Literal["", "status"] = "status" if subresource == "status" else ""
+    part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
     before = custom.in_version(resource, old.object)
     new = custom.replaced(resource, change(before), before, part)
     shaped = admission.shape(resource, new, before, part)
@@ -280,7 +287,9 @@ def _change_once(
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
     _check_fresh(resource, old, shaped.object)
-    if part:
+    if part == "status":
+        obj = admission.judge_status(shaped, before, view).checked()
+    elif part:
         obj = shaped.checked()
     else:
         obj = _told(admission.judge(shaped, before, view), before, view, warn)
@@ -361,7 +370,7 @@ def delete(
     uid: str = "",
     revision: int = 0,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
@@ -371,7 +380,8 @@ def delete(
         view = ClusterView()
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
-        write = Delete(resource, old.namespace, name, uid, revision, grace, propagation)
+        way = _propagation(resource, old.object, propagation)
+        write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
         step.done(None, stored)
     return stored
@@ -383,7 +393,7 @@ def delete_many(
     keys: Sequence[tuple[str, str]],
     *,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
@@ -421,9 +431,17 @@ def _deletion(
         _missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    return Delete(
-        resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=how.propagation
-    )
+    way = _propagation(resource, old, how.propagation)
+    return Delete(resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=way)
+
+
+def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:
+    """Return what becomes of dependents: what is asked, what is under way, or the kind's default (§2.4)."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    for way, finalizer in WAYS:
+        if not asked and finalizer in finalizers:
+            return way
+    return asked or resource.default_propagation
 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
@@ -449,8 +467,12 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
+    # Rules may write the object's uid into it, so it is decided here and not by the store.
+    uid = str(uuid.uuid4())
+    if not shaped.causes:
+        shaped.object["metadata"]["uid"] = uid
     obj = _told(admission.judge(shaped, None, view), None, view, warn)
-    return Create(*custom.in_storage(shaped.resource, obj))
+    return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:

@@ -9,21 +9,23 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import (  # noqa: F401  access listens to changes of accounts
-            access,
-            admission,
-            custom,
-            immutable,
-            nudge,
-        )
+        from cluster import access, admission, custom, nudge, rules  # noqa: F401  access listens to changes of accounts
         from cluster.registry import Registration, register
         from cluster.store import AllBut, store
         from kube import resources
-        from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASES, NODES, PODS, PRIORITY_CLASSES
+        from kube.resources import (
+            CUSTOM_RESOURCE_DEFINITIONS,
+            EVENTS,
+            LEASES,
+            NAMESPACES,
+            NODES,
+            PRIORITY_CLASSES,
+            SERVICE_ACCOUNTS,
+        )
 
         store.listeners += (custom.heard, nudge.send)
         resources.set_source(custom.look_again)
-        admission.register(PODS, validate=immutable.check_pod)
+        rules.register()
         admission.register(
             CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn
         )
@@ -32,5 +34,10 @@ class ClusterConfig(AppConfig):
         register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
         register(
             Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
+        )
+        register(
+            Registration(
+                "namespaces", "cluster.namespaces.NamespaceController", (NAMESPACES, SERVICE_ACCOUNTS)
+            )
         )
         register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs import dependencies, frozen, plugins, policies, template
+from cluster.rules import templates
+from jobs import dependencies, frozen, plugins, policies
 from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.batch import Job
@@ -153,7 +154,7 @@ def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
             yield cause._replace(message=f"{cause.message}: duplicated task name; give each task its own.")
         seen.add(name)
         yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
-        yield from template.check(lenient.mapping(task, "template"), f"{path}.template")
+        yield from templates.check(lenient.mapping(task, "template"), f"{path}.template")
         yield from _check_topology_policy(task, path)
         yield from _check_network(lenient.mapping(task, "partitionPolicy"), f"{path}.partitionPolicy")
     yield from policies.check(lenient.sequence(spec, "policies"), "spec.policies")
@@ -204,7 +205,7 @@ def _check_topology_policy(task: Any, path: str) -> Iterator[Cause]:
     policy = lenient.text(task, "topologyPolicy")
     if policy in ("", "none"):
         return
-    for container, is_whole in template.whole_cpus(lenient.mapping(task, "template")):
+    for container, is_whole in templates.whole_cpus(lenient.mapping(task, "template")):
         if not is_whole:
             detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
             yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
@@ -345,7 +346,7 @@ def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
 
 def _task_warnings(task: Any, path: str) -> Iterator[str]:
     pod = lenient.mapping(task, "template", "spec")
-    if template.forever(lenient.mapping(task, "template")):
+    if templates.forever(lenient.mapping(task, "template")):
         yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
     for number, container in enumerate(lenient.sequence(pod, "containers")):
         if not lenient.sequence(container, "command") and not lenient.sequence(container, "args"):

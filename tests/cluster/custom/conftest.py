@@ -31,8 +31,9 @@ class Controllers:
         self.settle()
 
     def settle(self):
-        while any([runner.step() for runner in self.runners]):
-            pass
+        busy = [True]
+        while any(busy):
+            busy = [runner.step() for runner in self.runners]
 
 
 @pytest.fixture
