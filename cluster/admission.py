@@ -10,6 +10,7 @@ because rules may rely on the shape.
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster import metadata
+from cluster import custom, metadata
 from cluster.store import store
-from kube import resources, schema
+from kube import names, resources, schema
+from kube.custom import scale, structural
 from kube.errors import (
+    AlreadyExists,
     ApiError,
     BadRequest,
     Cause,
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
 KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+NAME_TRIES = 8
+GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
+_random = random.Random()  # noqa: S311  names need not be secret
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -51,6 +57,7 @@ class ClusterView:
         self._store = source
         self._known: dict[tuple[str, str, str], Object | None] = {}
         self._children: dict[str, list[Object]] | None = None
+        self._classes: list[Object] | None = None
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
@@ -88,6 +95,24 @@ class ClusterView:
         """Return a namespace."""
         return self.get(resources.NAMESPACES, "", name)
 
+    def priority_classes(self) -> list[Object]:
+        """Return all priority classes."""
+        if self._classes is None:
+            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
+        return self._classes
+
+    def service_account(self, namespace: str, name: str) -> Object | None:
+        """Return a service account."""
+        return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
+
+    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
+        """Return a name for `generateName` that nothing has."""
+        for _ in range(NAME_TRIES):
+            name = base[:GENERATED_BASE] + names.suffix(_random)
+            if self.get(resource, namespace, name) is None:
+                return name
+        raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
+
     def claim(self, namespace: str, name: str) -> Object | None:
         """Return a PersistentVolumeClaim."""
         return self.get(resources.CLAIMS, namespace, name)
@@ -107,6 +132,7 @@ class Rules:
     validate: Validate | None = None
     warn: Warn | None = None
     delete: Release | None = None
+    status: Validate | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +144,7 @@ class Admitted:
     causes: tuple[Cause, ...] = ()
     warnings: tuple[str, ...] = ()
     error: ApiError | None = None
+    dropped: tuple[str, ...] = ()  # fields of a custom resource that its schema does not know
 
     def checked(self) -> Object:
         """Return the object, or raise the error that says all that is wrong."""
@@ -137,15 +164,18 @@ def register(
     validate: Validate | None = None,
     warn: Warn | None = None,
     delete: Release | None = None,
+    status: Validate | None = None,
 ) -> None:
     """Add rules for a kind, after those that it has.
 
     Each is called with the object (a copy, which `default` changes in
     place), the stored object that it is to replace or None, and the view.
     `delete` is called with the stored object that somebody wants to delete
-    and the view, and says why it must stay.
+    and the view, and says why it must stay. `status` judges a write to the
+    status subresource. Where Kubernetes answers 403 and not 422, `default`
+    and `validate` raise Forbidden.
     """
-    _rules[resource.id].append(Rules(default, validate, warn, delete))
+    _rules[resource.id].append(Rules(default, validate, warn, delete, status))
 
 
 def admit(
@@ -155,9 +185,10 @@ def admit(
     return judge(shape(resource, obj, old), old, view, warnings=warnings)
 
 
-def shape(resource: Resource, obj: Object, old: Object | None = None) -> Admitted:
+def shape(resource: Resource, obj: Object, old: Object | None = None, subresource: str = "") -> Admitted:
     """Do the part that needs nothing but the object: a copy of it, and what is wrong with its shape.
 
+    Of a custom resource, unknown fields are dropped and the defaults of its schema filled in.
     BadRequest and RequestEntityTooLarge are raised: there is no object to speak of then.
     """
     copy, nulls = _copy(resource, obj)
@@ -166,7 +197,22 @@ def shape(resource: Resource, obj: Object, old: Object | None = None) -> Admitte
     causes += (cause for cause in metadata.check(resource, copy, old) if cause.field not in reported)
     if not causes and nulls:
         copy = schema.without_nulls(copy, resource.type)
-    return Admitted(resource, copy, tuple(causes))
+    if resource.schema is None or causes:
+        return Admitted(resource, copy, tuple(causes))
+    return _custom(resource, copy, old, subresource)
+
+
+def _custom(resource: Resource, obj: Object, old: Object | None, subresource: str) -> Admitted:
+    """Shape a custom resource by its schema. What was wrong with it before may stay."""
+    schema_ = structural.of(resource)
+    dropped = structural.shape(schema_, obj)
+    if subresource == "status" and old is not None:
+        causes = structural.check_status(schema_, obj, old)
+    else:
+        causes = structural.check(schema_, obj, old)
+    if resource.scale is not None:
+        causes += scale.check(obj, resource.scale, only_status=subresource == "status")
+    return Admitted(resource, obj, tuple(causes), dropped=tuple(dropped))
 
 
 def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: bool = False) -> Admitted:
@@ -174,17 +220,34 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
     if shaped.causes:
         return shaped
     resource, obj = shaped.resource, shaped.object
-    if old is None and resource.namespaced:
-        error = _namespace_problem(obj["metadata"]["namespace"], view)
-        if error is not None:
-            return Admitted(resource, obj, error.causes, error=error)
+    if old is None and (error := _creation_problem(resource, obj, view)) is not None:
+        return Admitted(resource, obj, error.causes, error=error)
     rules = _rules[resource.id]
-    for rule in rules:
-        if rule.default is not None:
-            rule.default(obj, old, view)
-    causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
-    odd = _warnings(resource, obj, old, view, rules) if warnings else ()
+    try:
+        for rule in rules:
+            if rule.default is not None:
+                rule.default(obj, old, view)
+        causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
+    except ApiError as error:
+        told = error.causes or (Cause(error.reason, error.message, ""),)
+        return Admitted(resource, obj, told, error=error)
+    odd = _warnings(shaped, old, view, rules) if warnings else ()
     return Admitted(resource, obj, tuple(causes), tuple(odd))
+
+
+def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
+    """Do the same for a write to the status: nothing is filled in, and only the rules for it are asked."""
+    if shaped.causes:
+        return shaped
+    rules = [rule.status for rule in _rules[shaped.resource.id] if rule.status is not None]
+    causes = [cause for rule in rules for cause in rule(shaped.object, old, view)]
+    return Admitted(shaped.resource, shaped.object, tuple(causes))
+
+
+def _creation_problem(resource: Resource, obj: Object, view: ClusterView) -> ApiError | None:
+    if resource.schema is not None and (error := custom.creation_problem(resource, view)) is not None:
+        return error
+    return _namespace_problem(obj["metadata"]["namespace"], view) if resource.namespaced else None
 
 
 def release(resource: Resource, obj: Object, view: ClusterView) -> None:
@@ -207,10 +270,10 @@ def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterV
             yield from rule.warn(obj, old, view)
 
 
-def _warnings(
-    resource: Resource, obj: Object, old: Object | None, view: ClusterView, rules: list[Rules]
-) -> Iterable[str]:
-    yield from (f'unknown field "{path}"' for path in schema.unknown_fields(obj, resource.type))
+def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
+    resource, obj = shaped.resource, shaped.object
+    unknown = shaped.dropped if resource.schema is not None else schema.unknown_fields(obj, resource.type)
+    yield from (f'unknown field "{path}"' for path in unknown)
     for rule in rules:
         if rule.warn is not None:
             yield from rule.warn(obj, old, view)

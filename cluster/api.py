@@ -15,18 +15,19 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from django.db import DatabaseError, transaction
 
-from cluster import access, admission, guard, metadata, trail
+from cluster import access, admission, custom, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
-from kube import errors, resources
+from kube import definitions, errors, resources
 from kube import patch as patches
-from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, ServiceUnavailable
+from kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
@@ -41,19 +42,35 @@ if TYPE_CHECKING:
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
 # Rules look at these; each is stored before the next one is judged.
 LOOKED_AT = frozenset(
-    {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
+    kind.id
+    for kind in (
+        resources.QUEUES,
+        resources.NAMESPACES,
+        resources.PRIORITY_CLASSES,
+        resources.CLAIMS,
+        resources.CUSTOM_RESOURCE_DEFINITIONS,
+    )
+)
+# Two people who edit a custom resource never overwrite each other unknowingly (§2.4).
+NO_VERSION = errors.Cause(
+    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
+)
+WAYS: tuple[tuple[Propagation, str], ...] = (
+    ("Foreground", "foregroundDeletion"),
+    ("Orphan", "orphan"),
 )
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
+Part = Literal["", "status", "finalize", "scale"]
 Warn = Callable[[str], None]
 
 
 class Deletion(NamedTuple):
-    """How the objects of one call go; `grace` None means each kind's own."""
+    """How the objects of one call go; None means what the kind does by default."""
 
     grace: int | None
-    propagation: Propagation
+    propagation: Propagation | None
     dry_run: bool
 
 
@@ -159,7 +176,7 @@ def update(
     resource: Resource,
     obj: Object,
     *,
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -170,6 +187,8 @@ def update(
     sent = obj["metadata"].get("namespace") or ("default" if resource.namespaced else "")
 
     def change(old: Object) -> Object:
+        if resource.schema is not None and not obj["metadata"].get("resourceVersion"):
+            raise Invalid.of(resource.group_kind, name, [NO_VERSION])
         return obj
 
     return _change(
@@ -185,7 +204,7 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -207,7 +226,24 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    return patches.strategic(old, change, resource.type) if how == "strategic" else patches.merge(old, change)
+    if how == "merge":
+        return patches.merge(old, change)
+    return patches.strategic(old, change, definitions.of(resource))
+
+
+def scale(
+    actor: Actor,
+    verb: str,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    change: Callable[[Object], Object],
+    *,
+    dry_run: bool = False,
+    warn: Warn | None = None,
+) -> Stored:
+    """Change how many replicas an object wants, which asks for the right to its `scale`; `change` does it."""
+    return _change(actor, verb, resource, namespace, name, change, "scale", dry_run=dry_run, warn=warn)
 
 
 def _change(
@@ -217,7 +253,7 @@ def _change(
     namespace: str,
     name: str,
     change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
+    subresource: Part,
     *,
     dry_run: bool,
     warn: Warn | None,
@@ -235,26 +271,30 @@ def _change_once(
     namespace: str,
     name: str,
     change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
+    subresource: Part,
     step: trail.Step,
     warn: Warn | None,
 ) -> Stored:
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
-    new = change(old.object)
-    shaped = admission.shape(resource, new, old.object)
+    part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
+    before = custom.in_version(resource, old.object)
+    new = custom.replaced(resource, change(before), before, part)
+    shaped = admission.shape(resource, new, before, part)
     if not shaped.causes:
-        _keep_servers_fields(resource, shaped.object, old.object, subresource)
+        _keep_servers_fields(resource, shaped.object, old.object, part)
         guard.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
     _check_fresh(resource, old, shaped.object)
-    if subresource:
+    if part == "status":
+        obj = admission.judge_status(shaped, before, view).checked()
+    elif part:
         obj = shaped.checked()
     else:
-        obj = _told(admission.judge(shaped, old.object, view), old.object, view, warn)
+        obj = _told(admission.judge(shaped, before, view), before, view, warn)
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    stored = store.write(Update(resource, obj, subresource))[0]
+    stored = store.write(Update(*custom.in_storage(resource, obj), part))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
     return stored
@@ -330,7 +370,7 @@ def delete(
     uid: str = "",
     revision: int = 0,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
@@ -340,7 +380,8 @@ def delete(
         view = ClusterView()
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
-        write = Delete(resource, old.namespace, name, uid, revision, grace, propagation)
+        way = _propagation(resource, old.object, propagation)
+        write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
         step.done(None, stored)
     return stored
@@ -352,7 +393,7 @@ def delete_many(
     keys: Sequence[tuple[str, str]],
     *,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
@@ -390,21 +431,33 @@ def _deletion(
         _missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    return Delete(
-        resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=how.propagation
-    )
+    way = _propagation(resource, old, how.propagation)
+    return Delete(resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=way)
+
+
+def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:
+    """Return what becomes of dependents: what is asked, what is under way, or the kind's default (§2.4)."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    for way, finalizer in WAYS:
+        if not asked and finalizer in finalizers:
+            return way
+    return asked or resource.default_propagation
 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
     """Shape a new object and put the server's marks on it."""
-    shaped = admission.shape(resource, obj)
+    system = access.is_system(actor)
+    shaped = admission.shape(resource, custom.without_status(resource, obj))
     if not shaped.causes:
         if shaped.object["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
-        if not access.is_system(actor):
+        if not system:
             _set_creator(shaped.object, actor.name)
-            # The rules of queues read there what vcctl wishes of a new one, and write it anew.
-            if resource is not resources.QUEUES:
+            # What vcctl wishes of a new queue it writes there; the rules of queues read it and write the status anew.
+            keeps = resource is resources.QUEUES or (
+                resource.schema is not None and not resource.status_subresource
+            )
+            if not keeps:
                 shaped.object.pop("status", None)
     return shaped
 
@@ -418,7 +471,12 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
-    return Create(shaped.resource, _told(admission.judge(shaped, None, view), None, view, warn))
+    # Rules may write the object's uid into it, so it is decided here and not by the store.
+    uid = str(uuid.uuid4())
+    if not shaped.causes:
+        shaped.object["metadata"]["uid"] = uid
+    obj = _told(admission.judge(shaped, None, view), None, view, warn)
+    return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:

@@ -9,14 +9,35 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import access, admission, immutable, nudge  # noqa: F401  access listens to changes of accounts
+        from cluster import access, admission, custom, nudge, rules  # noqa: F401  access listens to changes of accounts
         from cluster.registry import Registration, register
-        from cluster.store import store
-        from kube.resources import ALL, EVENTS, LEASES, NODES, PODS, PRIORITY_CLASSES
+        from cluster.store import AllBut, store
+        from kube import resources
+        from kube.resources import (
+            CUSTOM_RESOURCE_DEFINITIONS,
+            EVENTS,
+            LEASES,
+            NAMESPACES,
+            NODES,
+            PRIORITY_CLASSES,
+            SERVICE_ACCOUNTS,
+        )
 
-        store.listeners.append(nudge.send)
-        admission.register(PODS, validate=immutable.check_pod)
-        # The other kinds own nothing and belong to nothing.
-        owned = tuple(kind for kind in ALL if kind not in (EVENTS, LEASES, NODES, PRIORITY_CLASSES))
+        store.listeners += (custom.heard, nudge.send)
+        resources.set_source(custom.look_again)
+        rules.register()
+        admission.register(
+            CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn
+        )
+        # These kinds own nothing and belong to nothing.
+        owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
         register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
+        register(
+            Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
+        )
+        register(
+            Registration(
+                "namespaces", "cluster.namespaces.NamespaceController", (NAMESPACES, SERVICE_ACCOUNTS)
+            )
+        )
         register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))

@@ -13,16 +13,17 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 
 from cluster import access, guard
 from cluster.admission import ClusterView
+from cluster.apiserver import customs, respond, routes, telemetry, threads, verbs
 from cluster.apiserver import info as infos
-from cluster.apiserver import respond, routes, telemetry, threads, verbs
 from cluster.apiserver.query import flag
 from cluster.apiserver.request import Request
+from cluster.apiserver.watching import follower
 from cluster.store import clock
 from kube import resources
 from kube.errors import (
@@ -69,6 +70,8 @@ class App:
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _lifespan(receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = time.perf_counter()
@@ -104,6 +107,7 @@ class App:
 
     async def _answer(self, request: Request) -> Response:
         request.actor = await self._authenticate(request.headers)
+        await customs.find(request)
         if not request.info.is_resource:
             return await self._answer_path(request)
         if request.actor.name == ANONYMOUS:
@@ -172,6 +176,16 @@ class App:
             raise NotFound(NO_SUCH_PATH)
         await _authorize(request, resource)
         await handler(request)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Follow the log for as long as the process serves."""
+    await receive()
+    await follower.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await follower.stop()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
@@ -268,13 +282,6 @@ async def _handled(request: Request, resource: Resource) -> Response:
 async def _refuse(scope: Scope, receive: Receive, send: Send, response: Response) -> None:
     """Answer an upgrade with an error where the server can say it, otherwise close the connection."""
     if "websocket.http.response" in scope.get("extensions", {}):
-        await response(scope, receive, _as_websocket(send))
+        await response(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": ""})
-
-
-def _as_websocket(send: Send) -> Send:
-    async def translated(message: Any) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    return translated

@@ -27,10 +27,12 @@ from cluster.node.lifecycle import start_of
 from cluster.node.listen import Listener
 from cluster.node.local import Local
 from cluster.node.lookup import StoreLookup, refused
+from cluster.node.port import Port
 from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
 from cluster.node.status import FINISHED, Place
+from cluster.node.usage import Sampler
 from cluster.store import Change, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Pod
@@ -62,8 +64,11 @@ class Agent:
         self.spawner = Spawner()
         self.runtime = Runtime(self.layout, self.spawner, self.selector)
         self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
+        self.sampler = Sampler(self.layout, self.machine.name, self.runtime.running)
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
         self.listener = Listener()
+        self.port = Port(data)
+        self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
@@ -78,6 +83,7 @@ class Agent:
         wake = self._catch_signals()
         self._until_answered(self.machine.announce)
         self._until_answered(self.load)
+        self.sampler.start()
         log.info("agent ready: node %s, volumes %s", self.machine.name, self.machine.mounts)
         while not self.stopping:
             self.turn()
@@ -186,6 +192,8 @@ class Agent:
         for key, _ in self.selector.select(timeout):
             if isinstance(key.data, Handle):
                 self.dirty.add(self.runtime.on_ready(key.data))
+            elif key.data is self.port:
+                self.port.answer(self.runtime)
             elif key.fileobj is self._heard:
                 self.listener.drain()
                 # A connection that broke is closed by now, and the next file that is opened gets its number.
@@ -373,7 +381,9 @@ class Agent:
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
+        self.sampler.stop()
         self.listener.close()
+        self.port.close()
         self.runtime.close()
         self.spawner.close()
         self.selector.close()

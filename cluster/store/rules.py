@@ -39,14 +39,14 @@ def named(resource: Resource, name: str) -> str:
     return f'{resource.id} "{name}"'
 
 
-def created(resource: Resource, obj: Object, now: int) -> Object:
+def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
     """Return obj as it is first stored, without its resourceVersion."""
     metadata = dict(obj.get("metadata") or {})
     if metadata.get("resourceVersion"):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     for field in OWN_METADATA:
         metadata.pop(field, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = uid or str(uuid.uuid4())
     metadata["creationTimestamp"] = timestamp(now)
     metadata["generation"] = 1
     return {
@@ -67,6 +67,8 @@ def updated(write: Update, old: Object, now: int) -> Object:
     )
     if write.subresource == "status":
         return _with_status(old, sent.get("status"))
+    if write.subresource == "finalize":
+        return _finalized(old, sent)
     return _replaced(resource, old, sent)
 
 
@@ -99,6 +101,15 @@ def _with_status(old: Object, status: Any) -> Object:
     return old if status == old.get("status") else {**old, "status": status}
 
 
+def _finalized(namespace: Object, sent: Object) -> Object:
+    """Return a namespace with the finalizers that are left of its spec; only this takes them away."""
+    finalizers = (sent.get("spec") or {}).get("finalizers") or []
+    spec = namespace.get("spec") or {}
+    if finalizers == (spec.get("finalizers") or []):
+        return namespace
+    return {**namespace, "spec": {**spec, "finalizers": finalizers}}
+
+
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
     kept = old["metadata"]
     metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in OWN_METADATA}
@@ -112,15 +123,21 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
         new.pop("status", None)
         if "status" in old:
             new["status"] = old["status"]
+    if spec_finalizers(resource, old):
+        new["spec"] = {**(new.get("spec") or {}), "finalizers": old["spec"]["finalizers"]}
     if new == old:
         return old
-    if _desired(new) != _desired(old):
+    if _desired(resource, new) != _desired(resource, old):
         metadata["generation"] = kept.get("generation", 1) + 1
     return new
 
 
-def _desired(obj: Object) -> Object:
-    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+def _desired(resource: Resource, obj: Object) -> Object:
+    """Return what a generation counts: of a custom kind without a status subresource the status too."""
+    without = ["apiVersion", "metadata"]
+    if resource.schema is None or resource.status_subresource:
+        without.append("status")
+    return {k: v for k, v in obj.items() if k not in without}
 
 
 def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> None:
@@ -163,10 +180,21 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
         finalizers.append(wanted)
         metadata["finalizers"] = finalizers
     grace = _grace(write, old)
-    if grace == 0 and not finalizers:
+    held = spec_finalizers(write.resource, old)
+    if grace == 0 and not finalizers and not held:
         return None
     _mark(metadata, grace, now)
-    return old if metadata == old["metadata"] else {**old, "metadata": metadata}
+    if metadata == old["metadata"]:
+        return old
+    marked = {**old, "metadata": metadata}
+    if held:
+        marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
+    return marked
+
+
+def spec_finalizers(resource: Resource, obj: Object) -> list[str]:
+    """Return who must agree before a namespace goes (§4.6); other kinds have only metadata.finalizers."""
+    return (obj.get("spec") or {}).get("finalizers") or [] if resource.id == "namespaces" else []
 
 
 def _mark(metadata: Object, grace: int, now: int) -> None:
@@ -193,12 +221,13 @@ def _grace(write: Delete, old: Object) -> int:
     return DEFAULT_GRACE_S if seconds is None else int(seconds)
 
 
-def is_released(obj: Object) -> bool:
+def is_released(resource: Resource, obj: Object) -> bool:
     """Tell whether an object marked for deletion has nothing left that holds it."""
     metadata = obj["metadata"]
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
+        and not spec_finalizers(resource, obj)
         and not metadata.get("deletionGracePeriodSeconds")
     )
 

@@ -100,23 +100,28 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's."""
+    """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's.
+
+    `uid` is for admission alone, which has to write it into the object.
+    """
 
     resource: Resource
     object: Object
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
-    With subresource "status" only `status` is taken; otherwise, for kinds
-    with a status subresource, the stored status stays.
+    With subresource "status" only `status` is taken, with "finalize" only a
+    namespace's `spec.finalizers`; otherwise, for kinds with a status
+    subresource, the stored status stays.
     """
 
     resource: Resource
     object: Object
-    subresource: Literal["", "status"] = ""
+    subresource: Literal["", "status", "finalize"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,16 @@ class Delete:
 
 
 Write = Create | Update | Patch | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class AllBut:
+    """All kinds of objects except these, those included that users will add."""
+
+    kinds: tuple[Resource, ...]
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  it is the attribute's name
+        return all(kind.id != id for kind in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import patch, schema
-from kube.kinds.core import Node, Pod, Service
-from kube.patch.merging import MERGE_KEYS, SETS
+from kube import definitions, patch, resources
 
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
 scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
@@ -67,12 +65,12 @@ def test_no_null_of_a_merge_patch_is_left(target, change):
 
 @given(objects, objects)
 def test_strategic_is_a_plain_merge_where_no_list_has_a_key(target, change):
-    assert patch.strategic(target, change, Pod) == patch.merge(target, change)
+    assert patch.strategic(target, change, "core.v1.Pod") == patch.merge(target, change)
 
 
 @given(objects, merge_patches)
 def test_a_result_shares_nothing_with_the_arguments(target, change):
-    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, Pod)):
+    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, "core.v1.Pod")):
         before = copy.deepcopy((target, change))
         _scramble(apply(target, change))
         assert (target, change) == before
@@ -179,7 +177,7 @@ def _deep(depth):
         pytest.param(lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001), id="too many operations"),
         pytest.param(lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]), id="doubling copies"),
         pytest.param(lambda: patch.merge({}, _deep(100_000)), id="deep merge patch"),
-        pytest.param(lambda: patch.strategic({}, _deep(100_000), Pod), id="deep strategic patch"),
+        pytest.param(lambda: patch.strategic({}, _deep(100_000), "core.v1.Pod"), id="deep strategic patch"),
         pytest.param(lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]), id="deep value"),
     ],
 )  # fmt: skip
@@ -193,7 +191,7 @@ def test_hostile_patches_are_refused_quickly(hostile):
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.perf_counter()
-    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, Pod)
+    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "core.v1.Pod")
     assert time.perf_counter() - began < 5
     assert result["spec"]["volumes"] == items[::-1]
 
@@ -233,19 +231,21 @@ A, B, C = ({"name": name, "image": name} for name in "abc")
 )  # fmt: skip
 def test_strategic(target, change, expected):
     before = copy.deepcopy((target, change))
-    assert patch.strategic(target, change, Pod) == expected
+    assert patch.strategic(target, change, "core.v1.Pod") == expected
     assert (target, change) == before
 
 
 def test_items_with_the_same_key_are_all_kept():
     ports = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]
-    result = patch.strategic({"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, Service)
+    result = patch.strategic(
+        {"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, "core.v1.Service"
+    )
     assert result["spec"]["ports"] == [{"port": 80}, *ports]
 
 
 def test_taints_of_a_node_are_replaced():
     target = {"spec": {"taints": [{"key": "a"}], "podCIDRs": ["x"]}}
-    result = patch.strategic(target, {"spec": {"taints": [], "podCIDRs": ["y"]}}, Node)
+    result = patch.strategic(target, {"spec": {"taints": [], "podCIDRs": ["y"]}}, "core.v1.Node")
     assert result == {"spec": {"taints": [], "podCIDRs": ["y", "x"]}}
 
 
@@ -266,14 +266,22 @@ def test_taints_of_a_node_are_replaced():
 )  # fmt: skip
 def test_what_is_no_strategic_patch_is_refused(change):
     with pytest.raises(patch.PatchError):
-        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, Pod)
+        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, "core.v1.Pod")
 
 
-@pytest.mark.parametrize(
-    ("struct", "name"), [*MERGE_KEYS, *SETS], ids=lambda value: getattr(value, "__name__", value)
-)
-def test_the_table_of_merge_keys_names_fields_that_exist(struct, name):
-    assert not schema.unknown_fields({name: []}, struct)
+def test_a_selector_that_is_replaced_keeps_nothing_of_the_old_one():
+    old = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "maxUnavailable": 1}}
+    change = {"spec": {"selector": {"matchExpressions": []}}}
+    result = patch.strategic(old, change, "policy.v1.PodDisruptionBudget")
+    assert result == {"spec": {"selector": {"matchExpressions": []}, "maxUnavailable": 1}}
+
+
+def test_lists_of_volcanos_kinds_are_replaced_whole():
+    old = {"metadata": {"finalizers": ["x"]}, "spec": {"tasks": [{"name": "a"}]}}
+    change = {"metadata": {"finalizers": ["y"]}, "spec": {"tasks": [{"name": "b"}]}}
+    result = patch.strategic(old, change, definitions.of(resources.JOBS))
+    assert result["spec"] == {"tasks": [{"name": "b"}]}
+    assert set(result["metadata"]["finalizers"]) == {"x", "y"}
 
 
 containers = st.lists(
@@ -287,7 +295,7 @@ containers = st.lists(
 
 @given(containers, containers)
 def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_is_lost(old, new):
-    result = patch.strategic(pod(*old), pod(*new), Pod)["spec"]["containers"]
+    result = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")["spec"]["containers"]
     by_name = {item["name"]: item for item in result}
     assert len(by_name) == len(result)
     assert by_name == {item["name"]: item for item in [*old, *new]}
@@ -296,5 +304,5 @@ def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_i
 
 @given(containers, containers)
 def test_a_strategic_patch_applied_twice_is_applied_once(old, new):
-    once = patch.strategic(pod(*old), pod(*new), Pod)
-    assert patch.strategic(once, pod(*new), Pod) == once
+    once = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")
+    assert patch.strategic(once, pod(*new), "core.v1.Pod") == once
