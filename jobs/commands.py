@@ -1,4 +1,4 @@
-"""What becomes of a Command whose target is a job, in words (reference: volcano-job §6.3)."""
+"""Commands whose target is a job: how one is made, and what becomes of it in words (reference: volcano-job §6.3)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,38 @@ from typing import TYPE_CHECKING
 
 from jobs.lifecycle import STEPS, TARGETED
 from kube.kinds.batch import Action, JobPhase
+from kube.resources import COMMANDS, JOBS
 
 if TYPE_CHECKING:
     from jobs.facts import JobFact
     from kube.commands import CommandFact
+    from kube.meta import Object
 
 _ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
+
+
+def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
+    """Return a Command to a job, as vcctl makes it."""
+    target = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        "generateName": f"{name}-{action.lower()}-",
+        "namespace": namespace,
+        "ownerReferences": [target],
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": metadata,
+        "action": str(action),
+        "target": target,
+    }
 
 
 def told(command: CommandFact, action: Action | None, job: JobFact) -> str:

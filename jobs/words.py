@@ -95,45 +95,49 @@ def restarted(s: Situation) -> str:
     return f"Starting again; {s.retry_count} of {s.max_retry} retries {'is' if s.retry_count == 1 else 'are'} used up."
 
 
+def waiting_for_pods_to_end(s: Situation) -> str:
+    """Say what is left to end."""
+    left = s.counts.terminating + s.counts.pending + s.counts.running
+    return f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
+
+
 def restarting(s: Situation) -> str:
     """Say that the pods end to be made again."""
-    return f"{waiting_for_pods_to_end(s)[:-1]}, then the job starts again."
+    return f"Waiting for {pods(s.counts.terminating)} to end, then the job starts again."
 
 
 def resuming(s: Situation) -> str:
     """Say that a suspended job goes on."""
     if not s.counts.terminating:
         return "The job was resumed and starts again."
-    return f"The job was resumed: {restarting(s)[0].lower()}{restarting(s)[1:]}"
+    return f"The job was resumed. {restarting(s)}"
 
 
 def aborted(s: Situation) -> str:
     """Say what a suspended job had done, and how it goes on."""
-    return f"Suspended: {_so_far(s)}. Resume the job to run it from the start.{_failures(s)}"
+    return f"{_so_far(s)} when the job was suspended. Resume it to run it from the start.{_failures(s)}"
 
 
 def completed_on_request(s: Situation) -> str:
     """Say what a job had done that was called complete."""
-    return f"Completed on request: {_so_far(s)}.{_failures(s)}"
+    return f"{_so_far(s)} when the job was completed on request.{_failures(s)}"
 
 
 def terminated(s: Situation) -> str:
     """Say what a job had done that was ended for good."""
-    return f"Terminated on request: {_so_far(s)}.{_failures(s)}"
+    return f"{_so_far(s)} when the job was terminated.{_failures(s)}"
 
 
-def waiting_for_pods_to_end(s: Situation) -> str:
-    """Say what is left to end."""
-    left = s.counts.terminating + s.counts.pending + s.counts.running
-    return f"Waiting for {pods(left)} to end."
+def _so_far(s: Situation) -> str:
+    """`1 of 4 pods had succeeded and 2 had failed`, `None of 4 pods had ended`"""
+    if not s.counts.ended:
+        return "The pod had not ended" if s.replicas == 1 else f"None of {pods(s.replicas)} had ended"
+    failed = f" and {s.counts.failed} had failed" if s.counts.failed else ""
+    return f"{s.counts.succeeded} of {pods(s.replicas)} had succeeded{failed}"
 
 
 def _succeeded(s: Situation) -> str:
     return f"{s.counts.succeeded} of {pods(s.replicas)} succeeded"
-
-
-def _so_far(s: Situation) -> str:
-    return f"{_ended(s)} by then" if s.counts.ended else f"none of {pods(s.replicas)} had ended by then"
 
 
 def _ended(s: Situation) -> str:

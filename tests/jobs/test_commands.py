@@ -79,7 +79,7 @@ def test_suspended_job_ends_its_pods_and_keeps_what_ended_already(controller):
     ended(controller)
     assert phase() == "Aborted"
     assert state()["state"]["message"] == (
-        "Suspended: 1 of 2 pods succeeded by then. Resume the job to run it from the start."
+        "1 of 2 pods had succeeded when the job was suspended. Resume it to run it from the start."
     )
     assert pods() == ["demo-main-0"]
     assert store.find(POD_GROUPS) == []
@@ -116,9 +116,9 @@ def test_job_can_be_suspended_and_resumed_more_often_than_it_may_be_retried(cont
 
 
 ENDS = [
-    pytest.param("TerminateJob", ["Terminating", "Terminated"], "Terminated on request: 1 of 2 pods", id="terminate"),
-    pytest.param("CompleteJob", ["Completing", "Completed"], "Completed on request: 1 of 2 pods", id="complete"),
-    pytest.param("AbortJob", ["Aborting", "Aborted"], "Suspended: 1 of 2 pods", id="abort"),
+    pytest.param("TerminateJob", ["Terminating", "Terminated"], "1 of 2 pods had succeeded when the job was terminated.", id="terminate"),
+    pytest.param("CompleteJob", ["Completing", "Completed"], "1 of 2 pods had succeeded when the job was completed on request.", id="complete"),
+    pytest.param("AbortJob", ["Aborting", "Aborted"], "1 of 2 pods had succeeded when the job was suspended.", id="abort"),
 ]  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_job_that_is_stopped_before_it_has_pods(controller, action, way, message
     submit(controller, job())
     issue(controller, action)
     assert phases() == ["Pending", *way]
-    assert "none of 2 pods had ended by then." in state()["state"]["message"]
+    assert "None of 2 pods had ended when" in state()["state"]["message"]
     assert store.find(POD_GROUPS) == []
 
 

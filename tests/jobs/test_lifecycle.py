@@ -165,14 +165,14 @@ MESSAGES = [
     pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
                  "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
     pytest.param(P.RESTARTING, main(), "Starting again; 0 of 3 retries are used up.", id="restarted"),
-    pytest.param(P.ABORTING, main(), "Suspended: none of 4 pods had ended by then. Resume the job to run it from the start.", id="aborted early"),
+    pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
         P.ABORTING, main(0, 0, 1, 1, failures=("x-a-1 exited with code 3",)),
-        "Suspended: 1 of 4 pods succeeded and 1 failed by then. Resume the job to run it from the start. x-a-1 exited with code 3.",
+        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. x-a-1 exited with code 3.",
         id="aborted",
     ),
-    pytest.param(P.COMPLETING, main(0, 0, 1), "Completed on request: 1 of 4 pods succeeded by then.", id="completed on request"),
-    pytest.param(P.TERMINATING, main(0, 0, 1), "Terminated on request: 1 of 4 pods succeeded by then.", id="terminated"),
+    pytest.param(P.COMPLETING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
+    pytest.param(P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated.", id="terminated"),
 ]  # fmt: skip
 
 
