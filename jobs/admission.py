@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
+_DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
 ROOT_QUEUE = "root"
 MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
@@ -43,22 +44,21 @@ class View(Protocol):
 def default(job: Object, old: Object | None, _view: View) -> None:
     """Fill in what a new job leaves open, and store the seeds' spellings as today's.
 
-    On update the spellings are still read, but nothing is filled in: lowering
+    On update that is done as well, because who applies the same file again
+    leaves the same fields open; but a number that is written stays: lowering
     minAvailable to 0 stays 0 (reference: volcano-job §1.6).
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
         return
     _respell(spec)
-    if old is not None:
-        return
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        if isinstance(task, dict):
-            _default_task(task, number)
-    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    spec["schedulerName"] = spec.get("schedulerName") or DEFAULT_SCHEDULER
-    spec["maxRetry"] = spec.get("maxRetry") or DEFAULT_MAX_RETRY
-    if not spec.get("minAvailable"):
+    before = None if old is None else lenient.mapping(old, "spec")
+    _default_tasks(spec, before)
+    for field, value in _DEFAULTS.items():
+        # A job that was stored without the field keeps being without it.
+        if before is None or field in before:
+            spec[field] = spec.get(field) or value
+    if spec.get("minAvailable") is None or (old is None and not spec["minAvailable"]):
         minimums = (lenient.whole(task, "minAvailable") for task in lenient.sequence(spec, "tasks"))
         spec["minAvailable"] = sum(minimum or 0 for minimum in minimums)
     wanted = spec.get("plugins")
@@ -67,6 +67,14 @@ def default(job: Object, old: Object | None, _view: View) -> None:
             wanted.setdefault("svc", [])
         if "mpi" in wanted:
             wanted.setdefault("ssh", [])
+
+
+def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
+    tasks = lenient.sequence(spec, "tasks")
+    old_tasks = tasks if before is None else lenient.sequence(before, "tasks")
+    for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=False)):
+        if isinstance(task, dict):
+            _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
 
 
 def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
@@ -124,9 +132,10 @@ def _respell(spec: dict[str, Any]) -> None:
             pod["containers"] = [pod["containers"]]
 
 
-def _default_task(task: dict[str, Any], number: int) -> None:
+def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
     task["name"] = task.get("name") or f"default{number}"
-    task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
+    if is_new:
+        task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
     pod = lenient.mapping(task, "template", "spec")
     if pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
         pod["dnsPolicy"] = "ClusterFirstWithHostNet"

@@ -249,6 +249,16 @@ def test_spellings_of_the_seed_are_stored_as_todays():
     assert spec["volumes"] == [{"mountPath": "/a", "volumeClaim": {"accessModes": []}}]
 
 
+def test_the_same_file_applied_again_with_more_replicas_is_accepted():
+    written = job({**task(replicas=2), "name": ""}, plugins={"mpi": []})
+    old = defaulted(written)
+    again = copy.deepcopy(written)
+    again["spec"]["tasks"][0]["replicas"] = 3
+    admission.default(again, old, CLUSTER)
+    assert admission.validate(again, old, CLUSTER) == []
+    assert again["spec"]["tasks"][0]["minAvailable"] == 3
+
+
 def test_nothing_is_filled_in_on_update():
     old = defaulted(job(task(replicas=3)))
     new = copy.deepcopy(old)
