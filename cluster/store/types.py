@@ -110,13 +110,15 @@ class Create:
 class Update:
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
-    With subresource "status" only `status` is taken; otherwise, for kinds
-    with a status subresource, the stored status stays.
+    With subresource "status" only `status` is taken, and `managed` as the
+    managedFields if given; otherwise, for kinds with a status subresource,
+    the stored status stays.
     """
 
     resource: Resource
     object: Object
     subresource: Literal["", "status"] = ""
+    managed: list[Object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from kube.patch.values import PatchError, PatchTooLargeError, copy, in_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from msgspec import Struct
-
     from kube.meta import Object
 
 __all__ = ["PatchError", "PatchTooLargeError", "json_patch", "merge", "strategic"]
@@ -35,13 +33,13 @@ def json_patch(target: Object, ops: Sequence[Object]) -> Object:
     return result
 
 
-def strategic(target: Object, patch: Object, type: type[Struct]) -> Object:  # noqa: A002  the contract's name
+def strategic(target: Object, patch: Object, definition: str) -> Object:
     """Apply a strategic merge patch: like a merge patch, but lists with a merge key merge item by item.
 
     The directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x` and
-    `$setElementOrder/x` are followed. type is the struct type of target.
+    `$setElementOrder/x` are followed. definition says what target is, as `kube.definitions.of` does.
     """
-    result: Object = _guarded(merging.apply, target, patch, type)
+    result: Object = _guarded(merging.apply, target, patch, definition)
     return result
 
 

@@ -1,66 +1,30 @@
-"""Strategic merge patch: a merge patch that knows how the lists of each kind are to be merged."""
+"""Strategic merge patch: a merge patch that knows how the lists of each kind are to be merged.
+
+How they are is said by `kube.lists`, for each definition of `kube.definitions`.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from kube import schema
-from kube.kinds.core import (
-    Container,
-    NamespaceStatus,
-    NodeSpec,
-    NodeStatus,
-    PersistentVolumeClaimStatus,
-    PodSpec,
-    PodStatus,
-    ServiceSpec,
-)
-from kube.meta import ObjectMeta
+from kube import definitions, lists
 from kube.patch.values import PatchError, copy, in_order
 
 if TYPE_CHECKING:
-    from msgspec import Struct
-
     from kube.meta import Object
 
     Identity = tuple[str, Any] | None
-
-# By which field the items of a list are told apart; other lists are replaced whole (reference: kubernetes-api §3.4).
-MERGE_KEYS: dict[tuple[type[Struct], str], str] = {
-    (ObjectMeta, "ownerReferences"): "uid",
-    (PodSpec, "containers"): "name",
-    (PodSpec, "initContainers"): "name",
-    (PodSpec, "ephemeralContainers"): "name",
-    (PodSpec, "volumes"): "name",
-    (PodSpec, "resourceClaims"): "name",
-    (PodSpec, "imagePullSecrets"): "name",
-    (PodSpec, "schedulingGates"): "name",
-    (PodSpec, "hostAliases"): "ip",
-    (PodSpec, "topologySpreadConstraints"): "topologyKey",
-    (Container, "env"): "name",
-    (Container, "ports"): "containerPort",
-    (Container, "volumeMounts"): "mountPath",
-    (Container, "volumeDevices"): "devicePath",
-    (PodStatus, "conditions"): "type",
-    (PodStatus, "podIPs"): "ip",
-    (PodStatus, "hostIPs"): "ip",
-    (PodStatus, "resourceClaimStatuses"): "name",
-    (NodeStatus, "conditions"): "type",
-    (NodeStatus, "addresses"): "type",
-    (NamespaceStatus, "conditions"): "type",
-    (PersistentVolumeClaimStatus, "conditions"): "type",
-    (ServiceSpec, "ports"): "port",
-}
-# Lists of plain values that are merged as sets.
-SETS = {(ObjectMeta, "finalizers"), (NodeSpec, "podCIDRs")}
 
 _DELETE_VALUES = "$deleteFromPrimitiveList/"
 _SET_ORDER = "$setElementOrder/"
 
 
-def apply(target: Any, patch: Any, struct: type[Struct] | None) -> Any:
-    """Return target, a struct's JSON, after a strategic merge patch; PatchError if that cannot be read."""
+def apply(target: Any, patch: Any, definition: str) -> Any:
+    """Return target after a strategic merge patch; PatchError if that cannot be read.
+
+    definition says what target is; "" means that no list in it merges.
+    """
     if type(patch) is not dict:
         raise PatchError("A strategic merge patch is an object.")
     target = target if type(target) is dict else {}
@@ -71,14 +35,13 @@ def apply(target: Any, patch: Any, struct: type[Struct] | None) -> Any:
         return {}
     if directive != "merge":
         raise PatchError(f"{str(directive)[:40]!r} is not a value of $patch; use merge, replace or delete.")
-    result = _merged_fields(target, patch, struct)
+    result = _merged_fields(target, patch, definition)
     if (kept := patch.get("$retainKeys")) is not None:
         result = _retained(result, patch, kept)
     return in_order(result, target)
 
 
-def _merged_fields(target: Object, patch: Object, struct: type[Struct] | None) -> Object:
-    inner = schema.parts(struct) if struct else {}
+def _merged_fields(target: Object, patch: Object, definition: str) -> Object:
     # A field may be named by a value and by directives; it is merged once.
     names = dict.fromkeys(name for name in map(_field_of, patch) if name is not None)
     result = {key: copy(item) for key, item in target.items() if key not in names}
@@ -87,9 +50,10 @@ def _merged_fields(target: Object, patch: Object, struct: type[Struct] | None) -
         if name in patch and new is None:
             continue
         if type(new) is dict:
-            result[name] = apply(old, new, inner.get(name))
+            whole = (rule := lists.rule(definition, name)) is not None and rule.strategy == "replace"
+            result[name] = copy(new) if whole else apply(old, new, definitions.part(definition, name))
         elif type(new) is list or name not in patch:
-            result |= _list_field(name, old, patch, struct, inner.get(name))
+            result |= _list_field(name, old, patch, definition)
         else:
             result[name] = new
     return result
@@ -120,9 +84,7 @@ def _retained(result: Object, patch: Object, kept: Any) -> Object:
     return {key: item for key, item in result.items() if key in kept}
 
 
-def _list_field(
-    name: str, old: Any, patch: Object, struct: type[Struct] | None, item_type: type[Struct] | None
-) -> Object:
+def _list_field(name: str, old: Any, patch: Object, definition: str) -> Object:
     """Return {name: list} after the patch, or nothing where there is neither an old nor a new list."""
     if name not in patch and type(old) is not list:
         return {} if old is None else {name: copy(old)}
@@ -131,9 +93,11 @@ def _list_field(
         if given is not None and type(given) is not list:
             raise PatchError(f"The directives of {name[:100]!r} are lists.")
     old = old if type(old) is list else []
-    if struct and (key := MERGE_KEYS.get((struct, name))):
-        return {name: _keyed(name, key, old, new, order, item_type)}
-    if struct and (struct, name) in SETS:
+    rule = lists.rule(definition, name)
+    if rule is not None and rule.merge_key:
+        part = definitions.part(definition, name)
+        return {name: _keyed(name, rule.merge_key, old, new, order, part)}
+    if rule is not None and rule.strategy == "merge":
         return {name: _as_set(old, new or [], order, gone or [])}
     return {name: copy(old if new is None else new)}
 
@@ -144,7 +108,7 @@ def _keyed(
     old: list[Any],
     new: list[Any] | None,
     order: list[Any] | None,
-    item_type: type[Struct] | None,
+    definition: str,
 ) -> list[Any]:
     """Merge lists whose items are told apart by the value of key."""
     patches = _items_by_key(name, key, new or [])
@@ -156,7 +120,7 @@ def _keyed(
         if item.get("$patch") == "delete":
             result.pop(identity, None)
         else:
-            result[identity] = apply(result.get(identity), item, item_type)
+            result[identity] = apply(result.get(identity), item, definition)
     names = _ordered(list(result), [identity for identity, _ in patches], before)
     if order is not None:
         names = _ordered(names, [_identity(item, key) for item in order], before)
