@@ -23,8 +23,10 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     """Serve until SIGTERM."""
     import uvicorn
 
+    from cluster.apiserver import openapi
     from cluster.apiserver.asgi import application
 
+    openapi.warm()
     config = uvicorn.Config(
         application,
         loop="uvloop",

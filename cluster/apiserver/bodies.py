@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import yaml
 
+from kube import protobuf
 from kube.errors import BadRequest, UnsupportedMediaType, shown
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-DECODABLE = (JSON, YAML)
+DECODABLE = (JSON, YAML, PROTOBUF)
 MOST_VALUES = 500_000  # that a YAML document may stand for once its aliases are written out
 _decode_json = msgspec.json.Decoder().decode
 
@@ -46,6 +47,8 @@ def decode(content_type: str, body: bytes) -> Decoded:
         return from_json(body)
     if content_type == YAML:
         return from_yaml(body)
+    if content_type == PROTOBUF:
+        return Decoded(protobuf.decode(body))
     raise UnsupportedMediaType.of(DECODABLE)
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from starlette.responses import StreamingResponse
 
 from cluster import api
-from cluster.apiserver import bodies, forms, listing, query, respond, threads, watching
+from cluster.apiserver import bodies, forms, listing, openapi, query, respond, threads, watching
 from cluster.store import store
-from kube import schema
 from kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, Timeout, UnsupportedMediaType
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _check_fields(request: Request, resource: Resource, options: WriteOptions, d
         return
     found = [f'duplicate field "{path}"' for path in decoded.duplicates]
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
-        found += (f'unknown field "{path}"' for path in schema.unknown_fields(decoded.value, resource.type))
+        found += (f'unknown field "{path}"' for path in openapi.unknown_fields(resource, decoded.value))
     if found and options.validation == "Strict":
         raise BadRequest(f"strict decoding error: {', '.join(found[:50])}")
     for text in found:

@@ -1,0 +1,122 @@
+"""The protobuf form is read back by field numbers, as gnostic's OpenAPIv2.proto gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.apiserver.openapi import documents, gnostic
+
+
+def read(data):
+    """Return the fields of a message: number, then bytes or a whole number."""
+    found, place = [], 0
+    while place < len(data):
+        key, place = varint(data, place)
+        if key & 7 == 0:
+            value, place = varint(data, place)
+        elif key & 7 == 1:
+            value, place = data[place : place + 8], place + 8
+        else:
+            length, place = varint(data, place)
+            value, place = data[place : place + length], place + length
+        found.append((key >> 3, value))
+    return found
+
+
+def varint(data, place):
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+
+
+def fields(data, *numbers):
+    """Return the messages at a path of field numbers."""
+    found = [data]
+    for number in numbers:
+        found = [value for part in found for key, value in read(part) if key == number]
+    return found
+
+
+DOCUMENT = {
+    "swagger": "2.0",
+    "info": {"title": "t", "version": "v"},
+    "security": [{"BearerToken": []}],
+    "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
+    "definitions": {
+        "a.B": {
+            "type": "object",
+            "description": "d" * 200,
+            "required": ["x"],
+            "properties": {
+                "x": {"type": "integer", "format": "int32", "minimum": 1, "maxLength": 300},
+                "y": {"type": "array", "items": {"$ref": "#/definitions/a.B"}},
+                "z": {"type": "object", "additionalProperties": {"type": "string", "enum": ["p", "q"]}},
+            },
+            "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "B"}],
+        }
+    },
+    "paths": {
+        "/b/{name}": {
+            "parameters": [{"in": "path", "name": "name", "required": True, "type": "string"}],
+            "patch": {
+                "tags": ["core_v1"],
+                "description": "partly",
+                "operationId": "patchB",
+                "consumes": ["application/merge-patch+json"],
+                "produces": ["application/json"],
+                "parameters": [
+                    {"in": "query", "name": "fieldValidation", "type": "string", "uniqueItems": True},
+                    {"in": "body", "name": "body", "required": True, "schema": {"type": "object"}},
+                ],
+                "responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/a.B"}}},
+                "x-kubernetes-action": "patch",
+            },
+        }
+    },
+}
+SCHEMA = (9, 1, 2)
+PATCH = (8, 2, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        pytest.param((1,), [b"2.0"], id="version"),
+        pytest.param((2, 1), [b"t"], id="title"),
+        pytest.param((9, 1, 1), [b"a.B"], id="name of a definition"),
+        pytest.param((*SCHEMA, 4), [b"d" * 200], id="description longer than one byte of length"),
+        pytest.param((*SCHEMA, 19), [b"x"], id="required"),
+        pytest.param((*SCHEMA, 22, 1), [b"object"], id="type"),
+        pytest.param((*SCHEMA, 25, 1, 1), [b"x", b"y", b"z"], id="properties"),
+        pytest.param((*SCHEMA, 25, 1, 2, 9), [b"\0\0\0\0\0\0\xf0?"], id="minimum is a double"),
+        pytest.param((*SCHEMA, 25, 1, 2, 11), [300], id="maxLength is a whole number"),
+        pytest.param((*SCHEMA, 25, 1, 2, 23, 1, 1), [b"#/definitions/a.B"], id="items"),
+        pytest.param((*SCHEMA, 25, 1, 2, 21, 1, 20, 2), [b'"p"\n', b'"q"\n'], id="values and enum"),
+        pytest.param(
+            (*SCHEMA, 31, 2, 2), [b'[{"group":"","version":"v1","kind":"B"}]\n'], id="vendor extension"
+        ),
+        pytest.param((8, 2, 1), [b"/b/{name}"], id="path"),
+        pytest.param((8, 2, 2, 9, 1, 2, 4, 4), [b"name"], id="path parameter"),
+        pytest.param((*PATCH, 5), [b"patchB"], id="operation id"),
+        pytest.param((*PATCH, 7), [b"application/merge-patch+json"], id="consumes"),
+        pytest.param((*PATCH, 8, 1, 2, 3, 4), [b"fieldValidation"], id="query parameter"),
+        pytest.param((*PATCH, 8, 1, 1, 2), [b"body"], id="body parameter"),
+        pytest.param((*PATCH, 9, 1, 1), [b"200"], id="code"),
+        pytest.param((*PATCH, 9, 1, 2, 1, 2, 1, 1), [b"#/definitions/a.B"], id="schema of an answer"),
+        pytest.param((*PATCH, 13, 1), [b"x-kubernetes-action"], id="vendor extension of an operation"),
+        pytest.param((13, 1, 2, 2, 2), [b"authorization"], id="security definition"),
+    ],
+)
+def test_each_thing_is_in_its_field(path, expected):
+    assert fields(gnostic.document(DOCUMENT), *path) == expected
+
+
+def test_the_whole_document_can_be_read_back():
+    body = documents.version2()["protobuf"].body
+    names = fields(body, *SCHEMA[:-1], 1)
+    assert b"io.k8s.api.core.v1.Pod" in names
+    assert names == sorted(names)

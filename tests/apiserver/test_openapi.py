@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import sys
+
+import msgspec
+import pytest
+from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
+
+from cluster.apiserver.openapi import documents, unknown_fields
+from cluster.apiserver.openapi.definitions import GROUP_VERSION_KIND, definitions, referred
+from cluster.apiserver.openapi.operations import APPLY, STRATEGIC
+from kube import resources
+
+PATHS = list(documents.group_versions())
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "full",
+        "labels": {"any.thing/goes": "here"},
+        "creationTimestamp": None,
+        "managedFields": [{"fieldsV1": {"f:spec": {"f:containers": {}}}}],
+    },
+    "spec": {
+        "securityContext": {"runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+                }
+            },
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "podAffinityTerm": {"topologyKey": "x", "labelSelector": {}}}
+                ]
+            },
+        },
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "a", "operator": "Exists", "tolerationSeconds": 3}],
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z", "matchLabelKeys": ["a"]}],
+        "initContainers": [{"name": "side", "restartPolicy": "Always"}],
+        "containers": [
+            {
+                "name": "main",
+                "livenessProbe": {"httpGet": {"path": "/", "port": "http", "httpHeaders": [{"name": "a"}]}},
+                "startupProbe": {"grpc": {"port": 1}, "terminationGracePeriodSeconds": 1},
+                "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+                "securityContext": {"capabilities": {"drop": ["ALL"]}},
+                "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "resources": {"requests": {"cpu": 1, "example.com/gpu": "2"}},
+                "ports": [{"containerPort": 80, "hostIP": "127.0.0.1"}],
+            }
+        ],
+        "volumes": [
+            {"name": "a", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+            {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": []}}}},
+            {"name": "c", "csi": {"driver": "d", "volumeAttributes": {"x": "y"}}},
+        ],
+    },
+}
+
+
+def version3(path):
+    return msgspec.json.decode(documents.version3(path).body)
+
+
+def version2():
+    return msgspec.json.decode(documents.version2()["json"].body)
+
+
+def kind_of(schema):
+    return [tuple(kind.values()) for kind in schema.get(GROUP_VERSION_KIND, ())]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_each_document_is_valid(path):
+    OpenAPIV30SpecValidator(version3(path)).validate()
+
+
+def test_the_document_of_version_2_is_valid():
+    OpenAPIV2SpecValidator(version2()).validate()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_reference_resolves(path):
+    document = version3(path)
+    assert set(referred(document)) <= set(document["components"]["schemas"])
+
+
+@pytest.mark.parametrize("resource", resources.served(), ids=lambda resource: resource.id)
+def test_every_kind_has_a_schema_that_says_which_kind_it_is(resource):
+    path = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
+    schemas = version3(path)["components"]["schemas"]
+    kinds = [kind for schema in schemas.values() for kind in kind_of(schema)]
+    assert (resource.group, resource.version, resource.kind) in kinds
+    if "list" in resource.verbs:
+        assert (resource.group, resource.version, resource.list_kind) in kinds
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
+def test_kubectl_finds_that_the_server_checks_fields(resource):
+    path = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
+    wanted = (resource.group, resource.version, resource.kind)
+    patches = [item["patch"] for item in version3(path)["paths"].values() if "patch" in item]
+    found = [patch for patch in patches if tuple(patch[GROUP_VERSION_KIND].values()) == wanted]
+    assert found
+    assert all("fieldValidation" in {p["name"] for p in patch["parameters"]} for patch in found)
+    assert all(APPLY in patch["requestBody"]["content"] for patch in found)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_operations_are_told_apart_by_their_ids(path):
+    items = version3(path)["paths"].values()
+    ids = [part["operationId"] for item in items for part in item.values() if isinstance(part, dict)]
+    assert len(ids) == len(set(ids))
+
+
+def test_operations_are_named_as_upstream_names_them():
+    items = version3("api/v1")["paths"]
+    pods = items["/api/v1/namespaces/{namespace}/pods"]
+    assert pods["get"]["operationId"] == "listCoreV1NamespacedPod"
+    assert pods["delete"]["operationId"] == "deleteCoreV1CollectionNamespacedPod"
+    assert items["/api/v1/pods"]["get"]["operationId"] == "listCoreV1PodForAllNamespaces"
+    one = "/api/v1/namespaces/{namespace}/pods/{name}"
+    assert items[f"{one}/status"]["put"]["operationId"] == "replaceCoreV1NamespacedPodStatus"
+    assert items[f"{one}/log"]["get"]["operationId"] == "readCoreV1NamespacedPodLog"
+    assert items[f"{one}/exec"]["post"]["operationId"] == "connectCoreV1PostNamespacedPodExec"
+
+
+def test_an_eviction_is_of_its_own_kind():
+    item = version3("api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}/eviction"]
+    assert item["post"][GROUP_VERSION_KIND] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+
+
+def test_schemas_of_kubernetes_types_are_the_genuine_ones():
+    schemas = version3("api/v1")["components"]["schemas"]
+    port = schemas["io.k8s.api.core.v1.ContainerPort"]
+    assert port["required"] == ["containerPort"]
+    assert port["properties"]["containerPort"]["format"] == "int32"
+    assert "port" in port["properties"]["containerPort"]["description"]
+    spec = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]
+    assert spec["containers"]["x-kubernetes-patch-merge-key"] == "name"
+    assert spec["terminationGracePeriodSeconds"]["format"] == "int64"
+    requests = schemas["io.k8s.api.core.v1.ResourceRequirements"]["properties"]["requests"]
+    assert requests["additionalProperties"]["$ref"].endswith("resource.Quantity")
+
+
+def test_schemas_of_volcano_come_from_its_structs():
+    schemas = version3("apis/batch.volcano.sh/v1alpha1")["components"]["schemas"]
+    task = schemas["sh.volcano.batch.v1alpha1.TaskSpec"]["properties"]
+    assert task["template"]["allOf"][0]["$ref"].endswith("io.k8s.api.core.v1.PodTemplateSpec")
+    assert task["replicas"] == {
+        "description": "How many pods the task has.",
+        "type": "integer",
+        "format": "int32",
+        "minimum": 0,
+    }
+    policy = schemas["sh.volcano.batch.v1alpha1.LifecyclePolicy"]["properties"]
+    assert "PodEvicted" in policy["event"]["enum"]
+
+
+def test_every_field_of_volcanos_kinds_is_described():
+    schemas = version2()["definitions"]
+    bare = [
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        if name.startswith("sh.volcano.")
+        for field, content in schema.get("properties", {}).items()
+        if not content.get("description")
+    ]
+    assert bare == []
+
+
+def test_the_client_package_is_read_and_not_imported():
+    documents.version3("api/v1")
+    assert "kubernetes" not in sys.modules
+
+
+def test_a_real_pod_has_no_unknown_field():
+    assert unknown_fields(resources.PODS, POD) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "obj", "expected"),
+    [
+        pytest.param(
+            resources.PODS,
+            {"spec": {"containers": [{"imagee": "x", "env": [{"valuee": ""}]}]}, "metadata": {"labelz": {}}},
+            ["spec.containers[0].imagee", "spec.containers[0].env[0].valuee", "metadata.labelz"],
+            id="pod",
+        ),
+        pytest.param(
+            resources.JOBS,
+            {"spec": {"tasks": [{"template": {"spec": {"container": []}}, "replica": 1}], "minAvailble": 1}},
+            ["spec.tasks[0].template.spec.container", "spec.tasks[0].replica", "spec.minAvailble"],
+            id="Volcano job",
+        ),
+        pytest.param(
+            resources.JOBS,
+            {
+                "spec": {
+                    "taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}],
+                    "volumes": [{"claim": {}}],
+                }
+            },
+            [],
+            id="the older spellings",
+        ),
+        pytest.param(resources.PODS, {"spec": {"containers": {"name": "a"}}}, [], id="wrong types"),
+        pytest.param(resources.PODS, {"spec": [1], "metadata": "x", "status": None}, [], id="no objects"),
+        pytest.param(
+            resources.CUSTOM_RESOURCE_DEFINITIONS,
+            {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"typ": ""}}}}}]}},
+            ["spec.versions[0].schema.openAPIV3Schema.properties.a.typ"],
+            id="schemas within schemas",
+        ),
+    ],
+)
+def test_unknown_fields_are_found_wherever_they_are(resource, obj, expected):
+    assert unknown_fields(resource, obj) == expected
+
+
+def test_unknown_fields_of_a_hostile_object_are_bounded():
+    assert len(unknown_fields(resources.PODS, {f"field{number}": 1 for number in range(5000)})) <= 5000
+
+
+WIDGETS = dataclasses.replace(
+    resources.CONFIGMAPS,
+    group="example.com",
+    kind="Widget",
+    plural="widgets",
+    singular="widget",
+    schema={
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "description": "What is wished of a widget.",
+                "properties": {
+                    "size": {"type": "integer", "minimum": 1},
+                    "port": {
+                        "x-kubernetes-int-or-string": True,
+                        "anyOf": [{"type": "integer"}, {"type": "string"}],
+                    },
+                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                    "inner": {
+                        "type": "object",
+                        "x-kubernetes-embedded-resource": True,
+                        "properties": {"a": {"type": "string"}},
+                    },
+                },
+            }
+        },
+    },
+)
+
+
+@pytest.fixture
+def widgets(monkeypatch):
+    served = (*resources.served(), WIDGETS)
+    monkeypatch.setattr(resources, "served", lambda: served)
+
+
+def test_a_custom_resource_has_a_document_with_its_own_schema(widgets):
+    document = version3("apis/example.com/v1")
+    OpenAPIV30SpecValidator(document).validate()
+    schema = document["components"]["schemas"]["com.example.v1.Widget"]
+    assert kind_of(schema) == [("example.com", "v1", "Widget")]
+    assert schema["properties"]["spec"]["properties"]["size"] == {"type": "integer", "minimum": 1}
+    patch = document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
+    assert STRATEGIC not in patch["requestBody"]["content"]
+    OpenAPIV2SpecValidator(version2()).validate()
+
+
+def test_unknown_fields_of_a_custom_resource():
+    obj = {"spec": {"size": 1, "colour": "", "free": {"x": 1}, "inner": {"kind": "", "a": "", "b": ""}}}
+    assert unknown_fields(WIDGETS, obj) == ["spec.colour", "spec.inner.b"]
+
+
+def test_a_changed_schema_is_noticed(widgets):
+    before = documents.version3("apis/example.com/v1").hash
+    changed = dataclasses.replace(WIDGETS, schema={"type": "object", "properties": {"other": {}}})
+    assert unknown_fields(changed, {"other": 1, "spec": {}}) == ["spec"]
+    assert definitions[definitions.of(changed)]["properties"].keys() == {
+        "other",
+        "apiVersion",
+        "kind",
+        "metadata",
+    }
+    assert documents.version3("apis/example.com/v1").hash == before
+
+
+def test_documents_are_kept_as_long_as_their_resources_stay(widgets):
+    assert documents.version3("api/v1") is documents.version3("api/v1")
+    assert documents.version2() is documents.version2()
+
+
+def test_the_index_leads_to_documents_that_may_be_kept_for_ever(api):
+    index = api.get("/openapi/v3").json()["paths"]
+    assert set(index) == set(PATHS)
+    address = index["api/v1"]["serverRelativeURL"]
+    answer = api.get(address)
+    assert answer.headers["cache-control"].startswith("public, immutable")
+    assert answer.json()["openapi"] == "3.0.0"
+    again = api.get(address, headers={"if-none-match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+def test_a_stale_address_leads_to_the_present_document(api):
+    answer = api.get("/openapi/v3/api/v1?hash=OLD")
+    assert answer.status_code == 301
+    address = api.get("/openapi/v3").json()["paths"]["api/v1"]["serverRelativeURL"]
+    assert answer.headers["location"] == address
+
+
+def test_documents_travel_compressed_where_the_client_can_read_that(api):
+    plain = api.get("/openapi/v2", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    with api.stream("/openapi/v2", headers={"accept-encoding": "gzip"}) as answer:
+        assert answer.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(b"".join(answer.iter_raw())) == plain.content
+
+
+def test_kubectl_gets_version_2_as_protobuf(api):
+    answer = api.get("/openapi/v2", headers={"accept": PROTOBUF})
+    # An @ would make the media type unreadable for Go.
+    assert answer.headers["content-type"] == PROTOBUF.replace("@", ".")
+    assert answer.content.startswith(b"\x0a\x032.0")
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "code"),
+    [
+        ("/openapi/v3/apis/nobody.example/v1", "*/*", 404),
+        ("/openapi/v3", "text/html", 406),
+        ("/openapi/v2", "text/html", 406),
+        ("/openapi/v2", "application/json;q=0.5,*/*", 200),
+    ],
+)
+def test_what_is_not_there_is_refused(api, path, accept, code):
+    assert api.get(path, headers={"accept": accept}).status_code == code
