@@ -24,9 +24,20 @@ from django.db import DatabaseError, transaction
 from cluster import access, admission, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
-from kube import errors, resources
+from cluster.store.store import clock
+from kube import apply as applying
+from kube import definitions, errors, resources
 from kube import patch as patches
-from kube.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound, ServiceUnavailable
+from kube.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+)
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
@@ -43,6 +54,7 @@ BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which ot
 LOOKED_AT = frozenset(
     {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
 )
+UNNAMED = "volcano-ui"  # manages what the pages change
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
@@ -57,15 +69,38 @@ class Deletion(NamedTuple):
     dry_run: bool
 
 
+class Change(NamedTuple):
+    """How an object is changed: what it becomes, under which verb that needs a right, and who manages it then.
+
+    manager None means that `make` sees to the managedFields itself.
+    """
+
+    verb: str
+    make: Callable[[Object], Object]
+    subresource: Literal["", "status"]
+    manager: str | None
+    dry_run: bool
+    warn: Warn | None
+
+
 def create(
-    actor: Actor, resource: Resource, obj: Object, *, dry_run: bool = False, warn: Warn | None = None
+    actor: Actor,
+    resource: Resource,
+    obj: Object,
+    *,
+    manager: str = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
 ) -> Stored:
-    """Store a new object. The server notes who created it. `warn` is told what is merely odd."""
+    """Store a new object. The server notes who created it. `warn` is told what is merely odd.
+
+    With a manager, who manages which field is noted from the start.
+    """
     with trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
         shaped = _new(actor, resource, obj)
         with _transaction(dry_run):
             view = ClusterView()
-            write = _judged(actor, shaped, view, warn)
+            write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
             step.done(None, stored)
     return stored
@@ -159,22 +194,25 @@ def update(
     resource: Resource,
     obj: Object,
     *,
+    manager: str = "",
     subresource: Literal["", "status"] = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
-    """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins."""
+    """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins.
+
+    Where the managers of its fields are known, what changes is manager's then (UNNAMED without one).
+    """
     name = metadata.name_of(obj) if isinstance(obj, dict) else ""
     if not name:
         raise BadRequest("name is required")
     sent = obj["metadata"].get("namespace") or ("default" if resource.namespaced else "")
 
-    def change(old: Object) -> Object:
+    def make(old: Object) -> Object:
         return obj
 
-    return _change(
-        actor, "update", resource, str(sent), name, change, subresource, dry_run=dry_run, warn=warn
-    )
+    change = Change("update", make, subresource, manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, str(sent), name, change)
 
 
 def patch(
@@ -185,19 +223,28 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
+    manager: str = "",
     subresource: Literal["", "status"] = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
-    """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch."""
+    """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch.
 
-    def change(old: Object) -> Object:
+    A patch that cannot be done is Invalid (§2.4). Managers are as in `update`.
+    """
+
+    def make(old: Object) -> Object:
         try:
             return _patched(resource, old, patch, how)
+        except patches.PatchTooLargeError as error:
+            raise RequestEntityTooLarge(str(error)) from None
         except patches.PatchError as error:
-            raise BadRequest(str(error)) from None
+            cause = errors.Cause("UnexpectedServerResponse", str(error), "")
+            text = f"the server rejected our request due to an error in our request: {error}"
+            raise Invalid(text, causes=[cause]) from None
 
-    return _change(actor, "patch", resource, namespace, name, change, subresource, dry_run=dry_run, warn=warn)
+    change = Change("patch", make, subresource, manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, namespace, name, change)
 
 
 def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
@@ -207,42 +254,87 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    return patches.strategic(old, change, resource.type) if how == "strategic" else patches.merge(old, change)
+    if how == "strategic":
+        return patches.strategic(old, change, definitions.of(resource))
+    return patches.merge(old, change)
 
 
-def _change(
+def apply(
     actor: Actor,
-    verb: str,
     resource: Resource,
     namespace: str,
     name: str,
-    change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
+    config: Object,
     *,
-    dry_run: bool,
+    manager: str,
+    force: bool = False,
+    subresource: Literal["", "status"] = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
+) -> tuple[Stored, bool]:
+    """Lay what a manager wants over an object, as `kube.apply.apply` does; say whether that created it.
+
+    It takes the right to patch, and to create an object that is not there.
+    Conflict where others manage what would change, unless forced.
+    """
+
+    def make(old: Object | None) -> Object:
+        return applying.apply(
+            old, wish, resource, manager=manager, force=force, subresource=subresource, now=clock()
+        )
+
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "apply", resource, target, quiet=dry_run) as step, _transaction(dry_run):
+        wish = admission.plain(resource, config)
+        if not subresource and not _is_there(resource, namespace, name):
+            stored = _apply_new(actor, resource, namespace, name, make, warn)
+            step.done(None, stored)
+            return stored, True
+        change = Change("patch", make, subresource, None, dry_run, warn)
+        return _change_once(actor, resource, namespace, name, change, step), False
+
+
+def _is_there(resource: Resource, namespace: str, name: str) -> bool:
+    key = f"{namespace if resource.namespaced else ''}/{name}"
+    return key in store.by_keys(resource, [key])
+
+
+def _apply_new(
+    actor: Actor,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    make: Callable[[Object | None], Object],
     warn: Warn | None,
 ) -> Stored:
+    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
+    access.require(actor, "patch", resource, place, name, owner=actor.name)
+    access.require(actor, "create", resource, place, name, owner=actor.name)
+    new = make(None)
+    if uid := new["metadata"].get("uid"):
+        detail = (
+            "uid mismatch: the provided object specified uid"
+            f" {errors.shown(uid)}, and no existing object was found"
+        )
+        raise Conflict.of(resource.id, name, detail)
+    return store.write(_judged(actor, _new(actor, resource, new), ClusterView(), warn, None))[0]
+
+
+def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Change) -> Stored:
     """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, verb, resource, target, quiet=dry_run) as step, _transaction(dry_run):
-        return _change_once(actor, verb, resource, namespace, name, change, subresource, step, warn)
+    following = trail.following(actor, change.verb, resource, target, quiet=change.dry_run)
+    with following as step, _transaction(change.dry_run):
+        return _change_once(actor, resource, namespace, name, change, step)
 
 
 def _change_once(
-    actor: Actor,
-    verb: str,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    change: Callable[[Object], Object],
-    subresource: Literal["", "status"],
-    step: trail.Step,
-    warn: Warn | None,
+    actor: Actor, resource: Resource, namespace: str, name: str, change: Change, step: trail.Step
 ) -> Stored:
+    verb, subresource = change.verb, change.subresource
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
-    new = change(old.object)
-    shaped = admission.shape(resource, new, old.object)
+    shaped = admission.shape(resource, _made(actor, resource, old, change), old.object)
     if not shaped.causes:
         _keep_servers_fields(resource, shaped.object, old.object, subresource)
         guard.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
@@ -252,12 +344,28 @@ def _change_once(
     if subresource:
         obj = shaped.checked()
     else:
-        obj = _told(admission.judge(shaped, old.object, view), old.object, view, warn)
+        obj = _told(admission.judge(shaped, old.object, view), old.object, view, change.warn)
+    if change.manager is not None:
+        obj = applying.track(
+            old.object, obj, resource, manager=change.manager, subresource=subresource, now=clock()
+        )
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    stored = store.write(Update(resource, obj, subresource))[0]
+    managed = obj["metadata"].get("managedFields") if subresource else None
+    stored = store.write(Update(resource, obj, subresource, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
     return stored
+
+
+def _made(actor: Actor, resource: Resource, old: Stored, change: Change) -> Object:
+    """Return what a change makes of an object; why it cannot be made is for those who may read it."""
+    try:
+        return change.make(old.object)
+    except ApiError:
+        place = guard.place_of(resource, old.object)
+        if not access.allowed(actor, "get", resource, place, owner=guard.creator_of(old.object)):
+            access.require(actor, change.verb, resource, place, old.name)
+        raise
 
 
 def _stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:
@@ -407,8 +515,17 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
     return shaped
 
 
-def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None = None) -> Create:
-    """Check the right and the rules; the right comes first, so that nobody learns from refusals."""
+def _judged(
+    actor: Actor,
+    shaped: Admitted,
+    view: ClusterView,
+    warn: Warn | None = None,
+    manager: str | None = "",
+) -> Create:
+    """Check the right and the rules; the right comes first, so that nobody learns from refusals.
+
+    manager None leaves the managedFields as they are.
+    """
     if shaped.causes:
         namespace = _namespace(shaped.resource, shaped.object)
         name = metadata.name_of(shaped.object)
@@ -416,7 +533,12 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
-    return Create(shaped.resource, _told(admission.judge(shaped, None, view), None, view, warn))
+    obj = _told(admission.judge(shaped, None, view), None, view, warn)
+    if manager:
+        obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
+    elif manager is not None:
+        obj["metadata"].pop("managedFields", None)
+    return Create(shaped.resource, obj)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:

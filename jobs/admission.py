@@ -42,14 +42,16 @@ class View(Protocol):
 def default(job: Object, old: Object | None, _view: View) -> None:
     """Fill in what a new job leaves open, and store the seeds' spellings as today's.
 
-    On update the spellings are still read, but nothing is filled in: lowering
-    minAvailable to 0 stays 0 (reference: volcano-job §1.6).
+    On update what is left open stays as it was filled in, so that the same
+    job can be sent again; what is given stays: lowering minAvailable to 0
+    stays 0 (reference: volcano-job §1.6).
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
         return
     _respell(spec)
     if old is not None:
+        _keep_filled_in(spec, lenient.mapping(old, "spec"))
         return
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         if isinstance(task, dict):
@@ -60,12 +62,7 @@ def default(job: Object, old: Object | None, _view: View) -> None:
     if not spec.get("minAvailable"):
         minimums = (lenient.whole(task, "minAvailable") for task in lenient.sequence(spec, "tasks"))
         spec["minAvailable"] = sum(minimum or 0 for minimum in minimums)
-    wanted = spec.get("plugins")
-    if isinstance(wanted, dict):
-        if any(name in wanted for name in NEEDS_SVC):
-            wanted.setdefault("svc", [])
-        if "mpi" in wanted:
-            wanted.setdefault("ssh", [])
+    _default_plugins(spec)
 
 
 def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
@@ -121,6 +118,53 @@ def _respell(spec: dict[str, Any]) -> None:
         # The seed's mpi-job writes one container as a mapping.
         if isinstance(pod.get("containers"), dict):
             pod["containers"] = [pod["containers"]]
+
+
+def _default_plugins(spec: dict[str, Any]) -> None:
+    wanted = spec.get("plugins")
+    if isinstance(wanted, dict):
+        if any(name in wanted for name in NEEDS_SVC):
+            wanted.setdefault("svc", [])
+        if "mpi" in wanted:
+            wanted.setdefault("ssh", [])
+
+
+def _keep_filled_in(spec: dict[str, Any], old: dict[str, Any]) -> None:
+    """Give what a changed job leaves open the value that it has."""
+    for name in ("queue", "schedulerName", "maxRetry", "minAvailable"):
+        if spec.get(name) is None and name in old:
+            spec[name] = old[name]
+    _default_plugins(spec)
+    _keep_made_claims(spec, old)
+    tasks, before = lenient.sequence(spec, "tasks"), lenient.sequence(old, "tasks")
+    for task, known in zip(tasks, before, strict=False):
+        if not isinstance(task, dict) or not isinstance(known, dict):
+            continue
+        if not task.get("name") and "name" in known:
+            task["name"] = known["name"]
+        if task.get("name") == known.get("name"):
+            _keep_task_filled_in(task, known)
+
+
+def _keep_made_claims(spec: dict[str, Any], old: dict[str, Any]) -> None:
+    """Keep the names that the controller gave to the claims it made."""
+    volumes, before = lenient.sequence(spec, "volumes"), lenient.sequence(old, "volumes")
+    for volume, known in zip(volumes, before, strict=False):
+        made = lenient.text(known, "volumeClaimName")
+        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
+            volume["volumeClaimName"] = made
+
+
+def _keep_task_filled_in(task: dict[str, Any], old: dict[str, Any]) -> None:
+    if not task.get("maxRetry") and "maxRetry" in old:
+        task["maxRetry"] = old["maxRetry"]
+    if task.get("minAvailable") is None and old.get("minAvailable") is not None:
+        # Where it was all of them it stays all of them.
+        whole = old["minAvailable"] == old.get("replicas") and "replicas" in task
+        task["minAvailable"] = task["replicas"] if whole else old["minAvailable"]
+    pod, known = (lenient.mapping(owner, "template", "spec") for owner in (task, old))
+    if "dnsPolicy" in known and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = known["dnsPolicy"]
 
 
 def _default_task(task: dict[str, Any], number: int) -> None:

@@ -51,6 +51,18 @@ def without_nulls(obj: Object, struct_type: type[Struct]) -> Object:
     return result
 
 
+@lru_cache(maxsize=512)
+def parts(struct_type: type[Struct]) -> dict[str, type[Struct]]:
+    """Return the JSON fields of struct_type that hold structs or lists of them, with their struct type."""
+    found = {}
+    for field in info(struct_type).fields:
+        node: Any = bare(field.type)
+        node = bare(node.item_type) if isinstance(node, mi.ListType) else node
+        if isinstance(node, mi.StructType):
+            found[field.encode_name] = node.cls
+    return found
+
+
 class _EnoughError(Exception):
     """Ends a check that has found MOST_CAUSES."""
 

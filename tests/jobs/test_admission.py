@@ -249,12 +249,41 @@ def test_spellings_of_the_seed_are_stored_as_todays():
     assert spec["volumes"] == [{"mountPath": "/a", "volumeClaim": {"accessModes": []}}]
 
 
-def test_nothing_is_filled_in_on_update():
+def test_what_an_update_gives_stays():
     old = defaulted(job(task(replicas=3)))
     new = copy.deepcopy(old)
     new["spec"]["minAvailable"] = 0
     admission.default(new, old, CLUSTER)
     assert new["spec"]["minAvailable"] == 0
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(job(), id="a plain job"),
+        pytest.param(job({"replicas": 2, "template": task()["template"]}), id="a task without a name"),
+        pytest.param(job(task(), plugins={"mpi": ["--master=main"]}), id="plugins that bring others"),
+        pytest.param(pod(hostNetwork=True), id="the network of the host"),
+        pytest.param(
+            job(volumes=[{"mountPath": "/b", "volumeClaim": {"storageClassName": "s"}}]), id="a made claim"
+        ),
+    ],
+)
+def test_a_job_can_be_sent_again_as_it_was_written(written):
+    old = defaulted(copy.deepcopy(written))
+    for volume in old["spec"].get("volumes", ()):
+        volume["volumeClaimName"] = "made"
+    again = copy.deepcopy(written)
+    admission.default(again, old, CLUSTER)
+    assert again["spec"] == old["spec"]
+
+
+def test_replicas_can_be_changed_in_the_job_as_it_was_written():
+    written = job(task(replicas=3))
+    old = defaulted(copy.deepcopy(written))
+    written["spec"]["tasks"][0]["replicas"] = 5
+    admission.default(written, old, CLUSTER)
+    assert written["spec"]["tasks"][0]["minAvailable"] == 5
 
 
 def change(path, value):
