@@ -36,6 +36,7 @@ check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@echo "• import-linter"; $(BIN)/lint-imports
 	@echo "• djlint"; $(BIN)/djlint --lint --quiet templates
 	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run
+	@echo "• API reference"; $(BIN)/python manage.py apidocs --check
 	@echo "• biome"; $(BIN)/python manage.py assets --check
 
 .PHONY: fmt

@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from kube import indexes
 from kube.indexes import CREATOR_ANNOTATION, QUEUE_ANNOTATION
-from kube.kinds import accounts, batch, core, extensions, limits, network, policy, scheduling, workloads
+from kube.kinds import (
+    accounts,
+    batch,
+    core,
+    extensions,
+    limits,
+    network,
+    policy,
+    reviews,
+    scheduling,
+    workloads,
+)
 from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, Subresource
 from kube.selector import field_text
 
@@ -410,8 +421,35 @@ ALL = (
     POD_GROUPS,
 )
 
+
+def _review(kind: str, group: str, type_: type[View], *, namespaced: bool = False) -> Resource:
+    """Return a question that is answered at once."""
+    settings = {"group": group, "namespaced": namespaced, "verbs": ("create",), "stored": False}
+    return _core(kind, f"{kind.lower()}s", (), type_, **settings)
+
+
+SELF_SUBJECT_ACCESS_REVIEWS = _review(
+    "SelfSubjectAccessReview", "authorization.k8s.io", reviews.SelfSubjectAccessReview
+)
+SELF_SUBJECT_RULES_REVIEWS = _review(
+    "SelfSubjectRulesReview", "authorization.k8s.io", reviews.SelfSubjectRulesReview
+)
+SUBJECT_ACCESS_REVIEWS = _review("SubjectAccessReview", "authorization.k8s.io", reviews.SubjectAccessReview)
+LOCAL_SUBJECT_ACCESS_REVIEWS = _review(
+    "LocalSubjectAccessReview", "authorization.k8s.io", reviews.SubjectAccessReview, namespaced=True
+)
+TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io", reviews.TokenReview)
+SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io", reviews.SelfSubjectReview)
+
 # Computed when asked for; nothing of them is stored.
-VIRTUAL: tuple[Resource, ...] = ()
+VIRTUAL: tuple[Resource, ...] = (
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    SELF_SUBJECT_RULES_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS,
+    LOCAL_SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
+    SELF_SUBJECT_REVIEWS,
+)
 
 _BY_ID = {resource.id: resource for resource in (*ALL, *VIRTUAL)}
 _BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *VIRTUAL)}

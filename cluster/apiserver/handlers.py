@@ -1,9 +1,13 @@
 """Imports every module that registers with `cluster.apiserver.routes`."""
 
+# ruff: noqa: F401
+
 from __future__ import annotations
 
 import cluster.apiserver.discovery
 import cluster.apiserver.health
 import cluster.apiserver.logs
 import cluster.apiserver.openapi.answers
-import cluster.apiserver.telemetry  # noqa: F401
+import cluster.apiserver.reviews
+import cluster.apiserver.telemetry
+import cluster.apiserver.token_requests

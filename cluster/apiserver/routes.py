@@ -89,6 +89,12 @@ def websocket(resource: Resource | None, name: str) -> Callable[[Upgrade], Upgra
     return register
 
 
+def listed() -> list[tuple[str, Path]]:
+    """Return all paths that name no object, those with everything below them written with `/…`."""
+    below = [(f"{where}/…", found) for where, found in _prefixes.items()]
+    return sorted((*_exact.items(), *below))
+
+
 def find_path(where: str) -> Path | None:
     """Return who answers a path that names no object."""
     found = _exact.get(where)

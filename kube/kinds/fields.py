@@ -40,6 +40,7 @@ _ACRONYMS = {
     "load_balancer_ip": "loadBalancerIP",
     "machine_id": "machineID",
     "open_api_v3_schema": "openAPIV3Schema",
+    "non_resource_urls": "nonResourceURLs",
     "pod_cidr": "podCIDR",
     "pod_cidrs": "podCIDRs",
     "pod_ip": "podIP",

@@ -19,13 +19,14 @@ from django.contrib.auth.models import User
 
 from cluster import access, tokens
 from cluster.store import Create, Group, store
-from kube.resources import JOBS, NAMESPACES, PODS, QUEUES
+from kube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, QUEUES
 from tests.load.measure import cpu_s, percentile
 from tests.system.work import job, task
 
 RATE, SECONDS, CONNECTIONS = 200, 20, 20
 PODS_COUNT, JOBS_COUNT, PAGE = 5_000, 10_000, 500
 REPEATS = 5
+TARGET, TARGETS = "target", 100
 PLACE = "api-bench"  # a namespace and a closed queue: nothing of it is to run
 
 
@@ -56,6 +57,7 @@ def _prepare():
         "status": {"state": "Closed"},
     }
     store.write(Create(NAMESPACES, space), Create(QUEUES, queue))
+    _store(CONFIGMAPS, [{"metadata": {"name": f"{TARGET}-{n}", "namespace": PLACE}} for n in range(TARGETS)])
     _store(PODS, [_pod(number) for number in range(PODS_COUNT)])
     _store(JOBS, [_job(number) for number in range(JOBS_COUNT)])
 
@@ -169,16 +171,11 @@ async def _writes(system, secret):
 
 
 def _write(number):
-    """A creation, then two changes of the same object, then its deletion."""
+    """A creation or a change of an object that is there, in turn: no write has to wait for another."""
     base = f"/api/v1/namespaces/{PLACE}/configmaps"
-    # One object's writes lie a second apart, so that each is answered before the next is sent.
-    turn, slot = divmod(number, RATE)
-    name = f"map-{slot}-{turn // 4}"
-    if turn % 4 == 0:
-        return "POST", base, {"metadata": {"name": name}, "data": {"text": "x" * 500}}
-    if turn % 4 == 3:
-        return "DELETE", f"{base}/{name}", None
-    return "PATCH", f"{base}/{name}", {"data": {"turn": str(turn)}}
+    if number % 2:
+        return "POST", base, {"metadata": {"name": f"map-{number}"}, "data": {"text": "x" * 500}}
+    return "PATCH", f"{base}/{TARGET}-{number % TARGETS}", {"data": {"number": str(number)}}
 
 
 def _message(method, path, body, secret):

@@ -241,6 +241,7 @@ def _program(pid):
     line = " ".join(words)
     marks = {
         "volcano_ui.web": "web",
+        "volcano_ui.apiserver": "apiserver",
         "-Q controllers": "controllers",
         "-Q scheduler": "scheduler",
         " beat": "beat",

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from cluster.apiserver.openapi import facts, models, structs
+from cluster.apiserver.openapi.descriptions import PARTS
 from kube import lists
 
 if TYPE_CHECKING:
@@ -192,8 +193,10 @@ class Definitions:
     def _field(self, definition: str, field: models.Field, home: str) -> Object:
         schema = self._type(field.type, f"{lists.short(definition)}.{field.name}", home)
         is_list = schema.get("type") == "array"
+        kind = definition.rpartition(".")[2]
+        text = field.description or PARTS.get(f"{kind}.{field.name}") or PARTS.get(field.name, "")
         return {
-            **_described(schema, field.description),
+            **_described(schema, text),
             **lists.extensions(definition, field.name, is_list=is_list),
         }
 

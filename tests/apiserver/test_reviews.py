@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster import access, accounts, tokens, verdicts
+from cluster import api as door
+from cluster.models import AuditEntry, RoleBinding, Token
+from cluster.roles import Role
+from cluster.store import Create, store
+from kube.kinds.reviews import ResourceAttributes
+from kube.resources import JOBS, SERVICE_ACCOUNTS, served
+from tests.cluster.door.conftest import job, make_user
+
+AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+AUTHENTICATION = "/apis/authentication.k8s.io/v1"
+SECONDS_OF_HOUR = 3600
+
+
+@pytest.fixture
+def alice(cluster):
+    """Submits in one namespace."""
+    user = make_user("alice", group="team")
+    RoleBinding.objects.create(user=user, namespace="default", role="submitter")
+    return tokens.user_actor(user)
+
+
+@pytest.fixture
+def root(cluster):
+    return tokens.user_actor(make_user("root", is_superuser=True))
+
+
+@pytest.fixture
+def robot(cluster):
+    store.write(Create(SERVICE_ACCOUNTS, {"metadata": {"name": "robot", "namespace": "default"}}))
+    return tokens.account_actor("default", "robot")
+
+
+def may(client, verb, resource, namespace="default", **more):
+    """Ask as the client's actor; return the answer's status."""
+    name, _, part = resource.partition("/")
+    plural, _, group = name.partition(".")
+    attributes = {
+        "verb": verb,
+        "resource": plural,
+        "group": group,
+        "subresource": part,
+        "namespace": namespace,
+    }
+    answer = client.post(
+        f"{AUTHORIZATION}/selfsubjectaccessreviews",
+        {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes | more}},
+    )  # fmt: skip
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["spec"]["resourceAttributes"]["verb"] == verb
+    return answer.json()["status"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "namespace", "allowed", "reason"),
+    [
+        ("create", "jobs.batch.volcano.sh", "default", True, "alice is submitter in default."),
+        ("get", "pods/log", "default", True, "alice is submitter in default."),
+        ("list", "jobs.batch.volcano.sh", "", False, "It takes the role viewer in all namespaces."),
+        ("create", "jobs.batch.volcano.sh", "other", False, "It takes the role submitter in other."),
+        ("delete", "jobs.batch.volcano.sh", "default", False, "Only what alice created; name it to be told."),
+        ("delete", "queues.scheduling.volcano.sh", "", False, "It takes the role administrator in all namespaces."),
+        ("list", "queues.scheduling.volcano.sh", "", True, "alice is submitter in all namespaces."),
+        ("*", "*", "default", False, None),
+        ("get", "nothings.example.org", "default", False, "There is no resource nothings.example.org here."),
+        ("dance", "pods", "default", False, "Nobody may do this by hand."),
+        ("create", "commands.bus.volcano.sh", "default", True, "For what alice created."),
+        ("impersonate", "users", "", False, None),
+        ("create", "selfsubjectaccessreviews.authorization.k8s.io", "", True, None),
+        ("create", "tokenreviews.authentication.k8s.io", "", False, None),
+    ],
+)  # fmt: skip
+def test_may_i_is_answered_with_the_reason(api, alice, verb, resource, namespace, allowed, reason):
+    status = may(api.as_(alice), verb, resource, namespace)
+    assert status["allowed"] is allowed
+    assert status["reason"]
+    if reason is not None:
+        assert status["reason"] == reason
+
+
+def test_what_one_created_oneself_is_known_by_its_name(api, alice, root):
+    for actor, name in ((alice, "hers"), (root, "his")):
+        door.create(actor, JOBS, job(name))
+    client = api.as_(alice)
+    assert may(client, "delete", "jobs.batch.volcano.sh", name="hers")["allowed"]
+    for name in ("his", "absent"):
+        status = may(client, "delete", "jobs.batch.volcano.sh", name=name)
+        assert not status["allowed"]
+        assert status["reason"].startswith("alice did not create it.")
+
+
+def test_an_administrator_may_do_all_that_anybody_may(api, root):
+    assert may(api.as_(root), "*", "*", "")["allowed"]
+    assert may(api.as_(root), "*", "*", "other", group="*")["allowed"]
+    assert may(api.as_(root), "impersonate", "users", "")["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "verb", "allowed"),
+    [("/version", "get", True), ("/healthz", "get", True), ("/version", "delete", False), ("/nothing", "get", False)],
+)  # fmt: skip
+def test_paths_that_name_no_object(api, alice, path, verb, allowed):
+    spec = {"nonResourceAttributes": {"path": path, "verb": verb}}
+    answer = api.as_(alice).post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": spec})
+    assert answer.json()["status"]["allowed"] is allowed
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_verdict_is_what_requests_are_checked_with(data, alice):
+    resource = data.draw(st.sampled_from(served()))
+    verb = data.draw(st.sampled_from(resource.verbs))
+    namespace = data.draw(st.sampled_from(["default", "other", ""])) if resource.namespaced else ""
+    asked = ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
+    allowed = access.allowed(alice, verb, resource, namespace, owner=alice.name if verb == "create" else None)
+    assert verdicts.judge(alice, asked).allowed == allowed
+
+
+def rules(client, namespace):
+    answer = client.post(f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["status"]
+
+
+def verbs_of(status, resource):
+    return {
+        verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]
+    }
+
+
+def test_the_list_of_what_i_may_do(api, alice):
+    status = rules(api.as_(alice), "default")
+    assert verbs_of(status, "pods") == {"create", "get", "list", "watch"}
+    assert verbs_of(status, "pods/log") == {"get"}
+    assert verbs_of(status, "nodes") == {"get", "list", "watch"}
+    assert verbs_of(status, "resourcequotas") == {"get", "list", "watch"}
+    assert status["incomplete"]
+    assert "may also change what alice created: " in status["evaluationError"]
+    elsewhere = rules(api.as_(alice), "other")
+    assert verbs_of(elsewhere, "pods") == set()
+    assert verbs_of(elsewhere, "selfsubjectreviews") == {"create"}
+    assert not elsewhere["incomplete"]
+
+
+def test_who_am_i(api, alice, robot):
+    def info(actor):
+        answer = api.as_(actor).post(f"{AUTHENTICATION}/selfsubjectreviews", {})
+        assert answer.status_code == 201
+        return answer.json()["status"]["userInfo"]
+
+    assert info(alice)["username"] == "alice"
+    assert info(alice)["groups"] == ["team", "system:authenticated"]
+    assert info(robot) == {
+        "username": "system:serviceaccount:default:robot",
+        "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
+    }
+
+
+def about(user, namespace="default", verb="list", resource="pods", **spec):
+    attributes = {"verb": verb, "resource": resource, "namespace": namespace}
+    return {"spec": {"user": user, "resourceAttributes": attributes, **spec}}
+
+
+def test_may_somebody_else(api, root, alice, robot):
+    client = api.as_(root)
+    address = f"{AUTHORIZATION}/subjectaccessreviews"
+    assert client.post(address, about("alice")).json()["status"]["allowed"]
+    assert not client.post(address, about("alice", "other")).json()["status"]["allowed"]
+    assert not client.post(address, about("nobody")).json()["status"]["allowed"]
+    assert client.post(address, about("x", groups=["system:masters"])).json()["status"]["allowed"]
+    assert not client.post(address, about(robot.name)).json()["status"]["allowed"]
+    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
+    assert client.post(address, about(robot.name)).json()["status"]["allowed"]
+    assert api.as_(alice).post(address, about("root")).status_code == 403
+
+
+def test_may_somebody_else_in_a_namespace(api, alice):
+    chief = make_user("chief")
+    RoleBinding.objects.create(user=chief, namespace="default", role="administrator")
+    client = api.as_(tokens.user_actor(chief))
+    address = f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews"
+    assert client.post(address, about("alice")).json()["status"]["allowed"]
+    assert client.post(address, about("alice", "other")).status_code == 400
+    assert client.post(address.replace("default", "other"), about("alice", "other")).status_code == 403
+
+
+def test_whose_is_this_token(api, root, alice, robot):
+    issued = tokens.issue_for_account(access.CONSOLE, "default", "robot", "x", 600)
+    vault = tokens.issue_for_account(access.CONSOLE, "default", "robot", "x", 600, audiences=["vault"])
+    address, client = f"{AUTHENTICATION}/tokenreviews", api.as_(root)
+
+    def review(token, **spec):
+        answer = client.post(address, {"spec": {"token": token, **spec}})
+        assert answer.status_code == 201
+        assert token not in answer.text
+        return answer.json()["status"]
+
+    good = review(issued.secret)
+    assert good["authenticated"]
+    assert good["user"]["username"] == robot.name
+    assert review(vault.secret, audiences=["other", "vault"])["audiences"] == ["vault"]
+    for token, spec in ((vault.secret, {}), ("x" * 50, {}), (issued.secret[:-1], {})):
+        assert review(token, **spec) == {"error": "invalid bearer token"}
+    assert api.as_(alice).post(address, {"spec": {"token": "x"}}).status_code == 403
+
+
+def ask_token(client, name="robot", **spec):
+    return client.post(f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {"spec": spec})
+
+
+def test_a_token_of_a_service_account_is_asked_for(api, root, robot):
+    answer = ask_token(api.as_(root), expirationSeconds=SECONDS_OF_HOUR)
+    assert answer.status_code == 201
+    found = answer.json()
+    assert (found["kind"], found["metadata"]["name"]) == ("TokenRequest", "robot")
+    assert tokens.actor_of(tokens.find(found["status"]["token"])).name == robot.name
+    row = AuditEntry.objects.get(verb="issue-token")
+    assert (row.actor, row.namespace, row.name) == ("root", "default", "robot")
+    assert found["status"]["token"] not in str(AuditEntry.objects.values())
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "words"),
+    [
+        ({"expirationSeconds": 60}, 422, "may not specify a duration less than 10 minutes"),
+        ({"expirationSeconds": 2**33}, 422, "larger than 2^32"),
+        ({"expirationSeconds": "x"}, 422, "spec.expirationSeconds"),
+        ({"boundObjectRef": {"kind": "Pod", "name": "x"}}, 404, "not found"),
+        ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 400, "cannot bind"),
+        ({"audiences": ["a b"]}, 422, "spec.audiences"),
+    ],
+    ids=str,
+)
+def test_a_token_request_that_cannot_be_granted(api, robot, spec, code, words):
+    answer = ask_token(api, **spec)
+    assert answer.status_code == code
+    assert words in answer.json()["message"]
+    assert not Token.objects.exists()
+
+
+def test_a_token_for_longer_than_a_year_is_shortened_with_a_warning(api, robot):
+    answer = ask_token(api, expirationSeconds=2**31)
+    assert answer.json()["spec"]["expirationSeconds"] == tokens.MOST_S
+    assert "shortened" in answer.headers["warning"]
+
+
+def test_a_dry_run_makes_no_token(api, robot):
+    answer = api.post("/api/v1/namespaces/default/serviceaccounts/robot/token?dryRun=All", {"spec": {}})
+    assert answer.status_code == 201
+    assert not Token.objects.exists()
+
+
+def test_who_may_ask_for_a_token(api, alice, robot):
+    assert ask_token(api.as_(alice)).status_code == 403
+    assert ask_token(api, "nobody").status_code == 404
+
+
+REVIEWS = [
+    f"{AUTHORIZATION}/selfsubjectaccessreviews", f"{AUTHORIZATION}/selfsubjectrulesreviews", f"{AUTHORIZATION}/subjectaccessreviews",
+    f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews", f"{AUTHENTICATION}/tokenreviews", f"{AUTHENTICATION}/selfsubjectreviews",
+]  # fmt: skip
+BODIES = [
+    {}, {"spec": None}, {"spec": 1}, {"spec": {}}, {"kind": "Pod"}, {"metadata": 3}, {"spec": {"resourceAttributes": {}, "nonResourceAttributes": {}}},
+    {"spec": {"resourceAttributes": {"verb": "é\0", "resource": "x" * 9999, "group": "/", "name": "\0"}}}, {"spec": {"user": "\0", "groups": [1]}},
+    {"spec": {"user": "\0", "resourceAttributes": {"verb": "get", "resource": "pods", "name": "\0"}}}, {"spec": {"namespace": "\0/../"}},
+    {"spec": {"token": "\0"}}, {"spec": {"nonResourceAttributes": {"path": "//../", "verb": ""}}}, {"spec": {"token": "x", "audiences": [""]}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", REVIEWS)
+def test_strange_questions_are_answered_or_refused(api, root, alice, path):
+    for actor in (root, alice):
+        for body in BODIES:
+            assert api.as_(actor).post(path, body).status_code in (201, 400, 403, 422), body
+    assert api.get(path).status_code == 405
