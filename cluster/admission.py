@@ -10,6 +10,7 @@ because rules may rely on the shape.
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ import msgspec
 
 from cluster import metadata
 from cluster.store import store
-from kube import resources, schema
+from kube import names, resources, schema
 from kube.errors import (
+    AlreadyExists,
     ApiError,
     BadRequest,
     Cause,
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
 KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+NAME_TRIES = 8
+GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
+_random = random.Random()  # noqa: S311  names need not be secret
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -51,6 +56,7 @@ class ClusterView:
         self._store = source
         self._known: dict[tuple[str, str, str], Object | None] = {}
         self._children: dict[str, list[Object]] | None = None
+        self._classes: list[Object] | None = None
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
@@ -88,6 +94,24 @@ class ClusterView:
         """Return a namespace."""
         return self.get(resources.NAMESPACES, "", name)
 
+    def priority_classes(self) -> list[Object]:
+        """Return all priority classes."""
+        if self._classes is None:
+            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
+        return self._classes
+
+    def service_account(self, namespace: str, name: str) -> Object | None:
+        """Return a service account."""
+        return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
+
+    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
+        """Return a name for `generateName` that nothing has."""
+        for _ in range(NAME_TRIES):
+            name = base[:GENERATED_BASE] + names.suffix(_random)
+            if self.get(resource, namespace, name) is None:
+                return name
+        raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
+
     def claim(self, namespace: str, name: str) -> Object | None:
         """Return a PersistentVolumeClaim."""
         return self.get(resources.CLAIMS, namespace, name)
@@ -107,6 +131,7 @@ class Rules:
     validate: Validate | None = None
     warn: Warn | None = None
     delete: Release | None = None
+    status: Validate | None = None
 
 
 @dataclass(frozen=True)
@@ -137,15 +162,18 @@ def register(
     validate: Validate | None = None,
     warn: Warn | None = None,
     delete: Release | None = None,
+    status: Validate | None = None,
 ) -> None:
     """Add rules for a kind, after those that it has.
 
     Each is called with the object (a copy, which `default` changes in
     place), the stored object that it is to replace or None, and the view.
     `delete` is called with the stored object that somebody wants to delete
-    and the view, and says why it must stay.
+    and the view, and says why it must stay. `status` judges a write to the
+    status subresource. Where Kubernetes answers 403 and not 422, `default`
+    and `validate` raise Forbidden.
     """
-    _rules[resource.id].append(Rules(default, validate, warn, delete))
+    _rules[resource.id].append(Rules(default, validate, warn, delete, status))
 
 
 def admit(
@@ -179,12 +207,25 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
         if error is not None:
             return Admitted(resource, obj, error.causes, error=error)
     rules = _rules[resource.id]
-    for rule in rules:
-        if rule.default is not None:
-            rule.default(obj, old, view)
-    causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
+    try:
+        for rule in rules:
+            if rule.default is not None:
+                rule.default(obj, old, view)
+        causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
+    except ApiError as error:
+        told = error.causes or (Cause(error.reason, error.message, ""),)
+        return Admitted(resource, obj, told, error=error)
     odd = _warnings(resource, obj, old, view, rules) if warnings else ()
     return Admitted(resource, obj, tuple(causes), tuple(odd))
+
+
+def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
+    """Do the same for a write to the status: nothing is filled in, and only the rules for it are asked."""
+    if shaped.causes:
+        return shaped
+    rules = [rule.status for rule in _rules[shaped.resource.id] if rule.status is not None]
+    causes = [cause for rule in rules for cause in rule(shaped.object, old, view)]
+    return Admitted(shaped.resource, shaped.object, tuple(causes))
 
 
 def release(resource: Resource, obj: Object, view: ClusterView) -> None:

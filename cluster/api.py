@@ -7,7 +7,7 @@ done. A change that is denied or refused leaves an audit row too, but nothing
 else. With `dry_run` all of it happens and is rolled back, audit included.
 
 Errors are `ApiError`; an Invalid carries its causes with field paths.
-`review` is for forms: it reports what is wrong and raises nothing.
+`review` is for forms: it reports what is wrong and raises nothing (`cluster.reviewing`).
 
 Controllers, scheduler and nodes write to the store directly, as the system:
 what they do follows from what people did, and is not audited.
@@ -15,6 +15,7 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
@@ -23,6 +24,7 @@ from django.db import DatabaseError, transaction
 
 from cluster import access, admission, guard, metadata, trail
 from cluster.admission import Admitted, ClusterView
+from cluster.reviewing import review
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
 from cluster.store.store import clock
 from kube import apply as applying
@@ -32,13 +34,24 @@ from kube.errors import (
     ApiError,
     BadRequest,
     Conflict,
-    Forbidden,
     Invalid,
     NotFound,
     RequestEntityTooLarge,
     ServiceUnavailable,
 )
 from kube.resources import CREATOR_ANNOTATION
+
+__all__ = [
+    "Deletion",
+    "apply",
+    "create",
+    "create_many",
+    "delete",
+    "delete_many",
+    "patch",
+    "review",
+    "update",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,17 +68,22 @@ LOOKED_AT = frozenset(
     {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
 )
 UNNAMED = "volcano-ui"  # manages what the pages change
+WAYS: tuple[tuple[Propagation, str], ...] = (
+    ("Foreground", "foregroundDeletion"),
+    ("Orphan", "orphan"),
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
+Part = Literal["", "status", "finalize"]
 Warn = Callable[[str], None]
 
 
 class Deletion(NamedTuple):
-    """How the objects of one call go; `grace` None means each kind's own."""
+    """How the objects of one call go; None means what the kind does by default."""
 
     grace: int | None
-    propagation: Propagation
+    propagation: Propagation | None
     dry_run: bool
 
 
@@ -77,7 +95,7 @@ class Change(NamedTuple):
 
     verb: str
     make: Callable[[Object], Object]
-    subresource: Literal["", "status"]
+    subresource: Part
     manager: str | None
     dry_run: bool
     warn: Warn | None
@@ -147,55 +165,13 @@ def _fetch_targets(shaped: Sequence[Admitted | ApiError], view: ClusterView) -> 
         view.fetch(resources.JOBS, sorted(targets))
 
 
-def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
-    """Say what would happen to an object, with causes and warnings, without changing or auditing anything.
-
-    Whatever is wrong is a cause; what has no field of its own is reported for the whole object (field "").
-    """
-    try:
-        shaped = admission.shape(resource, obj)
-    except ApiError as error:
-        return _as_causes(resource, obj if isinstance(obj, dict) else {}, error)
-    view = ClusterView()
-    name = metadata.name_of(shaped.object)
-    namespace = _namespace(resource, shaped.object)
-    old = view.get(resource, namespace, name) if name else None
-    if not shaped.causes:
-        denied = _rights_causes(actor, resource, shaped.object, old if update else None, view)
-        if denied:  # who may not do it does not learn either what else is there
-            return Admitted(resource, shaped.object, tuple(denied))
-    admitted = admission.judge(shaped, old if update else None, view, warnings=True)
-    causes = list(admitted.causes)
-    if old is not None and not update and shaped.object["metadata"].get("name"):
-        causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
-    return Admitted(resource, admitted.object, tuple(causes), admitted.warnings)
-
-
-def _rights_causes(
-    actor: Actor, resource: Resource, obj: Object, old: Object | None, view: ClusterView
-) -> Sequence[errors.Cause]:
-    try:
-        if old is None:
-            guard.check_create(actor, resource, obj, view)
-        else:
-            guard.check_change(actor, "update", resource, old, obj, "", view)
-    except Forbidden as error:
-        return [errors.forbidden("metadata.namespace" if resource.namespaced else "", error.message)]
-    return []
-
-
-def _as_causes(resource: Resource, obj: Object, error: ApiError) -> Admitted:
-    causes = error.causes or (errors.Cause(error.reason, error.message, ""),)
-    return Admitted(resource, obj, causes)
-
-
 def update(
     actor: Actor,
     resource: Resource,
     obj: Object,
     *,
     manager: str = "",
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -224,7 +200,7 @@ def patch(
     *,
     how: How = "merge",
     manager: str = "",
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
@@ -254,9 +230,9 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
         return patches.json_patch(old, change)
     if not isinstance(change, dict):
         raise BadRequest("A merge patch is a mapping of fields.")
-    if how == "strategic":
-        return patches.strategic(old, change, definitions.of(resource))
-    return patches.merge(old, change)
+    if how == "merge":
+        return patches.merge(old, change)
+    return patches.strategic(old, change, definitions.of(resource))
 
 
 def apply(
@@ -268,7 +244,7 @@ def apply(
     *,
     manager: str,
     force: bool = False,
-    subresource: Literal["", "status"] = "",
+    subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> tuple[Stored, bool]:
@@ -341,16 +317,18 @@ def _change_once(
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
     _check_fresh(resource, old, shaped.object)
-    if subresource:
+    if subresource == "status":
+        obj = admission.judge_status(shaped, old.object, view).checked()
+    elif subresource:
         obj = shaped.checked()
     else:
         obj = _told(admission.judge(shaped, old.object, view), old.object, view, change.warn)
-    if change.manager is not None:
+    if change.manager is not None and subresource != "finalize":
         obj = applying.track(
             old.object, obj, resource, manager=change.manager, subresource=subresource, now=clock()
         )
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    managed = obj["metadata"].get("managedFields") if subresource else None
+    managed = obj["metadata"].get("managedFields") if subresource == "status" else None
     stored = store.write(Update(resource, obj, subresource, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
@@ -438,7 +416,7 @@ def delete(
     uid: str = "",
     revision: int = 0,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
@@ -448,7 +426,8 @@ def delete(
         view = ClusterView()
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
-        write = Delete(resource, old.namespace, name, uid, revision, grace, propagation)
+        way = _propagation(resource, old.object, propagation)
+        write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
         step.done(None, stored)
     return stored
@@ -460,7 +439,7 @@ def delete_many(
     keys: Sequence[tuple[str, str]],
     *,
     grace: int | None = None,
-    propagation: Propagation = "Background",
+    propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
@@ -498,9 +477,17 @@ def _deletion(
         _missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
-    return Delete(
-        resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=how.propagation
-    )
+    way = _propagation(resource, old, how.propagation)
+    return Delete(resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=way)
+
+
+def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:
+    """Return what becomes of dependents: what is asked, what is under way, or the kind's default (§2.4)."""
+    finalizers = obj["metadata"].get("finalizers") or ()
+    for way, finalizer in WAYS:
+        if not asked and finalizer in finalizers:
+            return way
+    return asked or resource.default_propagation
 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
@@ -527,18 +514,22 @@ def _judged(
     manager None leaves the managedFields as they are.
     """
     if shaped.causes:
-        namespace = _namespace(shaped.resource, shaped.object)
+        namespace = metadata.namespace_of(shaped.resource, shaped.object)
         name = metadata.name_of(shaped.object)
         place = name if shaped.resource is resources.NAMESPACES else namespace
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
+    # Rules may write the object's uid into it, so it is decided here and not by the store.
+    uid = str(uuid.uuid4())
+    if not shaped.causes:
+        shaped.object["metadata"]["uid"] = uid
     obj = _told(admission.judge(shaped, None, view), None, view, warn)
     if manager:
         obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
     elif manager is not None:
         obj["metadata"].pop("managedFields", None)
-    return Create(shaped.resource, obj)
+    return Create(shaped.resource, obj, uid)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
@@ -548,12 +539,6 @@ def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn 
         for text in admission.oddities(admitted.resource, obj, old, view):
             warn(text)
     return obj
-
-
-def _namespace(resource: Resource, obj: Object) -> str:
-    meta = obj.get("metadata")
-    given = meta.get("namespace") if isinstance(meta, dict) else ""
-    return str(given or "default") if resource.namespaced else ""
 
 
 def _commit(writes: Sequence[Write | ApiError]) -> list[Stored | ApiError]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-NAMESPACE_NAMES = ("default", "kube-system", "kube-node-lease")
+NAMESPACE_NAMES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 def bootstrap() -> list[str]:

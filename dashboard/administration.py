@@ -69,7 +69,14 @@ def _empty_forms() -> dict[str, Form]:
 def _namespaces(actor: Actor) -> list[dict[str, Any]]:
     visible = access.namespaces(actor, NAMESPACES)
     names = None if isinstance(visible, access.Everywhere) else visible
-    return [{"name": each.name, "created": each.created} for each in store.find(NAMESPACES, name=names)]
+    return [
+        {
+            "name": each.name,
+            "created": each.created,
+            "ending": "deletionTimestamp" in each.object["metadata"],
+        }
+        for each in store.find(NAMESPACES, name=names)
+    ]
 
 
 @require_POST

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jobs import dependencies, frozen, plugins, policies, template
+from cluster.rules import templates
+from jobs import dependencies, frozen, plugins, policies
 from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.batch import Job
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
+_DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
 ROOT_QUEUE = "root"
 MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
@@ -42,27 +44,39 @@ class View(Protocol):
 def default(job: Object, old: Object | None, _view: View) -> None:
     """Fill in what a new job leaves open, and store the seeds' spellings as today's.
 
-    On update what is left open stays as it was filled in, so that the same
-    job can be sent again; what is given stays: lowering minAvailable to 0
-    stays 0 (reference: volcano-job §1.6).
+    On update that is done as well, because who applies the same file again
+    leaves the same fields open; but a number that is written stays: lowering
+    minAvailable to 0 stays 0 (reference: volcano-job §1.6).
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
         return
     _respell(spec)
-    if old is not None:
-        _keep_filled_in(spec, lenient.mapping(old, "spec"))
-        return
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        if isinstance(task, dict):
-            _default_task(task, number)
-    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    spec["schedulerName"] = spec.get("schedulerName") or DEFAULT_SCHEDULER
-    spec["maxRetry"] = spec.get("maxRetry") or DEFAULT_MAX_RETRY
-    if not spec.get("minAvailable"):
+    before = None if old is None else lenient.mapping(old, "spec")
+    if before is not None:
+        _keep_made_claims(spec, before)
+    _default_tasks(spec, before)
+    for field, value in _DEFAULTS.items():
+        # A job that was stored without the field keeps being without it.
+        if before is None or field in before:
+            spec[field] = spec.get(field) or value
+    if spec.get("minAvailable") is None or (old is None and not spec["minAvailable"]):
         minimums = (lenient.whole(task, "minAvailable") for task in lenient.sequence(spec, "tasks"))
         spec["minAvailable"] = sum(minimum or 0 for minimum in minimums)
-    _default_plugins(spec)
+    wanted = spec.get("plugins")
+    if isinstance(wanted, dict):
+        if any(name in wanted for name in NEEDS_SVC):
+            wanted.setdefault("svc", [])
+        if "mpi" in wanted:
+            wanted.setdefault("ssh", [])
+
+
+def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
+    tasks = lenient.sequence(spec, "tasks")
+    old_tasks = tasks if before is None else lenient.sequence(before, "tasks")
+    for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=False)):
+        if isinstance(task, dict):
+            _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
 
 
 def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
@@ -120,56 +134,19 @@ def _respell(spec: dict[str, Any]) -> None:
             pod["containers"] = [pod["containers"]]
 
 
-def _default_plugins(spec: dict[str, Any]) -> None:
-    wanted = spec.get("plugins")
-    if isinstance(wanted, dict):
-        if any(name in wanted for name in NEEDS_SVC):
-            wanted.setdefault("svc", [])
-        if "mpi" in wanted:
-            wanted.setdefault("ssh", [])
-
-
-def _keep_filled_in(spec: dict[str, Any], old: dict[str, Any]) -> None:
-    """Give what a changed job leaves open the value that it has."""
-    for name in ("queue", "schedulerName", "maxRetry", "minAvailable"):
-        if spec.get(name) is None and name in old:
-            spec[name] = old[name]
-    _default_plugins(spec)
-    _keep_made_claims(spec, old)
-    tasks, before = lenient.sequence(spec, "tasks"), lenient.sequence(old, "tasks")
-    for task, known in zip(tasks, before, strict=False):
-        if not isinstance(task, dict) or not isinstance(known, dict):
-            continue
-        if not task.get("name") and "name" in known:
-            task["name"] = known["name"]
-        if task.get("name") == known.get("name"):
-            _keep_task_filled_in(task, known)
-
-
-def _keep_made_claims(spec: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep the names that the controller gave to the claims it made."""
-    volumes, before = lenient.sequence(spec, "volumes"), lenient.sequence(old, "volumes")
-    for volume, known in zip(volumes, before, strict=False):
-        made = lenient.text(known, "volumeClaimName")
+def _keep_made_claims(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep the names that the controller gave to the claims it made, which the author does not write."""
+    volumes, known = lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes")
+    for volume, old in zip(volumes, known, strict=False):
+        made = lenient.text(old, "volumeClaimName")
         if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
             volume["volumeClaimName"] = made
 
 
-def _keep_task_filled_in(task: dict[str, Any], old: dict[str, Any]) -> None:
-    if not task.get("maxRetry") and "maxRetry" in old:
-        task["maxRetry"] = old["maxRetry"]
-    if task.get("minAvailable") is None and old.get("minAvailable") is not None:
-        # Where it was all of them it stays all of them.
-        whole = old["minAvailable"] == old.get("replicas") and "replicas" in task
-        task["minAvailable"] = task["replicas"] if whole else old["minAvailable"]
-    pod, known = (lenient.mapping(owner, "template", "spec") for owner in (task, old))
-    if "dnsPolicy" in known and not pod.get("dnsPolicy"):
-        pod["dnsPolicy"] = known["dnsPolicy"]
-
-
-def _default_task(task: dict[str, Any], number: int) -> None:
+def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
     task["name"] = task.get("name") or f"default{number}"
-    task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
+    if is_new:
+        task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
     pod = lenient.mapping(task, "template", "spec")
     if pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
         pod["dnsPolicy"] = "ClusterFirstWithHostNet"
@@ -197,7 +174,7 @@ def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
             yield cause._replace(message=f"{cause.message}: duplicated task name; give each task its own.")
         seen.add(name)
         yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
-        yield from template.check(lenient.mapping(task, "template"), f"{path}.template")
+        yield from templates.check(lenient.mapping(task, "template"), f"{path}.template")
         yield from _check_topology_policy(task, path)
         yield from _check_network(lenient.mapping(task, "partitionPolicy"), f"{path}.partitionPolicy")
     yield from policies.check(lenient.sequence(spec, "policies"), "spec.policies")
@@ -248,7 +225,7 @@ def _check_topology_policy(task: Any, path: str) -> Iterator[Cause]:
     policy = lenient.text(task, "topologyPolicy")
     if policy in ("", "none"):
         return
-    for container, is_whole in template.whole_cpus(lenient.mapping(task, "template")):
+    for container, is_whole in templates.whole_cpus(lenient.mapping(task, "template")):
         if not is_whole:
             detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
             yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
@@ -389,7 +366,7 @@ def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
 
 def _task_warnings(task: Any, path: str) -> Iterator[str]:
     pod = lenient.mapping(task, "template", "spec")
-    if template.forever(lenient.mapping(task, "template")):
+    if templates.forever(lenient.mapping(task, "template")):
         yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
     for number, container in enumerate(lenient.sequence(pod, "containers")):
         if not lenient.sequence(container, "command") and not lenient.sequence(container, "args"):

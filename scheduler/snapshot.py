@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-OUR_NAMES = ("volcano", "")
-"""Pods that name another scheduler are only counted on their nodes."""
+OUR_NAMES = ("volcano", "default-scheduler", "")
+"""Pods that name another scheduler are only counted on their nodes; Kubernetes' default name stands for this one."""
 
 
 class Changed(Protocol):

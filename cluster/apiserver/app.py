@@ -13,7 +13,7 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 
@@ -268,13 +268,6 @@ async def _handled(request: Request, resource: Resource) -> Response:
 async def _refuse(scope: Scope, receive: Receive, send: Send, response: Response) -> None:
     """Answer an upgrade with an error where the server can say it, otherwise close the connection."""
     if "websocket.http.response" in scope.get("extensions", {}):
-        await response(scope, receive, _as_websocket(send))
+        await response(scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1008, "reason": ""})
-
-
-def _as_websocket(send: Send) -> Send:
-    async def translated(message: Any) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    return translated

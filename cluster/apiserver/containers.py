@@ -64,12 +64,16 @@ def instance(pod: Object, container: str, *, previous: bool = False) -> str:
     raise BadRequest(f'container "{container}" in pod "{pod_name}" is waiting to start: {reason}')
 
 
-def running(pod: Object, container: str) -> str:
-    """Return the id of the instance that runs; BadRequest when none does, or when it only seems to."""
+def running(pod: Object, container: str, verb: str) -> str:
+    """Return the id of the instance that runs; BadRequest when none does, or when it only seems to.
+
+    verb is what is to be done with it: "exec" or "attach".
+    """
     pod_name = pod["metadata"]["name"]
     phase = (pod.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
-        raise BadRequest(f"cannot exec into a container in a completed pod; current phase is {phase}")
+        deed = "exec into" if verb == "exec" else "attach"
+        raise BadRequest(f"cannot {deed} a container in a completed pod; current phase is {phase}")
     if not pod["spec"].get("nodeName"):
         raise BadRequest(f"pod {pod_name} does not have a host assigned")
     state, _ = _states(pod, container)

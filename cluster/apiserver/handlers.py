@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import cluster.apiserver.discovery
+import cluster.apiserver.execs
+import cluster.apiserver.finalizing
 import cluster.apiserver.health
 import cluster.apiserver.logs
 import cluster.apiserver.openapi.answers

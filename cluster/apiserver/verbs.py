@@ -8,6 +8,7 @@ from starlette.responses import StreamingResponse
 
 from cluster import api
 from cluster.apiserver import bodies, forms, listing, openapi, query, respond, threads, watching
+from cluster.rules.jobs import ORPHAN_WARNING
 from cluster.store import store
 from kube import errors
 from kube.errors import (
@@ -19,6 +20,7 @@ from kube.errors import (
     Timeout,
     UnsupportedMediaType,
 )
+from kube.resources import BATCH_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -288,11 +290,17 @@ async def delete(request: Request) -> Response:
     """Delete an object; the answer is its last state, or a Status where the kind answers so."""
     info, resource = request.info, _resource(request)
     options = query.delete_options(request.query, await _delete_body(request))
+    _warn_of_orphans(request, resource, options)
     stored = await threads.write(_delete, request, resource, options)
     if stored.object["metadata"].get("deletionTimestamp") or resource.id in RETURNED:
         return respond.object(request, stored)
     details = {"name": info.name, "group": resource.group, "kind": resource.plural, "uid": stored.uid}
     return respond.success(request, {key: value for key, value in details.items() if value})
+
+
+def _warn_of_orphans(request: Request, resource: Resource, options: query.DeleteOptions) -> None:
+    if resource is BATCH_JOBS and not options.propagation:
+        request.warn(ORPHAN_WARNING)
 
 
 async def _delete_body(request: Request) -> Object | None:
@@ -314,7 +322,7 @@ def _delete(request: Request, resource: Resource, options: query.DeleteOptions) 
         uid=options.uid,
         revision=options.revision,
         grace=options.grace,
-        propagation=options.propagation or "Background",
+        propagation=options.propagation or None,
         dry_run=options.dry_run,
     )
 
@@ -327,6 +335,7 @@ async def delete_collection(request: Request) -> Response:
     chosen = query.list_options(request.query, resource)
     query.check_list(chosen, watch=False)
     options = query.delete_options(request.query, await _delete_body(request))
+    _warn_of_orphans(request, resource, options)
     page = await threads.read(listing.find, resource, request.info.namespace, chosen)
     outcomes = await threads.write(_delete_many, request, resource, page.items, options)
     gone = [o for o in outcomes if not isinstance(o, NotFound)]
@@ -346,7 +355,7 @@ def _delete_many(
         resource,
         [(item.namespace, item.name) for item in items],
         grace=options.grace,
-        propagation=options.propagation or "Background",
+        propagation=options.propagation or None,
         dry_run=options.dry_run,
     )
 

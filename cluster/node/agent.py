@@ -27,6 +27,7 @@ from cluster.node.lifecycle import start_of
 from cluster.node.listen import Listener
 from cluster.node.local import Local
 from cluster.node.lookup import StoreLookup, refused
+from cluster.node.port import Port
 from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
@@ -64,6 +65,8 @@ class Agent:
         self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
         self.listener = Listener()
+        self.port = Port(data)
+        self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
@@ -186,6 +189,8 @@ class Agent:
         for key, _ in self.selector.select(timeout):
             if isinstance(key.data, Handle):
                 self.dirty.add(self.runtime.on_ready(key.data))
+            elif key.data is self.port:
+                self.port.answer(self.runtime)
             elif key.fileobj is self._heard:
                 self.listener.drain()
                 # A connection that broke is closed by now, and the next file that is opened gets its number.
@@ -374,6 +379,7 @@ class Agent:
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
         self.listener.close()
+        self.port.close()
         self.runtime.close()
         self.spawner.close()
         self.selector.close()

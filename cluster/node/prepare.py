@@ -84,6 +84,9 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         keep=(str(home / WORK), str(home / TMP)),
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
     )
 

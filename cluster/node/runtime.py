@@ -57,6 +57,11 @@ class Runtime:
         """Whether anything of a pod runs or may be about to."""
         return any(run.current is not None and run.current.active for run in self.runs(uid).values())
 
+    def directory(self, uid: str, container: str) -> Path | None:
+        """Return the directory of a container's running attempt, None when none runs."""
+        handle = self._handles.get((uid, container))
+        return handle.directory if handle is not None else None
+
     def adopt(self, uid: str) -> bool:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
         for container in attempts.containers(self.layout, uid):

@@ -62,6 +62,8 @@ def compose(
     waiting = waiting or {}
     prefix = f"{scheme}://{pod.metadata.uid}"
     creating = Waiting("PodInitializing" if pod.spec.init_containers else "ContainerCreating")
+    if phase == PodPhase.FAILED and not runs:  # it was refused: nobody creates anything
+        creating = Waiting(reason, message)
 
     def entries(containers: Sequence[Container], default: Waiting, *, init: bool) -> list[dict[str, Any]]:
         return [

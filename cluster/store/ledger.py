@@ -115,7 +115,7 @@ class Ledger:
         name = metadata.get("name") or self._generated(resource, namespace, metadata.get("generateName"))
         if self.rows.get(key_of(resource.id, namespace, name)) is not None:
             raise AlreadyExists(f"{rules.named(resource, name)} already exists")
-        obj = rules.created(resource, write.object, self.now)
+        obj = rules.created(resource, write.object, self.now, write.uid)
         obj["metadata"]["name"] = name
         row = Row(resource, namespace, name, obj["metadata"]["uid"], self.now, 0, obj)
         self._enter("ADDED", row, None)
@@ -133,7 +133,7 @@ class Ledger:
     def _change(self, row: Row, new: Object | None) -> Row:
         if new is row.object:
             return row
-        gone = new is None or rules.is_released(new)
+        gone = new is None or rules.is_released(row.resource, new)
         obj = row.object if new is None else new
         after = Row(row.resource, row.namespace, row.name, row.uid, row.created, 0, obj)
         self._enter("DELETED" if gone else "MODIFIED", after, row)

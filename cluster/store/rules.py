@@ -39,14 +39,14 @@ def named(resource: Resource, name: str) -> str:
     return f'{resource.id} "{name}"'
 
 
-def created(resource: Resource, obj: Object, now: int) -> Object:
+def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
     """Return obj as it is first stored, without its resourceVersion."""
     metadata = dict(obj.get("metadata") or {})
     if metadata.get("resourceVersion"):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     for field in OWN_METADATA:
         metadata.pop(field, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = uid or str(uuid.uuid4())
     metadata["creationTimestamp"] = timestamp(now)
     metadata["generation"] = 1
     return {
@@ -65,6 +65,8 @@ def updated(write: Update, old: Object, now: int) -> Object:
     check_preconditions(
         resource, old, metadata.get("uid") or "", int(version) if str(version).isdigit() else 0
     )
+    if write.subresource == "finalize":
+        return _finalized(old, sent)
     if write.subresource != "status":
         return _replaced(resource, old, sent)
     new = _with_status(old, sent.get("status"))
@@ -103,6 +105,15 @@ def _with_status(old: Object, status: Any) -> Object:
     return old if status == old.get("status") else {**old, "status": status}
 
 
+def _finalized(namespace: Object, sent: Object) -> Object:
+    """Return a namespace with the finalizers that are left of its spec; only this takes them away."""
+    finalizers = (sent.get("spec") or {}).get("finalizers") or []
+    spec = namespace.get("spec") or {}
+    if finalizers == (spec.get("finalizers") or []):
+        return namespace
+    return {**namespace, "spec": {**spec, "finalizers": finalizers}}
+
+
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
     kept = old["metadata"]
     metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in OWN_METADATA}
@@ -116,6 +127,8 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
         new.pop("status", None)
         if "status" in old:
             new["status"] = old["status"]
+    if spec_finalizers(resource, old):
+        new["spec"] = {**(new.get("spec") or {}), "finalizers": old["spec"]["finalizers"]}
     if new == old or apply.same_but_times(old, new):
         return old
     if _desired(new) != _desired(old):
@@ -167,10 +180,21 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
         finalizers.append(wanted)
         metadata["finalizers"] = finalizers
     grace = _grace(write, old)
-    if grace == 0 and not finalizers:
+    held = spec_finalizers(write.resource, old)
+    if grace == 0 and not finalizers and not held:
         return None
     _mark(metadata, grace, now)
-    return old if metadata == old["metadata"] else {**old, "metadata": metadata}
+    if metadata == old["metadata"]:
+        return old
+    marked = {**old, "metadata": metadata}
+    if held:
+        marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
+    return marked
+
+
+def spec_finalizers(resource: Resource, obj: Object) -> list[str]:
+    """Return who must agree before a namespace goes (§4.6); other kinds have only metadata.finalizers."""
+    return (obj.get("spec") or {}).get("finalizers") or [] if resource.id == "namespaces" else []
 
 
 def _mark(metadata: Object, grace: int, now: int) -> None:
@@ -197,12 +221,13 @@ def _grace(write: Delete, old: Object) -> int:
     return DEFAULT_GRACE_S if seconds is None else int(seconds)
 
 
-def is_released(obj: Object) -> bool:
+def is_released(resource: Resource, obj: Object) -> bool:
     """Tell whether an object marked for deletion has nothing left that holds it."""
     metadata = obj["metadata"]
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")
+        and not spec_finalizers(resource, obj)
         and not metadata.get("deletionGracePeriodSeconds")
     )
 

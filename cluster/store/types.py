@@ -100,10 +100,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's."""
+    """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's.
+
+    `uid` is for admission alone, which has to write it into the object.
+    """
 
     resource: Resource
     object: Object
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +115,14 @@ class Update:
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
     With subresource "status" only `status` is taken, and `managed` as the
-    managedFields if given; otherwise, for kinds with a status subresource,
-    the stored status stays.
+    managedFields if given, with "finalize" only a namespace's
+    `spec.finalizers`; otherwise, for kinds with a status subresource, the
+    stored status stays.
     """
 
     resource: Resource
     object: Object
-    subresource: Literal["", "status"] = ""
+    subresource: Literal["", "status", "finalize"] = ""
     managed: list[Object] | None = None
 
 

@@ -37,7 +37,8 @@ def strategic(target: Object, patch: Object, definition: str) -> Object:
     """Apply a strategic merge patch: like a merge patch, but lists with a merge key merge item by item.
 
     The directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/x` and
-    `$setElementOrder/x` are followed. definition says what target is, as `kube.definitions.of` does.
+    `$setElementOrder/x` are followed. definition is what `kube.definitions` calls the
+    type of target.
     """
     result: Object = _guarded(merging.apply, target, patch, definition)
     return result

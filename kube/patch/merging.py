@@ -1,7 +1,4 @@
-"""Strategic merge patch: a merge patch that knows how the lists of each kind are to be merged.
-
-How they are is said by `kube.lists`, for each definition of `kube.definitions`.
-"""
+"""Strategic merge patch: a merge patch that knows how the lists of each kind are to be merged."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _SET_ORDER = "$setElementOrder/"
 
 
 def apply(target: Any, patch: Any, definition: str) -> Any:
-    """Return target after a strategic merge patch; PatchError if that cannot be read.
-
-    definition says what target is; "" means that no list in it merges.
-    """
+    """Return target, an object of a definition, after a strategic merge patch; PatchError if that cannot be read."""
     if type(patch) is not dict:
         raise PatchError("A strategic merge patch is an object.")
     target = target if type(target) is dict else {}
@@ -49,14 +43,20 @@ def _merged_fields(target: Object, patch: Object, definition: str) -> Object:
         old, new = target.get(name), patch.get(name)
         if name in patch and new is None:
             continue
-        if type(new) is dict:
-            whole = (rule := lists.rule(definition, name)) is not None and rule.strategy == "replace"
-            result[name] = copy(new) if whole else apply(old, new, definitions.part(definition, name))
+        if type(new) is dict and _strategy(definition, name) == "replace":
+            result[name] = copy(new)
+        elif type(new) is dict:
+            result[name] = apply(old, new, definitions.part(definition, name))
         elif type(new) is list or name not in patch:
             result |= _list_field(name, old, patch, definition)
         else:
             result[name] = new
     return result
+
+
+def _strategy(definition: str, name: str) -> str:
+    rule = lists.rule(definition, name)
+    return rule.strategy if rule else ""
 
 
 def _field_of(key: str) -> str | None:
@@ -94,10 +94,9 @@ def _list_field(name: str, old: Any, patch: Object, definition: str) -> Object:
             raise PatchError(f"The directives of {name[:100]!r} are lists.")
     old = old if type(old) is list else []
     rule = lists.rule(definition, name)
-    if rule is not None and rule.merge_key:
-        part = definitions.part(definition, name)
-        return {name: _keyed(name, rule.merge_key, old, new, order, part)}
-    if rule is not None and rule.strategy == "merge":
+    if rule is not None and rule.strategy.startswith("merge"):
+        if rule.merge_key:
+            return {name: _keyed(name, rule.merge_key, old, new, order, definitions.part(definition, name))}
         return {name: _as_set(old, new or [], order, gone or [])}
     return {name: copy(old if new is None else new)}
 
@@ -110,7 +109,7 @@ def _keyed(
     order: list[Any] | None,
     definition: str,
 ) -> list[Any]:
-    """Merge lists whose items are told apart by the value of key."""
+    """Merge lists whose items, of this definition, are told apart by the value of key."""
     patches = _items_by_key(name, key, new or [])
     if any(item.get("$patch") == "replace" for _, item in patches):
         return [copy(item) for _, item in patches if "$patch" not in item]

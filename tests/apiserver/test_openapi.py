@@ -11,7 +11,8 @@ from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidat
 from cluster.apiserver.openapi import documents, unknown_fields
 from cluster.apiserver.openapi.definitions import GROUP_VERSION_KIND, definitions, referred
 from cluster.apiserver.openapi.operations import APPLY, STRATEGIC
-from kube import resources
+from kube import definitions as kube_definitions
+from kube import lists, resources
 
 PATHS = list(documents.group_versions())
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -69,6 +70,12 @@ def version3(path):
 
 def version2():
     return msgspec.json.decode(documents.version2()["json"].body)
+
+
+def merging_schemas():
+    """Return the published schemas by the short names of the tables of how things merge."""
+    found = definitions.reachable(definitions.of(resource) for resource in resources.ALL)
+    return {lists.short(name): schema for name, schema in found.items()}
 
 
 def kind_of(schema):
@@ -160,6 +167,29 @@ def test_schemas_of_volcano_come_from_its_structs():
     }
     policy = schemas["sh.volcano.batch.v1alpha1.LifecyclePolicy"]["properties"]
     assert "PodEvicted" in policy["event"]["enum"]
+
+
+def test_the_tables_of_how_things_merge_speak_of_fields_that_exist():
+    schemas = merging_schemas()
+    named = [
+        (definition, field)
+        for fields in (lists.RULES, kube_definitions.PARTS)
+        for definition in fields.keys() & schemas.keys()
+        for field in fields[definition]
+    ]
+    assert len(named) > 100
+    assert [place for place in named if place[1] not in schemas[place[0]].get("properties", {})] == []
+
+
+def test_the_table_of_parts_agrees_with_the_published_schemas():
+    schemas = merging_schemas()
+    wrong = []
+    for definition in kube_definitions.PARTS.keys() & schemas.keys():
+        for field, part in kube_definitions.PARTS[definition].items():
+            found = lists.short(next(referred(schemas[definition]["properties"][field])))
+            if found != part and {found, part} & {*lists.RULES, *lists.ATOMIC}:
+                wrong.append((definition, field, found))
+    assert wrong == []
 
 
 def test_every_field_of_volcanos_kinds_is_described():

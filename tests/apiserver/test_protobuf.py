@@ -39,7 +39,6 @@ def test_an_object_can_be_created_replaced_and_deleted(api):
     ("path", "kind"),
     [
         (f"{CORE}/events", "event"),
-        (f"{CORE}/services", "service"),
         (f"{CORE}/resourcequotas", "resourcequota"),
         ("/api/v1/namespaces", "namespace"),
         ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "lease"),
@@ -52,6 +51,12 @@ def test_an_object_can_be_created_replaced_and_deleted(api):
 def test_kinds_that_controllers_write(api, path, kind):
     answer = send(api, "POST", path, golden(kind))
     assert answer.status_code == 201, answer.text
+
+
+def test_what_is_read_is_judged_by_the_rules_of_its_kind(api):
+    answer = send(api, "POST", f"{CORE}/services", golden("service"))
+    fields = [cause["field"] for cause in answer.json()["details"]["causes"]]
+    assert (answer.status_code, fields) == (422, ["spec.ports[1].name", "spec.ports[1].nodePort"])
 
 
 def test_a_broken_body_is_a_bad_request(api):

@@ -14,7 +14,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_bootstrap_makes_namespaces_queues_and_priority_classes():
     bootstrap()
-    assert [n.name for n in store.find(NAMESPACES)] == ["default", "kube-node-lease", "kube-system"]
+    assert [n.name for n in store.find(NAMESPACES)] == [
+        "default",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+    ]
     assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {
         "default": "Open",
         "root": "Open",
@@ -27,7 +32,7 @@ def test_bootstrap_makes_namespaces_queues_and_priority_classes():
 
 
 def test_second_bootstrap_changes_nothing():
-    assert len(bootstrap()) == 8
+    assert len(bootstrap()) == 9
     store.write(Patch(QUEUES, "", "default", {"spec": {"weight": 7}}))
     before = store.revision()
     assert bootstrap() == []

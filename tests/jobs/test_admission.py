@@ -249,12 +249,14 @@ def test_spellings_of_the_seed_are_stored_as_todays():
     assert spec["volumes"] == [{"mountPath": "/a", "volumeClaim": {"accessModes": []}}]
 
 
-def test_what_an_update_gives_stays():
-    old = defaulted(job(task(replicas=3)))
-    new = copy.deepcopy(old)
-    new["spec"]["minAvailable"] = 0
-    admission.default(new, old, CLUSTER)
-    assert new["spec"]["minAvailable"] == 0
+def test_the_same_file_applied_again_with_more_replicas_is_accepted():
+    written = job({**task(replicas=2), "name": ""}, plugins={"mpi": []})
+    old = defaulted(written)
+    again = copy.deepcopy(written)
+    again["spec"]["tasks"][0]["replicas"] = 3
+    admission.default(again, old, CLUSTER)
+    assert admission.validate(again, old, CLUSTER) == []
+    assert again["spec"]["tasks"][0]["minAvailable"] == 3
 
 
 @pytest.mark.parametrize(
@@ -278,12 +280,12 @@ def test_a_job_can_be_sent_again_as_it_was_written(written):
     assert again["spec"] == old["spec"]
 
 
-def test_replicas_can_be_changed_in_the_job_as_it_was_written():
-    written = job(task(replicas=3))
-    old = defaulted(copy.deepcopy(written))
-    written["spec"]["tasks"][0]["replicas"] = 5
-    admission.default(written, old, CLUSTER)
-    assert written["spec"]["tasks"][0]["minAvailable"] == 5
+def test_nothing_is_filled_in_on_update():
+    old = defaulted(job(task(replicas=3)))
+    new = copy.deepcopy(old)
+    new["spec"]["minAvailable"] = 0
+    admission.default(new, old, CLUSTER)
+    assert new["spec"]["minAvailable"] == 0
 
 
 def change(path, value):

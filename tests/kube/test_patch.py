@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import patch
+from kube import definitions, patch, resources
 
-POD = "core.v1.Pod"
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
 scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
 values = st.recursive(
@@ -66,12 +65,12 @@ def test_no_null_of_a_merge_patch_is_left(target, change):
 
 @given(objects, objects)
 def test_strategic_is_a_plain_merge_where_no_list_has_a_key(target, change):
-    assert patch.strategic(target, change, POD) == patch.merge(target, change)
+    assert patch.strategic(target, change, "core.v1.Pod") == patch.merge(target, change)
 
 
 @given(objects, merge_patches)
 def test_a_result_shares_nothing_with_the_arguments(target, change):
-    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, POD)):
+    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, "core.v1.Pod")):
         before = copy.deepcopy((target, change))
         _scramble(apply(target, change))
         assert (target, change) == before
@@ -178,7 +177,7 @@ def _deep(depth):
         pytest.param(lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001), id="too many operations"),
         pytest.param(lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]), id="doubling copies"),
         pytest.param(lambda: patch.merge({}, _deep(100_000)), id="deep merge patch"),
-        pytest.param(lambda: patch.strategic({}, _deep(100_000), POD), id="deep strategic patch"),
+        pytest.param(lambda: patch.strategic({}, _deep(100_000), "core.v1.Pod"), id="deep strategic patch"),
         pytest.param(lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]), id="deep value"),
     ],
 )  # fmt: skip
@@ -192,7 +191,7 @@ def test_hostile_patches_are_refused_quickly(hostile):
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.perf_counter()
-    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, POD)
+    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "core.v1.Pod")
     assert time.perf_counter() - began < 5
     assert result["spec"]["volumes"] == items[::-1]
 
@@ -232,7 +231,7 @@ A, B, C = ({"name": name, "image": name} for name in "abc")
 )  # fmt: skip
 def test_strategic(target, change, expected):
     before = copy.deepcopy((target, change))
-    assert patch.strategic(target, change, POD) == expected
+    assert patch.strategic(target, change, "core.v1.Pod") == expected
     assert (target, change) == before
 
 
@@ -242,50 +241,6 @@ def test_items_with_the_same_key_are_all_kept():
         {"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, "core.v1.Service"
     )
     assert result["spec"]["ports"] == [{"port": 80}, *ports]
-
-
-@pytest.mark.parametrize(
-    ("definition", "path", "key"),
-    [
-        ("core.v1.Pod", "spec.ephemeralContainers", "name"),
-        ("core.v1.Pod", "spec.initContainers", "name"),
-        ("core.v1.Pod", "spec.imagePullSecrets", "name"),
-        ("core.v1.Pod", "spec.schedulingGates", "name"),
-        ("core.v1.Pod", "spec.resourceClaims", "name"),
-        ("core.v1.Pod", "spec.hostAliases", "ip"),
-        ("core.v1.Pod", "spec.topologySpreadConstraints", "topologyKey"),
-        ("core.v1.Pod", "status.podIPs", "ip"),
-        ("core.v1.Pod", "status.hostIPs", "ip"),
-        ("core.v1.Pod", "status.resourceClaimStatuses", "name"),
-        ("core.v1.Node", "status.addresses", "type"),
-        ("core.v1.Node", "status.conditions", "type"),
-        ("core.v1.Namespace", "status.conditions", "type"),
-        ("core.v1.PersistentVolumeClaim", "status.conditions", "type"),
-        ("core.v1.ServiceAccount", "secrets", "name"),
-        ("core.v1.Service", "spec.ports", "port"),
-        ("core.v1.Service", "status.conditions", "type"),
-        ("batch.v1.Job", "status.conditions", "type"),
-        ("batch.v1.Job", "spec.template.spec.containers", "name"),
-        ("batch.v1.CronJob", "spec.jobTemplate.spec.template.spec.volumes", "name"),
-        ("apps.v1.Deployment", "spec.template.spec.containers", "name"),
-        ("apps.v1.Deployment", "status.conditions", "type"),
-        ("Object", "metadata.ownerReferences", "uid"),
-    ],
-)
-def test_lists_of_kubernetes_own_kinds_merge_by_their_key(definition, path, key):
-    def at(items):
-        obj = items
-        for step in reversed(path.split(".")):
-            obj = {step: obj}
-        return obj
-
-    old, new = [{key: "a", "x": 1}, {key: "b", "x": 1}], [{key: "b", "y": 2}]
-    assert patch.strategic(at(old), at(new), definition) == at([old[0], {key: "b", "x": 1, "y": 2}])
-
-
-def test_the_selector_of_a_disruption_budget_is_replaced():
-    target, change = ({"spec": {"selector": {"matchLabels": {name: "1"}}}} for name in "ab")
-    assert patch.strategic(target, change, "policy.v1.PodDisruptionBudget") == change
 
 
 def test_taints_of_a_node_are_replaced():
@@ -311,7 +266,22 @@ def test_taints_of_a_node_are_replaced():
 )  # fmt: skip
 def test_what_is_no_strategic_patch_is_refused(change):
     with pytest.raises(patch.PatchError):
-        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, POD)
+        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, "core.v1.Pod")
+
+
+def test_a_selector_that_is_replaced_keeps_nothing_of_the_old_one():
+    old = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "maxUnavailable": 1}}
+    change = {"spec": {"selector": {"matchExpressions": []}}}
+    result = patch.strategic(old, change, "policy.v1.PodDisruptionBudget")
+    assert result == {"spec": {"selector": {"matchExpressions": []}, "maxUnavailable": 1}}
+
+
+def test_lists_of_volcanos_kinds_are_replaced_whole():
+    old = {"metadata": {"finalizers": ["x"]}, "spec": {"tasks": [{"name": "a"}]}}
+    change = {"metadata": {"finalizers": ["y"]}, "spec": {"tasks": [{"name": "b"}]}}
+    result = patch.strategic(old, change, definitions.of(resources.JOBS))
+    assert result["spec"] == {"tasks": [{"name": "b"}]}
+    assert set(result["metadata"]["finalizers"]) == {"x", "y"}
 
 
 containers = st.lists(
@@ -325,7 +295,7 @@ containers = st.lists(
 
 @given(containers, containers)
 def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_is_lost(old, new):
-    result = patch.strategic(pod(*old), pod(*new), POD)["spec"]["containers"]
+    result = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")["spec"]["containers"]
     by_name = {item["name"]: item for item in result}
     assert len(by_name) == len(result)
     assert by_name == {item["name"]: item for item in [*old, *new]}
@@ -334,5 +304,5 @@ def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_i
 
 @given(containers, containers)
 def test_a_strategic_patch_applied_twice_is_applied_once(old, new):
-    once = patch.strategic(pod(*old), pod(*new), POD)
-    assert patch.strategic(once, pod(*new), POD) == once
+    once = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")
+    assert patch.strategic(once, pod(*new), "core.v1.Pod") == once

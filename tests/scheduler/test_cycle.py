@@ -435,7 +435,7 @@ def test_pods_of_one_controller_share_a_group():
 
 def test_pods_of_other_schedulers_only_take_room():
     world = World(node("n1", cpu="2"), queue(), group(minimum=2), *pods(2))
-    world.put(pod("theirs", group="", scheduler="default-scheduler", node="n1"), pod("t2", "", scheduler="x"))
+    world.put(pod("theirs", group="", scheduler="another", node="n1"), pod("t2", "", scheduler="x"))
     world.cycle()
     assert world.where() == {"theirs": "n1"}
     assert world.cycle().adoptions == []

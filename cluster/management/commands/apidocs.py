@@ -24,10 +24,8 @@ class Command(BaseCommand):
     def handle(self, *, check: bool, **_: Any) -> None:
         docs = Path(settings.BASE_DIR) / "docs"
         page = docs / "kubernetes-api.md"
-        _, _, differences = (
-            (docs / "kubernetes-api-differences.md").read_text(encoding="utf-8").partition("\n")
-        )
-        wanted = reference.text(differences)
+        differences = (docs / "kubernetes-api-differences.md").read_text(encoding="utf-8")
+        wanted = reference.text(differences.partition("\n")[2])  # without its title
         if not check:
             page.write_text(wanted, encoding="utf-8")
         elif not page.exists() or page.read_text(encoding="utf-8") != wanted:

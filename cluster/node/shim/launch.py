@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import random
 import resource
 import signal
-from typing import TYPE_CHECKING, NoReturn
+import termios
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from cluster.node.shim import linux, mounts
 
@@ -28,16 +30,27 @@ class LaunchError(Exception):
     """The command could not be started."""
 
 
-def launch(order: Order, stdout: int, stderr: int) -> int:
+class Streams(NamedTuple):
+    """What a command's standard input, output and error are; -1: /dev/null. With tty they are its terminal."""
+
+    stdin: int = -1
+    stdout: int = -1
+    stderr: int = -1
+    tty: bool = False
+
+
+def launch(order: Order, streams: Streams, beside: int = 0) -> int:
     """Fork and exec the order's command; return its process id, or raise LaunchError.
 
+    With `beside`, the process id of a container's running command, the new one
+    joins it: it sees the same files and may use the same processors.
     Returns only when exec has succeeded: the pipe that would carry an error is
     closed by exec itself.
     """
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(order, stdout, stderr, writer)
+        _become(order, streams, beside, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         problem = pipe.read()
@@ -47,9 +60,9 @@ def launch(order: Order, stdout: int, stderr: int) -> int:
     raise LaunchError(problem.decode(errors="replace"))
 
 
-def _become(order: Order, stdout: int, stderr: int, writer: int) -> NoReturn:
+def _become(order: Order, streams: Streams, beside: int, writer: int) -> NoReturn:
     try:
-        _prepare(order, stdout, stderr)
+        _prepare(order, streams, beside)
         _execute(order)
     except (OSError, ValueError, mounts.MountError) as error:
         _tell(writer, str(error))
@@ -62,27 +75,41 @@ def _tell(writer: int, text: str) -> None:
     os.write(writer, text.encode(errors="replace")[:4000])
 
 
-def _prepare(order: Order, stdout: int, stderr: int) -> None:
+def _prepare(order: Order, streams: Streams, beside: int) -> None:
     shim = os.getppid()
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(stdout, 1)
-    os.dup2(stderr, 2)
+    _connect(streams)
     _default_signals()
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(OOM_SCORE)
+    _limit(order, beside)
     if order.mounts != "none":
-        mounts.enter(order.mounts)
-        mounts.apply(order.binds, order.directory)
-        if order.hide:
-            mounts.hide(order.hide, order.keep)
-    _limit(order)
+        if beside:
+            mounts.join(order.mounts, beside)
+        else:
+            _enter(order)
+    _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != shim:
         os._exit(128)
     _change_directory(order.cwd)
+
+
+def _connect(streams: Streams) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard, fd in enumerate(streams[:3]):
+        os.dup2(fd if fd >= 0 else null, standard)
+    if streams.tty:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _enter(order: Order) -> None:
+    mounts.enter(order.mounts)
+    mounts.apply(order.binds, order.directory)
+    if order.hide:
+        mounts.hide(order.hide, order.keep)
 
 
 def _default_signals() -> None:
@@ -93,15 +120,19 @@ def _default_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _limit(order: Order) -> None:
+def _limit(order: Order, beside: int) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, order.files)
+    allowed = sorted(os.sched_getaffinity(beside))
+    if not beside and 0 < order.cpus < len(allowed):
+        allowed = random.sample(allowed, order.cpus)
+    os.sched_setaffinity(0, allowed)
+
+
+def _limit_processes(order: Order) -> None:
     if order.mounts == "user":
         # Counted per user namespace, hence per container; elsewhere it would count the user's other processes.
         _lower(resource.RLIMIT_NPROC, order.processes)
-    allowed = sorted(os.sched_getaffinity(0))
-    if 0 < order.cpus < len(allowed):
-        os.sched_setaffinity(0, random.sample(allowed, order.cpus))
 
 
 def _lower(limit: int, value: int) -> None:

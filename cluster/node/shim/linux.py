@@ -42,6 +42,11 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
+def setns(fd: int, kind: int) -> None:
+    """Join the namespace that a descriptor stands for."""
+    _check(_libc.setns(fd, kind), "setns")
+
+
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """Mount source on target; kind is the file system's, empty for bind mounts and changes of flags."""
     arguments = [os.fsencode(text) if text else None for text in (source, target, kind)]

@@ -44,6 +44,18 @@ def enter(mode: str) -> None:
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
 
 
+def join(mode: str, pid: int) -> None:
+    """Move this process into the namespaces of another, a container's command, which enter() made."""
+    kinds = {"user": linux.CLONE_NEWUSER, "mnt": linux.CLONE_NEWNS}
+    if mode != "user":
+        del kinds["user"]
+    # All are opened first: in the namespace /proc is another process's, and may be out of reach.
+    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
+    for fd, kind in opened:
+        linux.setns(fd, kind)
+        os.close(fd)
+
+
 def apply(binds: Sequence[Bind], staging: str) -> None:
     """Make every bind, outer targets before inner ones; staging is an empty directory."""
     ordered = sorted(binds, key=lambda bind: bind.target.count("/"))

@@ -36,6 +36,9 @@ class Order(NamedTuple):
     processes: int = PROCESSES
     files: int = FILES
     grace_s: float = 30.0
+    stdin: bool = False  # its standard input stays open for those who attach ...
+    stdin_once: bool = False  # ... until the first of them goes
+    tty: bool = False
     segment_bytes: int = crilog.SEGMENT_BYTES
     segments: int = crilog.SEGMENTS
 

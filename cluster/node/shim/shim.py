@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import pty
 import select
 import signal
 import time
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cluster.node.shim import linux, tree
 from cluster.node.shim.crilog import CriLog
-from cluster.node.shim.launch import LaunchError, launch
+from cluster.node.shim.door import Door
+from cluster.node.shim.launch import LaunchError, Streams, launch
 
 if TYPE_CHECKING:
     from cluster.node.shim.order import Order
@@ -96,6 +99,7 @@ class Shim:
         self.started_at = 0
         self.finished_at = 0
         self.streams: dict[int, str] = {}
+        self.door = Door(order)
         self.kill_at: float | None = None
         self.stopped = ""  # the agent's reason for stopping it
         self.reason = ""
@@ -127,15 +131,13 @@ class Shim:
         return reader
 
     def _start(self) -> None:
-        out_reader, out_writer = os.pipe2(os.O_CLOEXEC)
-        err_reader, err_writer = os.pipe2(os.O_CLOEXEC)
+        theirs, self.streams, self.door.input = _terminal() if self.order.tty else _pipes(self.order)
         try:
-            self.main = launch(self.order, out_writer, err_writer)
+            self.main = launch(self.order, theirs)
         finally:
-            os.close(out_writer)
-            os.close(err_writer)
+            for fd in {*theirs[:3]} - {-1}:
+                os.close(fd)
         self.started_at = microseconds()
-        self.streams = {out_reader: "stdout", err_reader: "stderr"}
         self.unwritten = {
             "pid": self.main,
             "ticks": linux.start_ticks(self.main),
@@ -156,37 +158,50 @@ class Shim:
         poll = select.poll()
         for fd in (signals, *self.streams):
             poll.register(fd, select.POLLIN)
+        self.door.open(self.main, poll)
         while self.status is None:
             for fd, _ in poll.poll(self._wait_ms()):
                 if fd == signals:
                     self._on_signals(os.read(signals, 512))
-                elif not self._copy(fd):
-                    poll.unregister(fd)
+                elif fd in self.streams:
+                    self._copy(fd, poll)
+                else:
+                    self.door.on_ready(fd)
             self._on_time(time.monotonic())
 
     def _wait_ms(self) -> float:
-        dues = [self.watch_at, self.log.hold_until(), self.kill_at]
+        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.door.due()]
         return max(0.0, min(due for due in dues if due is not None) - time.monotonic()) * 1000
 
     def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGTERM in numbers:
             self._stop()
-        self._collect(tree.reap(self.main))
+        self._collect(tree.reap())
 
-    def _collect(self, status: int | None) -> None:
-        if status is not None:
-            self.status = status
+    def _collect(self, statuses: dict[int, int]) -> None:
+        self.door.ended(statuses)
+        if self.main in statuses:
+            self.status = statuses[self.main]
             self.finished_at = microseconds()
 
-    def _copy(self, fd: int) -> bool:
-        """Move what a stream has into the log; return False at its end."""
-        data = os.read(fd, CHUNK)
-        if not data:
-            os.close(fd)
-            del self.streams[fd]
-            return False
-        self.log.feed(self.streams[fd], data)
-        return True
+    def _copy(self, fd: int, poll: select.poll) -> None:
+        """Move what a stream has into the log."""
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno != errno.EIO:  # how a terminal says that nobody has it open any more
+                raise
+            data = b""
+        if data:
+            self.log.feed(self.streams[fd], data)
+            if self.order.tty:
+                self.log.flush()  # somebody may sit before it and wait for a prompt
+            return
+        poll.unregister(fd)
+        os.close(fd)
+        del self.streams[fd]
 
     def _on_time(self, now: float) -> None:
         due = self.log.hold_until()
@@ -195,6 +210,7 @@ class Shim:
         if self.kill_at is not None and now >= self.kill_at:
             self.kill_at = None
             self._kill()
+        self.door.on_time(now)
         if self.status is None and now >= self.watch_at:
             self.watch_at = now + self._watch()
 
@@ -217,7 +233,7 @@ class Shim:
 
     def _kill(self) -> None:
         self._signal_group(signal.SIGKILL)
-        self._collect(tree.end_all(os.getpid(), self.main))
+        self._collect(tree.end_all(os.getpid()))
 
     def _watch(self) -> float:
         """Compare the command with its limits; return the seconds until the next look."""
@@ -246,15 +262,15 @@ class Shim:
 
     def _finish_output(self) -> None:
         """End whatever the command left behind, then read its output to the end."""
-        tree.end_all(os.getpid())
+        self.door.ended(tree.end_all(os.getpid()))
+        self.door.close()
         deadline = time.monotonic() + DRAIN_S
         poll = select.poll()
         for fd in self.streams:
             poll.register(fd, select.POLLIN)
         while self.streams and (left := deadline - time.monotonic()) > 0:
             for fd, _ in poll.poll(left * 1000):
-                if not self._copy(fd):
-                    poll.unregister(fd)
+                self._copy(fd, poll)
         self.log.close()
 
     def _record(self) -> None:
@@ -281,6 +297,20 @@ class Shim:
             "finishedAt": self.finished_at,
             "streak": self.order.streak,
         }
+
+
+def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:
+    """Return a command's standard streams, those to copy by the name of their stream, and where its input comes in."""
+    out_reader, out_writer = os.pipe2(os.O_CLOEXEC)
+    err_reader, err_writer = os.pipe2(os.O_CLOEXEC)
+    in_reader, in_writer = os.pipe2(os.O_CLOEXEC) if order.stdin else (-1, -1)
+    return Streams(in_reader, out_writer, err_writer), {out_reader: "stdout", err_reader: "stderr"}, in_writer
+
+
+def _terminal() -> tuple[Streams, dict[int, str], int]:
+    """Return the same for a command at a terminal of its own, whose other end is both input and output."""
+    ours, theirs = pty.openpty()
+    return Streams(theirs, theirs, theirs, tty=True), {ours: "stdout"}, ours
 
 
 def _threads_of_machine() -> int:

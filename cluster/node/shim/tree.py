@@ -95,35 +95,51 @@ def send(pid: int, number: int) -> None:
         pass
 
 
-def end_all(root: int, main: int = 0, seconds: float = 10.0) -> int | None:
+def end_all(root: int, seconds: float = 10.0) -> dict[int, int]:
     """Kill every descendant of root, which is this process and their subreaper, and collect them.
 
     Whoever forks faster than it is killed is stopped first: a stopped process
-    makes no children, so the rounds come to an end. Returns the wait status of
-    main when it is among the collected.
+    makes no children, so the rounds come to an end. Returns the wait statuses
+    of the collected.
     """
     deadline = time.monotonic() + seconds
-    status = None
+    statuses: dict[int, int] = {}
     while (pids := below(root)) and time.monotonic() < deadline:
-        for pid in pids:
-            send(pid, signal.SIGSTOP)
-        for pid in pids:
-            send(pid, signal.SIGKILL)
-        found = reap(main)
-        status = found if found is not None else status
+        kill(pids)
+        statuses |= reap()
         time.sleep(0.0005)
-    return status
+    return statuses
 
 
-def reap(main: int = 0) -> int | None:
-    """Collect every child that ended; return main's wait status if it is among them."""
-    status = None
+def kill(pids: list[int]) -> None:
+    """Stop all of the processes, then kill them."""
+    for pid in pids:
+        send(pid, signal.SIGSTOP)
+    for pid in pids:
+        send(pid, signal.SIGKILL)
+
+
+def session(root: int, leader: int) -> list[int]:
+    """Return what a session's leader has started and is still below root, itself included."""
+    own = set(below(leader))
+    return [pid for pid in below(root) if pid == leader or pid in own or _session_of(pid) == leader]
+
+
+def _session_of(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def reap() -> dict[int, int]:
+    """Collect every child that ended; return their wait statuses."""
+    statuses: dict[int, int] = {}
     while True:
         try:
-            pid, code = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return status
+            return statuses
         if pid == 0:
-            return status
-        if pid == main:
-            status = code
+            return statuses
+        statuses[pid] = status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cluster.node import attempts
@@ -52,6 +53,13 @@ class Node:
             self.agent._step()
             self.agent._write()
         return value
+
+    def during(self, work, *arguments, seconds=20.0):
+        """Return what a client gets that works in another thread while the agent does its part."""
+        with ThreadPoolExecutor(1) as pool:
+            task = pool.submit(work, *arguments)
+            self.until(task.done, seconds)
+            return task.result()
 
     def submit(
         self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec

@@ -1,0 +1,49 @@
+"""What the cluster knows about Kubernetes' own kinds: defaults, refusals, warnings.
+
+One module a subject, pure: an object, the stored one it replaces, and what
+may be asked about the cluster (`View`) go in; a filled-in object and causes
+come out. Texts are Kubernetes' (reference: kubernetes-api §1, §2.5, §6.3).
+"""
+
+from __future__ import annotations
+
+
+def register() -> None:
+    """Give the rules to the admission chain."""
+    from cluster import admission, immutable
+    from cluster.rules import (
+        accounts,
+        budgets,
+        config,
+        events,
+        job_statuses,
+        jobs,
+        limits,
+        namespaces,
+        network,
+        nodes,
+        pods,
+        priorities,
+        volumes,
+    )
+    from kube import resources as kinds
+
+    add = admission.register
+    add(kinds.PODS, pods.default, pods.validate, pods.warn)
+    add(kinds.PODS, validate=immutable.check_pod)
+    add(kinds.BATCH_JOBS, jobs.default, jobs.validate, jobs.warn, status=job_statuses.check)
+    add(kinds.PRIORITY_CLASSES, priorities.default, priorities.validate, delete=priorities.deletion)
+    add(kinds.NAMESPACES, namespaces.default)
+    add(kinds.SECRETS, config.default_secret, config.validate_secret)
+    add(kinds.CONFIGMAPS, validate=config.validate_config_map)
+    add(kinds.SERVICES, network.default_service, network.validate_service, network.warn_service)
+    add(kinds.ENDPOINTS, network.default_endpoints, network.validate_endpoints)
+    add(kinds.NETWORK_POLICIES, network.default_policy, network.validate_policy, network.warn_policy)
+    add(kinds.CLAIMS, volumes.default_claim, volumes.validate_claim)
+    add(kinds.DISRUPTION_BUDGETS, validate=budgets.validate)
+    add(kinds.RESOURCE_QUOTAS, validate=limits.validate_quota)
+    add(kinds.LIMIT_RANGES, limits.default_range, limits.validate_range)
+    add(kinds.SERVICE_ACCOUNTS, validate=accounts.validate)
+    add(kinds.EVENTS, validate=events.validate)
+    add(kinds.LEASES, validate=nodes.validate_lease)
+    add(kinds.NODES, nodes.default, nodes.validate)

@@ -1,0 +1,22 @@
+"""ServiceAccounts, which programs act as."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube import names
+from kube.errors import Cause, invalid
+
+if TYPE_CHECKING:
+    from cluster.rules.view import View
+    from kube.meta import Object
+
+
+def validate(account: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return what is wrong with an account: it may name only what can be a secret."""
+    return [
+        invalid(f"{field}[{number}].name", name, problem)
+        for field in ("secrets", "imagePullSecrets")
+        for number, reference in enumerate(account.get(field) or ())
+        if (name := reference.get("name") or "") and (problem := names.dns_subdomain(name))
+    ]

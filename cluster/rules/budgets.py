@@ -1,0 +1,44 @@
+"""PodDisruptionBudgets of `policy/v1`; evictions keep them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules.view import check_selector, one_of
+from kube.errors import Cause, invalid
+from kube.kinds.policy import UnhealthyPodEvictionPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.rules.view import View
+    from kube.meta import Object
+
+_PERCENT = re.compile(r"[0-9]+%")
+
+
+def validate(budget: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return what is wrong with a budget."""
+    spec = budget.get("spec") or {}
+    causes: list[Cause] = []
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        causes.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+    for field in ("minAvailable", "maxUnavailable"):
+        if spec.get(field) is not None:
+            causes += _check_amount(spec[field], f"spec.{field}")
+    causes += check_selector(spec.get("selector"), "spec.selector")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    causes += one_of(policy, UnhealthyPodEvictionPolicy, "spec.unhealthyPodEvictionPolicy", optional=True)
+    return causes
+
+
+def _check_amount(value: Any, path: str) -> Iterator[Cause]:
+    if isinstance(value, int):
+        if value < 0:
+            yield invalid(path, value, "must be greater than or equal to 0")
+    elif not _PERCENT.fullmatch(value):
+        detail = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+        yield invalid(path, value, detail)
+    elif int(value[:-1]) > 100:
+        yield invalid(path, value, "must not be greater than 100%")

@@ -1,0 +1,81 @@
+"""What an update may change of a `batch/v1` Job (§1.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.rules.view import IMMUTABLE, fixed, part
+from kube.errors import Cause, invalid
+from kube.kinds.workloads import CompletionMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+
+FIXED = (
+    "selector",
+    "completionMode",
+    "podFailurePolicy",
+    "successPolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "manualSelector",
+)
+# Directives for where pods run, which may change while the job stands still.
+SCHEDULING = ("nodeSelector", "tolerations", "schedulingGates")
+
+
+def check(job: Object, old: Object) -> Iterator[Cause]:
+    """Refuse changes of what stays as it was created."""
+    new, before = job["spec"], old.get("spec") or {}
+    yield from _check_completions(new, before)
+    yield from fixed(new, before, FIXED)
+    written, kept = new["template"], before.get("template") or {}
+    if written == kept:
+        return
+    if stands_still(job, old):
+        written, kept = _without_directives(written), _without_directives(kept)
+    if written != kept:
+        yield invalid("spec.template", new["template"], IMMUTABLE)
+
+
+def _check_completions(new: Object, before: Object) -> Iterator[Cause]:
+    if new.get("completions") == before.get("completions"):
+        return
+    is_elastic = new["completionMode"] == CompletionMode.INDEXED and None not in (
+        new.get("completions"),
+        before.get("completions"),
+    )
+    if not is_elastic:
+        yield invalid("spec.completions", new.get("completions"), IMMUTABLE)
+    elif new["completions"] != new["parallelism"]:
+        detail = "can only be modified in tandem with spec.parallelism"
+        yield invalid("spec.completions", new["completions"], detail)
+
+
+def stands_still(job: Object, old: Object) -> bool:
+    """Whether a job is suspended and none of its pods runs, so that its template may still be directed elsewhere."""
+    status = old.get("status") or {}
+    was_suspended = bool(part(old, "spec").get("suspend"))
+    if not was_suspended:
+        return False
+    if not status.get("startTime"):
+        return True
+    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or ()}
+    return conditions.get("Suspended") == "True" and not status.get("active")
+
+
+def _without_directives(template: Object) -> Object:
+    metadata = {
+        key: value
+        for key, value in part(template, "metadata").items()
+        if key not in ("labels", "annotations")
+    }
+    spec = {key: value for key, value in part(template, "spec").items() if key not in SCHEDULING}
+    affinity = {key: value for key, value in part(spec, "affinity").items() if key != "nodeAffinity"}
+    spec.pop("affinity", None)
+    for kind in ("containers", "initContainers"):
+        if kind in spec:
+            spec[kind] = [{k: v for k, v in each.items() if k != "resources"} for each in spec[kind] or ()]
+    return {"metadata": metadata, "spec": spec, "affinity": affinity}

@@ -1,0 +1,60 @@
+"""Nodes that administrators make and change, and leases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.rules.view import one_of, part
+from kube import names
+from kube.errors import Cause, duplicate, forbidden, invalid
+from kube.kinds.core import TaintEffect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.rules.view import View
+    from kube.meta import Object
+
+FIXED = ("podCIDR", "podCIDRs", "providerID")
+
+
+def default(node: Object, old: Object | None, view: View) -> None:
+    """A node says its own name in a label."""
+    metadata = node["metadata"]
+    if metadata.get("name"):
+        metadata["labels"] = {"kubernetes.io/hostname": metadata["name"], **(metadata.get("labels") or {})}
+
+
+def validate(node: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return what is wrong with a node; what was given to it stays."""
+    spec = part(node, "spec")
+    causes = list(_check_taints(spec))
+    for field in FIXED:
+        before = part(old, "spec").get(field)
+        if before and spec.get(field) != before:
+            causes.append(forbidden(f"spec.{field}", "node updates may not change it once it is set"))
+    return causes
+
+
+def _check_taints(spec: Object) -> Iterator[Cause]:
+    seen = set()
+    for number, taint in enumerate(spec.get("taints") or ()):
+        path, key = f"spec.taints[{number}]", taint.get("key") or ""
+        if problem := names.qualified_name(key):
+            yield invalid(f"{path}.key", key, problem)
+        if problem := names.label_value(taint.get("value") or ""):
+            yield invalid(f"{path}.value", taint.get("value"), problem)
+        yield from one_of(taint.get("effect"), TaintEffect, f"{path}.effect")
+        if (key, taint.get("effect")) in seen:
+            cause = duplicate(path, taint)
+            yield cause._replace(message=f"{cause.message}: taints must be unique by key and effect pair")
+        seen.add((key, taint.get("effect")))
+
+
+def validate_lease(lease: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return what is wrong with a lease."""
+    spec = part(lease, "spec")
+    transitions, before = spec.get("leaseTransitions"), part(old, "spec").get("leaseTransitions")
+    if transitions is not None and before is not None and transitions < before:
+        return [invalid("spec.leaseTransitions", transitions, "cannot be decremented")]
+    return []

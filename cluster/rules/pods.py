@@ -1,0 +1,144 @@
+"""Pods that come through the door: defaults, and the plug-ins ServiceAccount, Priority and DefaultTolerationSeconds (§6.3).
+
+The pods that controllers make do not pass here; a job's controller fills in
+what it needs itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules import templates
+from cluster.rules.view import amount, part
+from kube.errors import Cause, Forbidden
+
+if TYPE_CHECKING:
+    from cluster.rules.view import View
+    from kube.meta import Object
+
+DEFAULT_ACCOUNT = "default"
+TOLERATED_S = 300
+TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+COMPUTE = ("cpu", "memory")
+NO_COMMAND = "without a command the container cannot run on this machine, which does not pull images."
+
+
+def default(pod: Object, old: Object | None, view: View) -> None:
+    """Fill in what a pod leaves open; what depends on the cluster only when it is created."""
+    spec = pod.setdefault("spec", {})
+    templates.default(spec)
+    if old is not None:
+        return
+    spec.setdefault("enableServiceLinks", True)
+    _set_account(pod, spec, view)
+    _set_priority(pod, spec, view)
+    _tolerate(spec)
+    pod["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+
+def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return what is wrong with a pod; what an update may change is `cluster.immutable`'s."""
+    if old is not None and pod.get("spec") == old.get("spec"):
+        return []
+    causes = templates.check(pod, "")
+    return [cause._replace(field=cause.field.removeprefix(".")) for cause in causes]
+
+
+def warn(pod: Object, old: Object | None, view: View) -> list[str]:
+    """Return what a person should know about a pod although it is accepted."""
+    if old is not None:
+        return []
+    return command_warnings(part(pod, "spec"), "spec")
+
+
+def command_warnings(spec: Object, path: str) -> list[str]:
+    """Name the containers that have nothing to run."""
+    return [
+        f"{path}.containers[{number}].command: {NO_COMMAND}"
+        for number, container in enumerate(spec.get("containers") or ())
+        if not container.get("command") and not container.get("args")
+    ]
+
+
+def _set_account(pod: Object, spec: dict[str, Any], view: View) -> None:
+    """Give the pod its service account; `default` is not asked for, because every namespace gets it."""
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT_ACCOUNT
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    namespace = pod["metadata"]["namespace"]
+    account = view.service_account(namespace, name)
+    if account is None and name != DEFAULT_ACCOUNT:
+        detail = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise Forbidden.of("pods", _name(pod), detail)
+    if account and account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+
+
+def _set_priority(pod: Object, spec: dict[str, Any], view: View) -> None:
+    name = spec.get("priorityClassName") or ""
+    chosen = view.priority_class(name) if name else default_class(view)
+    if chosen is None and name:
+        raise Forbidden.of("pods", _name(pod), f"no PriorityClass with name {name} was found")
+    value = (chosen or {}).get("value") or 0
+    policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
+    if spec.get("priority") not in (None, value):
+        detail = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise Forbidden.of("pods", _name(pod), detail)
+    if (spec.get("preemptionPolicy") or policy) != policy:
+        detail = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name"
+        )
+        raise Forbidden.of("pods", _name(pod), detail)
+    if chosen is not None:
+        spec["priorityClassName"] = chosen["metadata"]["name"]
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def default_class(view: View) -> Object | None:
+    """Return the class of pods that name none; of several, which a race may leave, the lowest."""
+    marked = [each for each in view.priority_classes() if each.get("globalDefault")]
+    return min(marked, key=lambda each: each.get("value") or 0) if marked else None
+
+
+def _tolerate(spec: dict[str, Any]) -> None:
+    """Let the pod stay for a while on a node that is not heard of."""
+    tolerations = list(spec.get("tolerations") or ())
+    for key in TOLERATED:
+        if not any(_covers(each, key) for each in tolerations):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": TOLERATED_S,
+                }
+            )
+    spec["tolerations"] = tolerations
+
+
+def _covers(toleration: Object, key: str) -> bool:
+    return toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "")
+
+
+def quality(spec: Object) -> str:
+    """Return the quality of service class: Guaranteed, Burstable or BestEffort."""
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    asked = [(_compute(each, "requests"), _compute(each, "limits")) for each in containers]
+    if not any(requests or limits for requests, limits in asked):
+        return "BestEffort"
+    whole = all(len(limits) == len(COMPUTE) and requests == limits for requests, limits in asked)
+    return "Guaranteed" if whole else "Burstable"
+
+
+def _compute(container: Object, field: str) -> dict[str, Any]:
+    written = part(container, "resources", field)
+    amounts = {name: amount(written[name]) for name in COMPUTE if written.get(name) is not None}
+    return {name: value for name, value in amounts.items() if value}
+
+
+def _name(pod: Object) -> str:
+    metadata = pod["metadata"]
+    return metadata.get("name") or metadata.get("generateName") or ""

@@ -1,0 +1,254 @@
+"""The smaller kinds: one table of what is refused, one of what is accepted, one of what is filled in."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from kube import resources as kinds
+from kube.errors import Forbidden
+
+from .known import Known, admit, admitted, causes, changed, messages, of, priority_class
+
+CLASSES, SECRETS, MAPS = kinds.PRIORITY_CLASSES, kinds.SECRETS, kinds.CONFIGMAPS
+SERVICES, CLAIMS, POLICIES = kinds.SERVICES, kinds.CLAIMS, kinds.NETWORK_POLICIES
+BUDGETS, QUOTAS, RANGES = kinds.DISRUPTION_BUDGETS, kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES
+ENDPOINTS, EVENTS, NODES, LEASES = kinds.ENDPOINTS, kinds.EVENTS, kinds.NODES, kinds.LEASES
+ACCOUNTS = kinds.SERVICE_ACCOUNTS
+TEXT = base64.b64encode(b"text").decode()
+
+
+def a_class(name="x", value=1, **fields):
+    return {"metadata": {"name": name}, "value": value, **fields}
+
+
+def service(**spec):
+    return of(SERVICES, spec={"ports": [{"port": 80}], **spec})
+
+
+def claim(**spec):
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return of(CLAIMS, spec={**wanted, **spec})
+
+
+def policy(**spec):
+    return of(POLICIES, spec=spec)
+
+
+def budget(**spec):
+    return of(BUDGETS, spec=spec)
+
+
+def quota(hard=None, **spec):
+    return of(QUOTAS, spec={"hard": hard or {}, **spec})
+
+
+def limits(kind="Container", **item):
+    return of(RANGES, spec={"limits": [{"type": kind, **item}]})
+
+
+def event(namespace="default", about="default", **fields):
+    involved = {"kind": "Pod", "name": "p", **({"namespace": about} if about else {})}
+    return {"metadata": {"name": "x", "namespace": namespace}, "involvedObject": involved, **fields}
+
+
+def node(**spec):
+    return {"metadata": {"name": "n"}, "spec": spec}
+
+
+def taints(*pairs):
+    return node(taints=[{"key": key, "effect": effect} for key, effect in pairs])
+
+
+REFUSED = {
+    "a high priority": (CLASSES, a_class(value=1_000_000_001), "value"),
+    "a priority beyond 32 bits": (CLASSES, a_class(value=2**31), "value"),
+    "a reserved class": (CLASSES, a_class("system-mine"), "metadata.name"),
+    "a system class of another value": (CLASSES, a_class("system-node-critical", 5), "metadata.name"),
+    "an unknown preemption policy": (CLASSES, a_class(preemptionPolicy="Always"), "preemptionPolicy"),
+    "a secret that is no base64": (SECRETS, of(SECRETS, data={"a": "%%"}), "data[a]"),
+    "a secret with a bad key": (SECRETS, of(SECRETS, stringData={"a b": "x"}), "data[a b]"),
+    "a key that leads upwards": (SECRETS, of(SECRETS, data={"..": TEXT}), "data[..]"),
+    "TLS without a key": (SECRETS, of(SECRETS, type="kubernetes.io/tls", data={"tls.crt": TEXT}), "data[tls.key]"),
+    "a token of nobody": (SECRETS, of(SECRETS, type="kubernetes.io/service-account-token"), "metadata.annotations[kubernetes.io/service-account.name]"),
+    "a key in both halves": (MAPS, of(MAPS, data={"a": "x"}, binaryData={"a": TEXT}), "data[a]"),
+    "binary data that is no base64": (MAPS, of(MAPS, binaryData={"a": "%"}), "binaryData[a]"),
+    "no port": (SERVICES, service(ports=[]), "spec.ports"),
+    "port 0": (SERVICES, service(ports=[{"port": 0}]), "spec.ports[0].port"),
+    "ports without names": (SERVICES, service(ports=[{"port": 1, "name": "a"}, {"port": 2}]), "spec.ports[1].name"),
+    "a port name twice": (SERVICES, service(ports=[{"port": 1, "name": "a"}, {"port": 2, "name": "a"}]), "spec.ports[1].name"),
+    "a port twice": (SERVICES, service(ports=[{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]), "spec.ports[1]"),
+    "an unknown protocol": (SERVICES, service(ports=[{"port": 1, "protocol": "HTTP"}]), "spec.ports[0].protocol"),
+    "a node port without need": (SERVICES, service(ports=[{"port": 1, "nodePort": 30000}]), "spec.ports[0].nodePort"),
+    "an unknown type": (SERVICES, service(type="Magic"), "spec.type"),
+    "an address that is none": (SERVICES, service(clusterIP="here"), "spec.clusterIPs[0]"),
+    "a headless NodePort": (SERVICES, service(clusterIP="None", type="NodePort"), "spec.clusterIPs[0]"),
+    "an external name left out": (SERVICES, service(type="ExternalName"), "spec.externalName"),
+    "a service named by a number": (SERVICES, changed(service(), "metadata.name", "1a"), "metadata.name"),
+    "endpoints without addresses": (ENDPOINTS, of(ENDPOINTS, subsets=[{"ports": [{"port": 1}]}]), "subsets[0]"),
+    "an endpoint that is no address": (ENDPOINTS, of(ENDPOINTS, subsets=[{"addresses": [{"ip": "x"}]}]), "subsets[0].addresses[0].ip"),
+    "no access mode": (CLAIMS, claim(accessModes=[]), "spec.accessModes"),
+    "an unknown access mode": (CLAIMS, claim(accessModes=["Often"]), "spec.accessModes[0]"),
+    "no size": (CLAIMS, claim(resources={}), "spec.resources[storage]"),
+    "size 0": (CLAIMS, claim(resources={"requests": {"storage": "0"}}), "spec.resources[storage]"),
+    "a peer that is nobody": (POLICIES, policy(ingress=[{"from": [{}]}]), "spec.ingress[0].from[0]"),
+    "a peer that is two": (POLICIES, policy(egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]), "spec.egress[0].to[0]"),
+    "a block that is none": (POLICIES, policy(ingress=[{"from": [{"ipBlock": {"cidr": "x"}}]}]), "spec.ingress[0].from[0].ipBlock.cidr"),
+    "an end without a port": (POLICIES, policy(ingress=[{"ports": [{"endPort": 9}]}]), "spec.ingress[0].ports[0].port"),
+    "an end before the port": (POLICIES, policy(ingress=[{"ports": [{"port": 10, "endPort": 9}]}]), "spec.ingress[0].ports[0].endPort"),
+    "an unknown policy type": (POLICIES, policy(policyTypes=["Sideways"]), "spec.policyTypes[0]"),
+    "both bounds of a budget": (BUDGETS, budget(minAvailable=1, maxUnavailable=1), "spec"),
+    "a negative bound": (BUDGETS, budget(minAvailable=-1), "spec.minAvailable"),
+    "more than all": (BUDGETS, budget(maxUnavailable="101%"), "spec.maxUnavailable"),
+    "a percentage that is none": (BUDGETS, budget(maxUnavailable="half"), "spec.maxUnavailable"),
+    "a bad selector": (BUDGETS, budget(selector={"matchExpressions": [{"key": "a", "operator": "Like"}]}), "spec.selector"),
+    "an unknown eviction policy": (BUDGETS, budget(unhealthyPodEvictionPolicy="No"), "spec.unhealthyPodEvictionPolicy"),
+    "a negative quota": (QUOTAS, quota({"pods": -1}), "spec.hard[pods]"),
+    "half a pod": (QUOTAS, quota({"pods": "500m"}), "spec.hard[pods]"),
+    "an unknown scope": (QUOTAS, quota(scopes=["Sometimes"]), "spec.scopes[0]"),
+    "scopes that exclude each other": (QUOTAS, quota(scopes=["BestEffort", "NotBestEffort"]), "spec.scopes"),
+    "a scope without values": (QUOTAS, quota(scopeSelector={"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In"}]}), "spec.scopeSelector.matchExpressions[0].values"),
+    "limits of a type twice": (RANGES, of(RANGES, spec={"limits": [{"type": "Pod"}, {"type": "Pod"}]}), "spec.limits[1].type"),
+    "defaults for pods": (RANGES, limits("Pod", default={"cpu": 1}), "spec.limits[0].default"),
+    "a minimum above the maximum": (RANGES, limits("Pod", min={"cpu": 2}, max={"cpu": 1}), "spec.limits[0].min[cpu]"),
+    "a default above the maximum": (RANGES, limits(default={"cpu": 2}, max={"cpu": 1}), "spec.limits[0].default[cpu]"),
+    "a ratio below one": (RANGES, limits(maxLimitRequestRatio={"cpu": "500m"}), "spec.limits[0].maxLimitRequestRatio[cpu]"),
+    "limits of claims without a size": (RANGES, limits("PersistentVolumeClaim", max={"cpu": 1}), "spec.limits[0]"),
+    "an event that lies elsewhere": (EVENTS, event("default", "other"), "involvedObject.namespace"),
+    "an event about the cluster that lies in a namespace": (EVENTS, event("work", ""), "involvedObject.namespace"),
+    "a new event that nobody reports": (EVENTS, event(eventTime="2026-01-01T00:00:00Z"), "reportingComponent"),
+    "a taint without effect": (NODES, taints(("a", "")), "spec.taints[0].effect"),
+    "a taint twice": (NODES, taints(("a", "NoSchedule"), ("a", "NoSchedule")), "spec.taints[1]"),
+    "a lease of no time": (LEASES, of(LEASES, spec={"leaseDurationSeconds": 0}), "spec.leaseDurationSeconds"),
+    "an account with a bad secret": (ACCOUNTS, of(ACCOUNTS, imagePullSecrets=[{"name": "A b"}]), "imagePullSecrets[0].name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "obj", "field"), REFUSED.values(), ids=REFUSED.keys())
+def test_refusals(kind, obj, field):
+    assert field in [where for where, _ in causes(kind, obj)]
+
+
+ACCEPTED = {
+    "a class": (CLASSES, a_class(value=-5)),
+    "a system class": (CLASSES, a_class("system-node-critical", 2_000_001_000)),
+    "a secret": (SECRETS, of(SECRETS, stringData={"a.b_c-d": "x"})),
+    "TLS": (SECRETS, of(SECRETS, type="kubernetes.io/tls", data={"tls.crt": TEXT, "tls.key": ""})),
+    "a config map": (MAPS, of(MAPS, data={"a": "x"}, binaryData={"b": TEXT})),
+    "a service": (SERVICES, service(selector={"app": "x"})),
+    "a headless service": (SERVICES, service(clusterIP="None", ports=[])),
+    "an external name": (SERVICES, service(type="ExternalName", externalName="example.com", ports=[])),
+    "named ports": (SERVICES, service(ports=[{"port": 1, "name": "a", "targetPort": "web"}, {"port": 1, "name": "b", "protocol": "UDP"}])),
+    "endpoints": (ENDPOINTS, of(ENDPOINTS, subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}])),
+    "a claim": (CLAIMS, claim()),
+    "a policy": (POLICIES, policy(ingress=[{"from": [{"podSelector": {}}], "ports": [{"port": "web"}]}])),
+    "a budget": (BUDGETS, budget(minAvailable="50%", selector={"matchLabels": {"a": "b"}})),
+    "a quota": (QUOTAS, quota({"pods": "5", "requests.cpu": "500m", "count/jobs.batch": 3})),
+    "a limit range": (RANGES, limits(max={"cpu": 2}, min={"cpu": "100m"}, maxLimitRequestRatio={"cpu": 4})),
+    "an event": (EVENTS, event()),
+    "an event about a node": (EVENTS, event("default", "")),
+    "a node": (NODES, taints(("a", "NoSchedule"), ("a", "NoExecute"))),
+    "a lease": (LEASES, of(LEASES, spec={"holderIdentity": "a", "leaseDurationSeconds": 15})),
+    "an account": (ACCOUNTS, of(ACCOUNTS, automountServiceAccountToken=False)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "obj"), ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_acceptances(kind, obj):
+    stored = admitted(kind, obj)
+    assert causes(kind, stored, stored) == []
+    assert admit(kind, stored, stored).object == stored
+
+
+UPDATES = {
+    "a class's value": (CLASSES, a_class(), "value", 2, "value"),
+    "a class's preemption policy": (CLASSES, a_class(), "preemptionPolicy", "Never", "preemptionPolicy"),
+    "a class's description": (CLASSES, a_class(), "description", "new", None),
+    "a secret's type": (SECRETS, of(SECRETS), "type", "mine", "type"),
+    "a secret's data": (SECRETS, of(SECRETS), "data", {"a": TEXT}, None),
+    "an immutable secret's data": (SECRETS, of(SECRETS, immutable=True), "data", {"a": TEXT}, "data"),
+    "an immutable secret made mutable": (SECRETS, of(SECRETS, immutable=True), "immutable", False, "immutable"),
+    "an immutable config map's data": (MAPS, of(MAPS, immutable=True), "data", {"a": "b"}, "data"),
+    "an immutable config map's binary data": (MAPS, of(MAPS, immutable=True), "binaryData", {"a": TEXT}, "binaryData"),
+    "an immutable config map's labels": (MAPS, of(MAPS, immutable=True), "metadata.labels", {"a": "b"}, None),
+    "a service's address": (SERVICES, service(clusterIP="None"), "spec.clusterIP", "10.0.0.1", "spec.clusterIP"),
+    "a claim's mode": (CLAIMS, claim(), "spec.accessModes", ["ReadWriteMany"], "spec"),
+    "a claim's class": (CLAIMS, claim(), "spec.storageClassName", "fast", "spec"),
+    "a claim grows": (CLAIMS, claim(), "spec.resources.requests.storage", "2Gi", None),
+    "a claim shrinks": (CLAIMS, claim(), "spec.resources.requests.storage", "1Mi", "spec.resources.requests.storage"),
+    "a quota's scopes": (QUOTAS, quota(), "spec.scopes", ["BestEffort"], "spec.scopes"),
+    "a quota's bounds": (QUOTAS, quota(), "spec.hard", {"pods": 1}, None),
+    "a node is closed": (NODES, node(), "spec.unschedulable", True, None),
+    "a node's address range": (NODES, node(podCIDR="10.0.0.0/24"), "spec.podCIDR", "10.0.1.0/24", "spec.podCIDR"),
+    "a lease's transitions": (LEASES, of(LEASES, spec={"leaseTransitions": 2}), "spec.leaseTransitions", 1, "spec.leaseTransitions"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "obj", "path", "value", "field"), UPDATES.values(), ids=UPDATES.keys())
+def test_updates(kind, obj, path, value, field):
+    old = admitted(kind, obj)
+    found = [where for where, _ in causes(kind, changed(old, path, value), old)]
+    assert found == ([] if field is None else [field])
+
+
+FILLED = {
+    "a class preempts": (CLASSES, a_class(), "preemptionPolicy", "PreemptLowerPriority"),
+    "a secret is opaque": (SECRETS, of(SECRETS), "type", "Opaque"),
+    "plain texts are encoded": (SECRETS, of(SECRETS, stringData={"a": "text"}), "data", {"a": TEXT}),
+    "plain texts win": (SECRETS, of(SECRETS, data={"a": ""}, stringData={"a": "text"}), "data", {"a": TEXT}),
+    "plain texts are not shown": (SECRETS, of(SECRETS, stringData={"a": "text"}), "stringData", None),
+    "a service's type": (SERVICES, service(), "spec.type", "ClusterIP"),
+    "a service's target": (SERVICES, service(), "spec.ports", [{"port": 80, "protocol": "TCP", "targetPort": 80}]),
+    "a service gets no address": (SERVICES, service(), "spec.clusterIP", None),
+    "a headless service's addresses": (SERVICES, service(clusterIP="None"), "spec.clusterIPs", ["None"]),
+    "a claim is for files": (CLAIMS, claim(), "spec.volumeMode", "Filesystem"),
+    "a claim has its volume": (CLAIMS, claim(), "status", {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}),
+    "a policy isolates": (POLICIES, policy(), "spec", {"podSelector": {}, "policyTypes": ["Ingress"]}),
+    "a policy isolates both ways": (POLICIES, policy(egress=[{}]), "spec.policyTypes", ["Ingress", "Egress"]),
+    "a maximum is the default": (RANGES, limits(max={"cpu": 2}), "spec.limits", [{"type": "Container", "max": {"cpu": 2}, "default": {"cpu": 2}, "defaultRequest": {"cpu": 2}}]),
+    "a node says its name": (NODES, node(), "metadata.labels", {"kubernetes.io/hostname": "n"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "obj", "path", "value"), FILLED.values(), ids=FILLED.keys())
+def test_what_is_filled_in(kind, obj, path, value):
+    found = admitted(kind, obj)
+    for name in path.split("."):
+        found = found.get(name) if found else None
+    assert found == value
+
+
+def test_only_one_class_is_the_default():
+    other = priority_class("first", 1, globalDefault=True)
+    with pytest.raises(Forbidden) as refused:
+        admitted(CLASSES, a_class("second", globalDefault=True), other)
+    assert refused.value.message == (
+        'priorityclasses.scheduling.k8s.io "second" is forbidden: PriorityClass first is already marked as default.'
+        " Only one default can exist"
+    )
+    stored = admitted(CLASSES, a_class("first", globalDefault=True))
+    assert causes(CLASSES, changed(stored, "description", "x"), stored, other) == []
+
+
+@pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
+def test_the_classes_of_the_system_stay(name):
+    from cluster import admission
+
+    with pytest.raises(Forbidden, match="may not be deleted"):
+        admission.release(CLASSES, a_class(name), Known())
+
+
+def test_a_secret_is_not_repeated_in_a_message():
+    assert messages(SECRETS, of(SECRETS, data={"a": "%very-secret%"})) == [
+        "data[a]: Invalid value: must be base64"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "word"),
+    [(SERVICES, service(), "no virtual addresses"), (POLICIES, policy(), "has no effect")],
+    ids=["service", "policy"],
+)
+def test_what_has_no_effect_here_says_so(kind, obj, word):
+    assert any(word in text for text in admit(kind, obj, warnings=True).warnings)

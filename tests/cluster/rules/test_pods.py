@@ -1,0 +1,156 @@
+"""Pods: what is filled in, and the plug-ins ServiceAccount, Priority and DefaultTolerationSeconds."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.errors import Forbidden
+
+from .known import DROP, PODS, admit, admitted, causes, changed, pod, priority_class
+
+HIGH = priority_class("high", 1000, preemptionPolicy="Never")
+LOW, LOWER = priority_class("low", 10, globalDefault=True), priority_class("lower", 5, globalDefault=True)
+
+
+def account(name, **fields):
+    return {"kind": "ServiceAccount", "metadata": {"namespace": "default", "name": name}, **fields}
+
+
+def test_defaults():
+    stored = admitted(PODS, pod())
+    spec = stored["spec"]
+    assert spec["restartPolicy"] == "Always"
+    assert spec["dnsPolicy"] == "ClusterFirst"
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert spec["schedulerName"] == "default-scheduler"
+    assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    assert spec["enableServiceLinks"] is True
+    assert stored["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+def test_what_is_given_stays():
+    given = {
+        "restartPolicy": "Never",
+        "dnsPolicy": "Default",
+        "terminationGracePeriodSeconds": 0,
+        "schedulerName": "volcano",
+    }
+    spec = admitted(PODS, pod(**given))["spec"]
+    assert {field: spec[field] for field in given} == given
+
+
+def test_what_is_stored_is_not_changed_by_an_update():
+    stored = admitted(PODS, pod())
+    assert admit(PODS, stored, stored).object == stored
+    assert causes(PODS, changed(stored, "metadata.labels", {"a": "b"}), stored) == []
+
+
+def test_a_pod_stays_for_a_while_on_a_node_that_is_not_heard_of():
+    spec = admitted(PODS, pod(tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]))[
+        "spec"
+    ]
+    assert [(t["key"], t.get("tolerationSeconds")) for t in spec["tolerations"]] == [
+        ("node.kubernetes.io/not-ready", None),
+        ("node.kubernetes.io/unreachable", 300),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [("busybox", "Always"), ("busybox:latest", "Always"), ("busybox:1", "IfNotPresent"), ("r:5000/busybox", "Always"), ("busybox@sha256:0", "IfNotPresent")],
+)  # fmt: skip
+def test_an_image_is_fetched_by_its_tag(image, policy):
+    stored = admitted(PODS, changed(pod(), "spec.containers.0.image", image))
+    assert stored["spec"]["containers"][0]["imagePullPolicy"] == policy
+
+
+def test_limits_stand_in_for_requests():
+    asked = changed(pod(), "spec.containers.0.resources", {"limits": {"cpu": "1", "memory": "1Gi"}})
+    stored = admitted(PODS, asked)
+    assert stored["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+    assert stored["status"]["qosClass"] == "Guaranteed"
+
+
+@pytest.mark.parametrize(
+    ("resources", "quality"),
+    [
+        ({}, "BestEffort"),
+        ({"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}, "BestEffort"),
+        ({"requests": {"cpu": "1"}}, "Burstable"),
+        ({"limits": {"cpu": "1"}}, "Burstable"),
+        ({"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}, "Burstable"),
+        ({"requests": {"cpu": "1000m"}, "limits": {"cpu": 1, "memory": "1Gi"}}, "Guaranteed"),
+    ],
+)
+def test_quality_of_service(resources, quality):
+    stored = admitted(PODS, changed(pod(), "spec.containers.0.resources", resources))
+    assert stored["status"]["qosClass"] == quality
+
+
+def test_the_priority_is_that_of_the_class():
+    spec = admitted(PODS, pod(priorityClassName="high"), HIGH)["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (1000, "Never")
+
+
+def test_a_pod_without_a_class_gets_the_default_and_the_lowest_of_several():
+    spec = admitted(PODS, pod(), HIGH, LOW, LOWER)["spec"]
+    assert (spec["priorityClassName"], spec["priority"]) == ("lower", 5)
+
+
+def test_a_priority_that_agrees_is_tolerated():
+    assert admitted(PODS, pod(priorityClassName="high", priority=1000), HIGH)["spec"]["priority"] == 1000
+
+
+def test_the_pull_secrets_are_those_of_the_account():
+    builder = account("builder", imagePullSecrets=[{"name": "s"}])
+    spec = admitted(PODS, pod(serviceAccountName="builder"), builder)["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "s"}]
+
+
+FORBIDDEN = {
+    "an unknown class": (pod(priorityClassName="none"), 'pods "p" is forbidden: no PriorityClass with name none was found'),
+    "a priority of ones own": (
+        pod(priority=7),
+        'pods "p" is forbidden: the integer value of priority (7) must not be provided in pod spec;'
+        " priority admission controller computed 0 from the given PriorityClass name",
+    ),
+    "a preemption policy of ones own": (
+        pod(preemptionPolicy="Never"),
+        'pods "p" is forbidden: the string value of PreemptionPolicy (Never) must not be provided in pod spec;'
+        " priority admission controller computed PreemptLowerPriority from the given PriorityClass name",
+    ),
+    "an unknown account": (
+        pod(serviceAccountName="builder"),
+        'pods "p" is forbidden: error looking up service account default/builder: serviceaccount "builder" not found',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("obj", "message"), FORBIDDEN.values(), ids=FORBIDDEN.keys())
+def test_what_plugins_forbid(obj, message):
+    with pytest.raises(Forbidden) as refused:
+        admitted(PODS, obj)
+    assert refused.value.message == message
+
+
+REFUSED = {
+    "no container": (pod(containers=[]), "spec.containers"),
+    "a container twice": (pod(containers=[{"name": "a"}, {"name": "a"}]), "spec.containers[1].name"),
+    "an unknown volume": (changed(pod(), "spec.containers.0.volumeMounts", [{"name": "v", "mountPath": "/v"}]), "spec.containers[0].volumeMounts[0].name"),
+    "more asked than allowed": (changed(pod(), "spec.containers.0.resources", {"requests": {"cpu": 2}, "limits": {"cpu": 1}}), "spec.containers[0].resources.requests[cpu]"),
+    "a node chosen by hand": (pod(nodeName="n"), "spec.nodeName"),
+    "no spec": (changed(pod(), "spec", DROP), "spec"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("obj", "field"), REFUSED.values(), ids=REFUSED.keys())
+def test_refusals(obj, field):
+    assert field in [where for where, _ in causes(PODS, obj)]
+
+
+def test_a_container_without_a_command_is_pointed_out():
+    silent = changed(pod(), "spec.containers", [{"name": "a", "image": "nginx"}])
+    assert [text.partition(":")[0] for text in admit(PODS, silent, warnings=True).warnings] == [
+        "spec.containers[0].command"
+    ]
