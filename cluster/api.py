@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, Type
 
 from django.db import DatabaseError, transaction
 
-from cluster import access, admission, guard, metadata, trail
+from cluster import access, admission, custom, guard, kept, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.reviewing import review
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
@@ -39,7 +39,6 @@ from kube.errors import (
     RequestEntityTooLarge,
     ServiceUnavailable,
 )
-from kube.resources import CREATOR_ANNOTATION
 
 __all__ = [
     "Deletion",
@@ -50,6 +49,7 @@ __all__ = [
     "delete_many",
     "patch",
     "review",
+    "scale",
     "update",
 ]
 
@@ -65,7 +65,18 @@ if TYPE_CHECKING:
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
 # Rules look at these; each is stored before the next one is judged.
 LOOKED_AT = frozenset(
-    {resources.QUEUES.id, resources.NAMESPACES.id, resources.PRIORITY_CLASSES.id, resources.CLAIMS.id}
+    kind.id
+    for kind in (
+        resources.QUEUES,
+        resources.NAMESPACES,
+        resources.PRIORITY_CLASSES,
+        resources.CLAIMS,
+        resources.CUSTOM_RESOURCE_DEFINITIONS,
+    )
+)
+# Two people who edit a custom resource never overwrite each other unknowingly (§2.4).
+NO_VERSION = errors.Cause(
+    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
 UNNAMED = "volcano-ui"  # manages what the pages change
 WAYS: tuple[tuple[Propagation, str], ...] = (
@@ -75,7 +86,7 @@ WAYS: tuple[tuple[Propagation, str], ...] = (
 P = ParamSpec("P")
 R = TypeVar("R")
 How = Literal["merge", "json", "strategic"]
-Part = Literal["", "status", "finalize"]
+Part = Literal["", "status", "finalize", "scale"]
 Warn = Callable[[str], None]
 
 
@@ -185,6 +196,8 @@ def update(
     sent = obj["metadata"].get("namespace") or ("default" if resource.namespaced else "")
 
     def make(old: Object) -> Object:
+        if resource.schema is not None and not obj["metadata"].get("resourceVersion"):
+            raise Invalid.of(resource.group_kind, name, [NO_VERSION])
         return obj
 
     change = Change("update", make, subresource, manager or UNNAMED, dry_run, warn)
@@ -233,6 +246,23 @@ def _patched(resource: Resource, old: Object, change: Object | list[Object], how
     if how == "merge":
         return patches.merge(old, change)
     return patches.strategic(old, change, definitions.of(resource))
+
+
+def scale(
+    actor: Actor,
+    verb: str,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    change: Callable[[Object], Object],
+    *,
+    manager: str = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
+) -> Stored:
+    """Change how many replicas an object wants, which asks for the right to its `scale`; `change` does it."""
+    done = Change(verb, change, "scale", manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, namespace, name, done)
 
 
 def apply(
@@ -310,40 +340,53 @@ def _change_once(
     verb, subresource = change.verb, change.subresource
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
-    shaped = admission.shape(resource, _made(actor, resource, old, change), old.object)
+    part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
+    before = custom.in_version(resource, old.object)
+    made = _made(actor, resource, before, change)
+    shaped = admission.shape(resource, custom.replaced(resource, made, before, part), before, part)
     if not shaped.causes:
-        _keep_servers_fields(resource, shaped.object, old.object, subresource)
+        kept.servers_fields(resource, shaped.object, old.object, part)
         guard.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
-    _check_fresh(resource, old, shaped.object)
-    if subresource == "status":
-        obj = admission.judge_status(shaped, old.object, view).checked()
-    elif subresource:
+    kept.check_fresh(resource, old, shaped.object)
+    if part == "status":
+        obj = admission.judge_status(shaped, before, view).checked()
+    elif part:
         obj = shaped.checked()
     else:
-        obj = _told(admission.judge(shaped, old.object, view), old.object, view, change.warn)
-    if change.manager is not None and subresource != "finalize":
-        obj = applying.track(
-            old.object, obj, resource, manager=change.manager, subresource=subresource, now=clock()
-        )
+        obj = _told(admission.judge(shaped, before, view), before, view, change.warn)
+    obj = _with_managers(resource, obj, before, made, change)
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    managed = obj["metadata"].get("managedFields") if subresource == "status" else None
-    stored = store.write(Update(resource, obj, subresource, managed))[0]
+    managed = obj["metadata"].get("managedFields") if part == "status" else None
+    stored = store.write(Update(*custom.in_storage(resource, obj), part, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
     return stored
 
 
-def _made(actor: Actor, resource: Resource, old: Stored, change: Change) -> Object:
+def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
     """Return what a change makes of an object; why it cannot be made is for those who may read it."""
     try:
-        return change.make(old.object)
+        return change.make(old)
     except ApiError:
-        place = guard.place_of(resource, old.object)
-        if not access.allowed(actor, "get", resource, place, owner=guard.creator_of(old.object)):
-            access.require(actor, change.verb, resource, place, old.name)
+        place, name = guard.place_of(resource, old), metadata.name_of(old)
+        if not access.allowed(actor, "get", resource, place, owner=guard.creator_of(old)):
+            access.require(actor, change.verb, resource, place, name)
         raise
+
+
+def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, change: Change) -> Object:
+    """Return an admitted object with who manages its fields now."""
+    part = change.subresource
+    if part == "finalize":
+        return obj
+    if change.manager is not None:
+        return applying.track(old, obj, resource, manager=change.manager, subresource=part, now=clock())
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])},
+    }
 
 
 def _stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:
@@ -360,51 +403,6 @@ def _missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: 
     if not access.allowed(actor, "get", resource, place):
         access.require(actor, verb, resource, place, name)
     raise NotFound.of(resource.id, name)
-
-
-def _keep_servers_fields(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Put back what only the server writes: who created the object and, outside the subresource, its status."""
-    creator = guard.creator_of(old)
-    _set_creator(new, creator)
-    for field in ("name", "namespace", "uid"):
-        if field != "uid" or not new["metadata"].get("uid"):
-            new["metadata"][field] = old["metadata"].get(field, "")
-    if not resource.namespaced:
-        new["metadata"].pop("namespace", None)
-    if resource.status_subresource and not subresource:
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = old["status"]
-
-
-def _set_creator(obj: Object, name: str | None) -> None:
-    annotations = obj["metadata"].get("annotations") or {}
-    annotations.pop(CREATOR_ANNOTATION, None)
-    if name:
-        annotations[CREATOR_ANNOTATION] = name
-    if annotations:
-        obj["metadata"]["annotations"] = annotations
-    else:
-        obj["metadata"].pop("annotations", None)
-
-
-def _check_fresh(resource: Resource, old: Stored, new: Object) -> None:
-    meta = new.get("metadata")
-    version = str((meta.get("resourceVersion") if isinstance(meta, dict) else "") or "")
-    if not version or version == str(old.revision):
-        return
-    if not version.isdecimal():
-        raise BadRequest(
-            f"resourceVersion is {errors.shown(version)}; it is the number that the server gave."
-        )
-    who = trail.last_writer(resource, old)
-    raise Conflict.of(
-        resource.id,
-        old.name,
-        "the object has been modified; please apply your changes to the latest version and try again."
-        f" It was changed{f' by {who}' if who else ''} after you read it"
-        f" (you have revision {version}, the newest is {old.revision}).",
-    )
 
 
 def delete(
@@ -492,13 +490,15 @@ def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> 
 
 def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
     """Shape a new object and put the server's marks on it."""
-    shaped = admission.shape(resource, obj)
+    system = access.is_system(actor)
+    shaped = admission.shape(resource, custom.without_status(resource, obj))
     if not shaped.causes:
         if shaped.object["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
-        if not access.is_system(actor):
-            _set_creator(shaped.object, actor.name)
-            shaped.object.pop("status", None)
+        if not system:
+            kept.set_creator(shaped.object, actor.name)
+            if resource.schema is None or resource.status_subresource:
+                shaped.object.pop("status", None)
     return shaped
 
 
@@ -529,7 +529,7 @@ def _judged(
         obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
     elif manager is not None:
         obj["metadata"].pop("managedFields", None)
-    return Create(shaped.resource, obj, uid)
+    return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 
 def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:

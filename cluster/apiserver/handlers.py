@@ -11,5 +11,6 @@ import cluster.apiserver.health
 import cluster.apiserver.logs
 import cluster.apiserver.openapi.answers
 import cluster.apiserver.reviews
+import cluster.apiserver.scales
 import cluster.apiserver.telemetry
 import cluster.apiserver.token_requests
