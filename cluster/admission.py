@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster import metadata
+from cluster import custom, metadata
 from cluster.store import store
 from kube import names, resources, schema
+from kube.custom import scale, structural
 from kube.errors import (
     AlreadyExists,
     ApiError,
@@ -143,6 +144,7 @@ class Admitted:
     causes: tuple[Cause, ...] = ()
     warnings: tuple[str, ...] = ()
     error: ApiError | None = None
+    dropped: tuple[str, ...] = ()  # fields of a custom resource that its schema does not know
 
     def checked(self) -> Object:
         """Return the object, or raise the error that says all that is wrong."""
@@ -183,9 +185,10 @@ def admit(
     return judge(shape(resource, obj, old), old, view, warnings=warnings)
 
 
-def shape(resource: Resource, obj: Object, old: Object | None = None) -> Admitted:
+def shape(resource: Resource, obj: Object, old: Object | None = None, subresource: str = "") -> Admitted:
     """Do the part that needs nothing but the object: a copy of it, and what is wrong with its shape.
 
+    Of a custom resource, unknown fields are dropped and the defaults of its schema filled in.
     BadRequest and RequestEntityTooLarge are raised: there is no object to speak of then.
     """
     copy, nulls = _copy(resource, obj)
@@ -194,7 +197,22 @@ def shape(resource: Resource, obj: Object, old: Object | None = None) -> Admitte
     causes += (cause for cause in metadata.check(resource, copy, old) if cause.field not in reported)
     if not causes and nulls:
         copy = schema.without_nulls(copy, resource.type)
-    return Admitted(resource, copy, tuple(causes))
+    if resource.schema is None or causes:
+        return Admitted(resource, copy, tuple(causes))
+    return _custom(resource, copy, old, subresource)
+
+
+def _custom(resource: Resource, obj: Object, old: Object | None, subresource: str) -> Admitted:
+    """Shape a custom resource by its schema. What was wrong with it before may stay."""
+    schema_ = structural.of(resource)
+    dropped = structural.shape(schema_, obj)
+    if subresource == "status" and old is not None:
+        causes = structural.check_status(schema_, obj, old)
+    else:
+        causes = structural.check(schema_, obj, old)
+    if resource.scale is not None:
+        causes += scale.check(obj, resource.scale, only_status=subresource == "status")
+    return Admitted(resource, obj, tuple(causes), dropped=tuple(dropped))
 
 
 def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: bool = False) -> Admitted:
@@ -202,10 +220,8 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
     if shaped.causes:
         return shaped
     resource, obj = shaped.resource, shaped.object
-    if old is None and resource.namespaced:
-        error = _namespace_problem(obj["metadata"]["namespace"], view)
-        if error is not None:
-            return Admitted(resource, obj, error.causes, error=error)
+    if old is None and (error := _creation_problem(resource, obj, view)) is not None:
+        return Admitted(resource, obj, error.causes, error=error)
     rules = _rules[resource.id]
     try:
         for rule in rules:
@@ -215,7 +231,7 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
     except ApiError as error:
         told = error.causes or (Cause(error.reason, error.message, ""),)
         return Admitted(resource, obj, told, error=error)
-    odd = _warnings(resource, obj, old, view, rules) if warnings else ()
+    odd = _warnings(shaped, old, view, rules) if warnings else ()
     return Admitted(resource, obj, tuple(causes), tuple(odd))
 
 
@@ -226,6 +242,12 @@ def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
     rules = [rule.status for rule in _rules[shaped.resource.id] if rule.status is not None]
     causes = [cause for rule in rules for cause in rule(shaped.object, old, view)]
     return Admitted(shaped.resource, shaped.object, tuple(causes))
+
+
+def _creation_problem(resource: Resource, obj: Object, view: ClusterView) -> ApiError | None:
+    if resource.schema is not None and (error := custom.creation_problem(resource, view)) is not None:
+        return error
+    return _namespace_problem(obj["metadata"]["namespace"], view) if resource.namespaced else None
 
 
 def release(resource: Resource, obj: Object, view: ClusterView) -> None:
@@ -248,10 +270,10 @@ def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterV
             yield from rule.warn(obj, old, view)
 
 
-def _warnings(
-    resource: Resource, obj: Object, old: Object | None, view: ClusterView, rules: list[Rules]
-) -> Iterable[str]:
-    yield from (f'unknown field "{path}"' for path in schema.unknown_fields(obj, resource.type))
+def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
+    resource, obj = shaped.resource, shaped.object
+    unknown = shaped.dropped if resource.schema is not None else schema.unknown_fields(obj, resource.type)
+    yield from (f'unknown field "{path}"' for path in unknown)
     for rule in rules:
         if rule.warn is not None:
             yield from rule.warn(obj, old, view)

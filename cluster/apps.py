@@ -9,11 +9,12 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import access, nudge, rules  # noqa: F401  access listens to changes of accounts
+        from cluster import access, admission, custom, nudge, rules  # noqa: F401  access listens to changes of accounts
         from cluster.registry import Registration, register
-        from cluster.store import store
+        from cluster.store import AllBut, store
+        from kube import resources
         from kube.resources import (
-            ALL,
+            CUSTOM_RESOURCE_DEFINITIONS,
             EVENTS,
             LEASES,
             NAMESPACES,
@@ -22,11 +23,18 @@ class ClusterConfig(AppConfig):
             SERVICE_ACCOUNTS,
         )
 
-        store.listeners.append(nudge.send)
+        store.listeners += (custom.heard, nudge.send)
+        resources.set_source(custom.look_again)
         rules.register()
-        # The other kinds own nothing and belong to nothing.
-        owned = tuple(kind for kind in ALL if kind not in (EVENTS, LEASES, NODES, PRIORITY_CLASSES))
+        admission.register(
+            CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn
+        )
+        # These kinds own nothing and belong to nothing.
+        owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
         register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
+        register(
+            Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
+        )
         register(
             Registration(
                 "namespaces", "cluster.namespaces.NamespaceController", (NAMESPACES, SERVICE_ACCOUNTS)

@@ -232,7 +232,7 @@ class _Work:
 
     def _delete(self, dependent: Stored) -> None:
         # Groups of one: a dependent that somebody else deletes first must not keep the others.
-        kind = resources.by_id(dependent.resource)
+        kind = resources.of_stored(dependent.resource, dependent.object)
         self.groups.append(Group([Delete(kind, dependent.namespace, dependent.name, uid=dependent.uid)]))
 
     def _keep_references(self, dependent: Stored, kept: Sequence[OwnerReference], again: str) -> None:
@@ -245,7 +245,7 @@ class _Work:
 
     def _patch(self, stored: Stored, patch: dict[str, Any], again: str) -> None:
         # A list is replaced whole, so it must not have changed since it was read.
-        kind = resources.by_id(stored.resource)
+        kind = resources.of_stored(stored.resource, stored.object)
         write = Patch(kind, stored.namespace, stored.name, patch, revision=stored.revision)
         self.groups.append(Group([write], again))
 
@@ -268,7 +268,7 @@ class _Work:
 
 def _find(owner: Owner, uid: str) -> Stored | None:
     """Read a waiting owner again; None when it is gone or waits no longer."""
-    found = store.by_keys(resources.by_id(owner.resource), [f"{owner.namespace}/{owner.name}"])
+    found = store.by_keys(resources.of_stored(owner.resource, {}), [f"{owner.namespace}/{owner.name}"])
     stored = next(iter(found.values()), None)
     if stored is None or stored.uid != uid:
         return None

@@ -52,7 +52,7 @@ def check(resource: Resource, obj: Object, old: Object | None = None) -> list[Ca
     causes += _labels(meta.get("labels")) if meta.get("labels") else []
     causes += _annotations(meta.get("annotations")) if meta.get("annotations") else []
     causes += _owners(meta.get("ownerReferences")) if meta.get("ownerReferences") else []
-    causes += _finalizers(meta.get("finalizers")) if meta.get("finalizers") else []
+    causes += _finalizers(resource, meta.get("finalizers")) if meta.get("finalizers") else []
     return causes
 
 
@@ -132,7 +132,7 @@ def _owners(references: Any) -> Iterator[Cause]:
         yield invalid(path, len(references), "Only one reference can have Controller set to true")
 
 
-def _finalizers(finalizers: Any) -> Iterator[Cause]:
+def _finalizers(resource: Resource, finalizers: Any) -> Iterator[Cause]:
     path = "metadata.finalizers"
     if not isinstance(finalizers, list) or not all(isinstance(item, str) for item in finalizers):
         yield wrong_type(path, finalizers, "must be a list of texts")
@@ -142,9 +142,14 @@ def _finalizers(finalizers: Any) -> Iterator[Cause]:
             yield duplicate(f"{path}[{index}]", name)
         if problem := _qualified_name(name):
             yield invalid(f"{path}[{index}]", name, problem)
-        elif "/" not in name and name not in LEGACY_FINALIZERS:
+        elif "/" not in name and name not in LEGACY_FINALIZERS and not _is_extension(resource):
             yield invalid(
                 f"{path}[{index}]",
                 name,
                 "name is neither a standard finalizer name nor is it fully qualified",
             )
+
+
+def _is_extension(resource: Resource) -> bool:
+    """Tell whether finalizers of a kind may be named as they were before their names had a path."""
+    return resource.schema is not None or resource is resources.CUSTOM_RESOURCE_DEFINITIONS

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.module_loading import import_string
 
+from cluster.store.types import AllBut
+
 if TYPE_CHECKING:
     from kube.resources import Resource
 
@@ -23,9 +25,15 @@ class Registration:
 
     name: str
     path: str
-    resources: tuple[Resource, ...]
+    resources: tuple[Resource, ...] | AllBut
     queue: str = "controllers"
     shards: int = 1
+
+    def reads(self, id: str) -> bool:  # noqa: A002  it is the attribute's name
+        """Tell whether the consumer reads the changes of a kind."""
+        if isinstance(self.resources, AllBut):
+            return id in self.resources
+        return any(kind.id == id for kind in self.resources)
 
     def cursor_of(self, shard: int) -> str:
         """Return the name of the shard's cursor."""
@@ -60,4 +68,4 @@ def every() -> list[Registration]:
 
 def interested(touched: frozenset[str]) -> list[Registration]:
     """Return those who read one of these resource ids."""
-    return [r for r in _registrations.values() if any(kind.id in touched for kind in r.resources)]
+    return [r for r in _registrations.values() if any(map(r.reads, touched))]

@@ -321,7 +321,8 @@ def too_long(path: str, limit: int) -> Cause:
 
 def too_many(path: str, count: int, limit: int) -> Cause:
     """Refuse a list of count items where limit are allowed."""
-    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} items", path)
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
 
 
 def shown(value: Any) -> str:

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = rf"{LABEL}(\.{LABEL})*"
 QUALIFIED = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 VALUE = rf"({QUALIFIED})?"
 ENV = "[-._a-zA-Z][-._a-zA-Z0-9]*"
 
 _LABEL = re.compile(LABEL)
+_LABEL_1035 = re.compile(LABEL_1035)
 _SUBDOMAIN = re.compile(SUBDOMAIN)
 _QUALIFIED = re.compile(QUALIFIED)
 _VALUE = re.compile(VALUE)
@@ -37,6 +39,19 @@ def dns_label(text: str) -> str | None:
     return (
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
         f"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{LABEL}')"
+    )
+
+
+def dns1035_label(text: str) -> str | None:
+    """Check the name of a kind, a version or a port of old: a label that starts with a letter."""
+    if len(text) > 63:
+        return "must be no more than 63 bytes"
+    if _LABEL_1035.fullmatch(text):
+        return None
+    return (
+        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+        "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+        f"regex used for validation is '{LABEL_1035}')"
     )
 
 

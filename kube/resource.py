@@ -65,6 +65,14 @@ class Subresource(NamedTuple):
 STATUS = Subresource("status", ("get", "patch", "update"))
 
 
+class ScalePaths(NamedTuple):
+    """Where a custom kind keeps what its `scale` shows; paths such as `.spec.replicas`, selector "" for none."""
+
+    spec: str
+    status: str
+    selector: str = ""
+
+
 @dataclass(frozen=True)
 class Resource:
     """One kind of object and how the API serves it.
@@ -76,6 +84,9 @@ class Resource:
     not say. `stored` is false for what is computed when asked
     for, such as an access review. `schema` is the structural schema of a
     custom resource; the other kinds are described by their struct `type`.
+    A custom kind with several versions has one resource for each, with one
+    id: objects are stored in the version that is `storage`. `deprecation` is
+    what users of a version that goes away are told.
     """
 
     group: str
@@ -96,6 +107,11 @@ class Resource:
     categories: tuple[str, ...] = ()
     stored: bool = True
     schema: Object | None = None
+    scale: ScalePaths | None = None
+    served: bool = True
+    storage: bool = True
+    deprecation: str = ""
+    lists_as: str = ""  # the kind of a list where it is not the kind with List behind it
     default_propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
     id: str = field(init=False)
     api_version: str = field(init=False)
@@ -124,7 +140,7 @@ class Resource:
     @property
     def list_kind(self) -> str:
         """The kind of a list of these objects."""
-        return f"{self.kind}List"
+        return self.lists_as or f"{self.kind}List"
 
     @property
     def group_kind(self) -> str:

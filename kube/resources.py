@@ -18,17 +18,19 @@ from kube.kinds import (
     core,
     extensions,
     limits,
+    metrics,
     network,
     policy,
     reviews,
     scheduling,
     workloads,
 )
-from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, Subresource
+from kube.kinds import custom as custom_kinds
+from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, ScalePaths, Subresource
 from kube.selector import field_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kube.kinds.fields import View
     from kube.meta import Object
@@ -42,6 +44,7 @@ __all__ = [
     "Column",
     "Index",
     "Resource",
+    "ScalePaths",
     "Subresource",
 ]
 
@@ -441,6 +444,32 @@ LOCAL_SUBJECT_ACCESS_REVIEWS = _review(
 TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io", reviews.TokenReview)
 SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io", reviews.SelfSubjectReview)
 
+
+def _metrics(kind: str, plural: str, type_: type[View], *columns: Column, namespaced: bool) -> Resource:
+    """Return what is measured and not stored."""
+    settings = {"group": "metrics.k8s.io", "version": "v1beta1", "namespaced": namespaced, "stored": False}
+    return _core(kind, plural, (), type_, *columns, verbs=("get", "list"), **settings)
+
+
+NODE_METRICS = _metrics(
+    "NodeMetrics",
+    "nodes",
+    metrics.NodeMetrics,
+    Column("CPU", path="usage.cpu"),
+    Column("Memory", path="usage.memory"),
+    Column("Window", path="window"),
+    namespaced=False,
+)
+POD_METRICS = _metrics(
+    "PodMetrics",
+    "pods",
+    metrics.PodMetrics,
+    Column("CPU", path="containers[*].usage.cpu"),
+    Column("Memory", path="containers[*].usage.memory"),
+    Column("Window", path="window"),
+    namespaced=True,
+)
+
 # Computed when asked for; nothing of them is stored.
 VIRTUAL: tuple[Resource, ...] = (
     SELF_SUBJECT_ACCESS_REVIEWS,
@@ -449,28 +478,99 @@ VIRTUAL: tuple[Resource, ...] = (
     LOCAL_SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
     SELF_SUBJECT_REVIEWS,
+    NODE_METRICS,
+    POD_METRICS,
 )
 
-_BY_ID = {resource.id: resource for resource in (*ALL, *VIRTUAL)}
-_BY_KIND = {(resource.api_version, resource.kind): resource for resource in (*ALL, *VIRTUAL)}
-_BY_PATH = {(resource.group, resource.version, resource.plural): resource for resource in (*ALL, *VIRTUAL)}
+_BUILT_IN = frozenset(resource.id for resource in (*ALL, *VIRTUAL))
+
+
+class _Tables:
+    """All resources by each of their names. A new one replaces it whole, so that readers need no lock."""
+
+    def __init__(self, custom: Iterable[Resource] = ()) -> None:
+        self.custom = tuple(resource for resource in custom if resource.id not in _BUILT_IN)
+        known = (*ALL, *VIRTUAL, *(resource for resource in self.custom if resource.served))
+        self.served = known
+        stored = (resource for resource in self.custom if resource.storage)
+        self.by_id = {resource.id: resource for resource in (*ALL, *VIRTUAL, *stored)}
+        self.by_kind = {(resource.api_version, resource.kind): resource for resource in known}
+        self.by_path = {(resource.group, resource.version, resource.plural): resource for resource in known}
+
+
+_tables = _Tables()
+_refresh: Callable[[], None] | None = None
+
+
+def set_custom(custom: Iterable[Resource]) -> None:
+    """Make these the custom resources, besides those that are built in."""
+    global _tables
+    _tables = _Tables(custom)
+
+
+def set_source(refresh: Callable[[], None]) -> None:
+    """Call refresh when an id is asked for that is not known: it may belong to a kind that was added elsewhere."""
+    global _refresh
+    _refresh = refresh
+
+
+def custom() -> tuple[Resource, ...]:
+    """Return the custom resources, all versions of each."""
+    return _tables.custom
+
+
+def is_built_in(id: str) -> bool:  # noqa: A002  it is the attribute's name
+    """Tell whether a kind is part of the cluster itself."""
+    return id in _BUILT_IN
 
 
 def by_id(id: str) -> Resource:  # noqa: A002  it is the attribute's name
-    """Return the resource with this id, such as `pods` or `jobs.batch.volcano.sh`; KeyError if there is none."""
-    return _BY_ID[id]
+    """Return the resource with this id, such as `pods` or `jobs.batch.volcano.sh`; KeyError if there is none.
+
+    Of a custom kind it is the version in which objects are stored.
+    """
+    found = _tables.by_id.get(id)
+    if found is None and _refresh is not None and "." in id:
+        _refresh()
+        found = _tables.by_id.get(id)
+    if found is None:
+        raise KeyError(id)
+    return found
+
+
+def of_stored(id: str, obj: Object) -> Resource:  # noqa: A002  it is the attribute's name
+    """Return the resource of a stored object, also when its kind is not defined any more: enough to delete it."""
+    try:
+        return by_id(id)
+    except KeyError:
+        pass
+    plural, _, group = id.partition(".")
+    return Resource(
+        group=group,
+        version=str(obj.get("apiVersion") or "").rpartition("/")[2],
+        kind=str(obj.get("kind") or ""),
+        plural=plural,
+        singular=plural,
+        short_names=(),
+        namespaced=bool((obj.get("metadata") or {}).get("namespace")),
+        status_subresource=False,
+        type=custom_kinds.CustomObject,
+        columns=(),
+        index=indexes.plain,
+        served=False,
+    )
 
 
 def by_kind(api_version: str, kind: str) -> Resource | None:
     """Return the resource of an object's apiVersion and kind, or None if the cluster does not know it."""
-    return _BY_KIND.get((api_version, kind))
+    return _tables.by_kind.get((api_version, kind))
 
 
 def by_path(group: str, version: str, plural: str) -> Resource | None:
     """Return the resource that a path of the API names, or None if nothing is served there."""
-    return _BY_PATH.get((group, version, plural))
+    return _tables.by_path.get((group, version, plural))
 
 
 def served() -> tuple[Resource, ...]:
     """Return all that the API serves, in the order of discovery."""
-    return (*ALL, *VIRTUAL)
+    return _tables.served

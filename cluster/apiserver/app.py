@@ -19,8 +19,8 @@ from django.db import DatabaseError
 
 from cluster import access, guard
 from cluster.admission import ClusterView
+from cluster.apiserver import customs, respond, routes, telemetry, threads, verbs
 from cluster.apiserver import info as infos
-from cluster.apiserver import respond, routes, telemetry, threads, verbs
 from cluster.apiserver.query import flag
 from cluster.apiserver.request import Request
 from cluster.apiserver.watching import follower
@@ -107,6 +107,7 @@ class App:
 
     async def _answer(self, request: Request) -> Response:
         request.actor = await self._authenticate(request.headers)
+        await customs.find(request)
         if not request.info.is_resource:
             return await self._answer_path(request)
         if request.actor.name == ANONYMOUS:

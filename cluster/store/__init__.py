@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cluster.store.store import Store, clock, store
-from cluster.store.types import Change, Create, Delete, Group, Patch, Stored, Update, Write
+from cluster.store.types import AllBut, Change, Create, Delete, Group, Patch, Stored, Update, Write
 
 __all__ = [
+    "AllBut",
     "Change",
     "Create",
     "Delete",

@@ -127,13 +127,17 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
         new["spec"] = {**(new.get("spec") or {}), "finalizers": old["spec"]["finalizers"]}
     if new == old:
         return old
-    if _desired(new) != _desired(old):
+    if _desired(resource, new) != _desired(resource, old):
         metadata["generation"] = kept.get("generation", 1) + 1
     return new
 
 
-def _desired(obj: Object) -> Object:
-    return {k: v for k, v in obj.items() if k not in ("metadata", "status")}
+def _desired(resource: Resource, obj: Object) -> Object:
+    """Return what a generation counts: of a custom kind without a status subresource the status too."""
+    without = ["apiVersion", "metadata"]
+    if resource.schema is None or resource.status_subresource:
+        without.append("status")
+    return {k: v for k, v in obj.items() if k not in without}
 
 
 def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> None:

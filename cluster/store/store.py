@@ -18,7 +18,7 @@ from django.db import connections, transaction
 from cluster.store import sql
 from cluster.store.ledger import Ledger, Row, keys_of
 from cluster.store.query import GROUPS, ORDERS, Filter
-from cluster.store.types import Change, Group, Stored, Write, decode, key_of
+from cluster.store.types import AllBut, Change, Group, Stored, Write, decode, key_of
 from kube import resources
 from kube.errors import ApiError, Expired, NotFound
 
@@ -66,21 +66,21 @@ class Store:
         with transaction.atomic(using=self.using):
             head = sql.lock_head(self.using)
             keys = {key for group in groups for key in keys_of(group)}
-            ledger = Ledger(self._load(sorted(keys)), clock() if now is None else now)
+            kinds = {write.resource.id: write.resource for group in groups for write in group.writes}
+            ledger = Ledger(self._load(sorted(keys), kinds), clock() if now is None else now)
             outcomes = [_attempt(ledger, group) for group in groups]
             if ledger.entries:
                 self._append(ledger, head)
         return [o if isinstance(o, ApiError) else [row.stored() for row in o] for o in outcomes]
 
-    def _load(self, keys: Sequence[str]) -> dict[str, Row | None]:
+    def _load(self, keys: Sequence[str], kinds: dict[str, Resource]) -> dict[str, Row | None]:
         found: dict[str, Row | None] = dict.fromkeys(keys)
         for start in range(0, len(keys), sql.CHUNK):
             chunk = keys[start : start + sql.CHUNK]
             text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE o.key IN ({sql.marks(len(chunk))})"
             for resource, namespace, name, uid, revision, created, blob in sql.rows(self.using, text, chunk):
                 body = bytes(blob)
-                kind = resources.by_id(resource)
-                row = Row(kind, namespace, name, uid, created, revision, decode(body), body)
+                row = Row(kinds[resource], namespace, name, uid, created, revision, decode(body), body)
                 found[row.key] = row
         return found
 
@@ -190,7 +190,7 @@ class Store:
     def changes(
         self,
         after: int,
-        kinds: Sequence[Resource] | None = None,
+        kinds: Sequence[Resource] | AllBut | None = None,
         *,
         limit: int = 1000,
         until: int | None = None,
@@ -206,8 +206,10 @@ class Store:
         if until is not None:
             where, params = where + " AND revision <= %s", [*params, until]
         if kinds is not None:
-            where += f" AND resource IN ({sql.marks(len(kinds))})"
-            params = [*params, *(kind.id for kind in kinds)]
+            without = isinstance(kinds, AllBut)
+            ids = [kind.id for kind in (kinds.kinds if isinstance(kinds, AllBut) else kinds)]
+            where += f" AND resource {'NOT ' if without else ''}IN ({sql.marks(len(ids))})"
+            params = [*params, *ids]
         text = f"SELECT {_LOGGED} FROM cluster_change WHERE {where} ORDER BY revision LIMIT %s"
         return [_change(row) for row in sql.rows(self.using, text, [*params, limit])]
 

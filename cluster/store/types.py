@@ -164,6 +164,16 @@ Write = Create | Update | Patch | Delete
 
 
 @dataclass(frozen=True, slots=True)
+class AllBut:
+    """All kinds of objects except these, those included that users will add."""
+
+    kinds: tuple[Resource, ...]
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  it is the attribute's name
+        return all(kind.id != id for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Writes that are done all or not at all; `key` names the group to whoever planned it."""
 

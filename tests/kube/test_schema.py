@@ -199,5 +199,5 @@ def test_bounds_of_msgspec_are_checked_too():
     assert causes({"count": 1, "name": "b", "items": [1, 2]}, Bounded) == [
         "count: Invalid value: 1: should be greater than or equal to 2",
         "name: Invalid value: \"b\": should match '^a'",
-        "items: Too many: 2: must have at most 1 items",
+        "items: Too many: 2: must have at most 1 item",
     ]

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster.apiserver.openapi.definitions import REFERENCE, definitions
+from kube.custom import structural
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -44,6 +45,8 @@ _roots: dict[str, tuple[Resource, Node]] = {}
 
 def unknown_fields(resource: Resource, obj: Object) -> list[str]:
     """Return the paths of the fields that the kind does not know, such as `spec.containers[0].imagee`."""
+    if resource.schema is not None:
+        return structural.unknown_fields(structural.of(resource), obj) if isinstance(obj, dict) else []
     known, node = _roots.get(resource.id, (None, _ANYTHING))
     if known is not resource:
         node = _compiled(definitions[definitions.of(resource)])

@@ -1,0 +1,13 @@
+"""Custom resources: what a CustomResourceDefinition says, checked and put to use.
+
+definition  is a CustomResourceDefinition right, and what its status must say
+schemas     is the schema of a version structural
+structural  objects against a schema: prune, default, check
+kinds       a definition as entries of the resource table
+scale       an object as a Scale, and back
+
+Texts are those of k8s.io/apiextensions-apiserver 0.34 and k8s.io/kube-openapi,
+so that clients read refusals as they are used to.
+"""
+
+from __future__ import annotations

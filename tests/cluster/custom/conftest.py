@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster import custom, definitions, garbage, registry
+from cluster.consumer import Runner
+from cluster.store import Create, store
+from kube import resources
+from tests.cluster.door.conftest import namespace
+
+
+@pytest.fixture(autouse=True)
+def cluster(transactional_db):
+    """The namespaces default and other; afterwards nobody knows the kinds that the test defined."""
+    store.write(Create(resources.NAMESPACES, namespace("default")))
+    store.write(Create(resources.NAMESPACES, namespace("other")))
+    custom.reload()
+    yield
+    custom._known.clear()
+    resources.set_custom(())
+
+
+class Controllers:
+    """The consumers that look after definitions and dependents."""
+
+    def __init__(self):
+        self.runners = [
+            Runner(registry.get("definitions"), 0, definitions.Definitions()),
+            Runner(registry.get("garbage"), 0, garbage.GarbageCollector()),
+        ]
+        self.settle()
+
+    def settle(self):
+        busy = [True]
+        while any(busy):
+            busy = [runner.step() for runner in self.runners]
+
+
+@pytest.fixture
+def controllers(monkeypatch):
+    monkeypatch.setattr(definitions, "RECHECK_MS", 0)  # a timer is due at once
+    return Controllers()

@@ -1,0 +1,224 @@
+"""Objects against their schema: what is dropped, what is filled in, what is refused and in which words."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kube.custom import structural
+from kube.custom.structural import Structural
+from tests.kube.custom import samples
+
+OBJECT = {"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "x"}}
+
+
+def of(**properties):
+    return Structural({"type": "object", "properties": properties})
+
+
+def causes(schema, old=None, **fields):
+    return [str(cause) for cause in structural.check(schema, {**OBJECT, **fields}, old)]
+
+
+STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+IS_INT = {"x-kubernetes-int-or-string": True}
+ARRAY_OF_STRINGS = {"type": "array", "items": STRING}
+
+
+def objects(**properties):
+    return {"type": "object", "properties": properties}
+
+
+# Texts as kube-apiserver 1.34 gives them.
+@pytest.mark.parametrize(
+    ("schema", "value", "expected"),
+    [
+        pytest.param(INTEGER, "x", 'a: Invalid value: "string": a in body must be of type integer: "string"', id="type"),
+        pytest.param(STRING, 5, 'a: Invalid value: "integer": a in body must be of type string: "integer"', id="number for text"),
+        pytest.param(INTEGER, True, 'a: Invalid value: "boolean": a in body must be of type integer: "boolean"', id="true is no number"),
+        pytest.param(INTEGER, 1.5, 'a: Invalid value: "number": a in body must be of type integer: "number"', id="fraction"),
+        pytest.param(INTEGER, 3.0, None, id="a whole number with a point"),
+        pytest.param(NUMBER, 3, None, id="an integer is a number"),
+        pytest.param(STRING, None, 'a: Invalid value: "null": a in body must be of type string: "null"', id="null"),
+        pytest.param({**STRING, "nullable": True}, None, None, id="nullable"),
+        pytest.param({**STRING, "enum": ["A", "B"]}, "C", 'a: Unsupported value: "C": supported values: "A", "B"', id="enum"),
+        pytest.param({**INTEGER, "enum": [1, 2]}, 3, 'a: Unsupported value: 3: supported values: "1", "2"', id="enum of numbers"),
+        pytest.param({**STRING, "pattern": "^a+$"}, "b", "a: Invalid value: \"b\": a in body should match '^a+$'", id="pattern"),
+        pytest.param({**STRING, "maxLength": 2}, "abc", "a: Too long: may not be more than 2 bytes", id="too long"),
+        pytest.param({**STRING, "minLength": 2}, "a", 'a: Invalid value: "a": a in body should be at least 2 chars long', id="too short"),
+        pytest.param({**STRING, "format": "date-time"}, "today", 'a: Invalid value: "today": a in body must be of type date-time: "today"', id="format"),
+        pytest.param({**STRING, "format": "mystery"}, "x", None, id="unknown formats say nothing"),
+        pytest.param({**INTEGER, "minimum": 1}, 0, "a: Invalid value: 0: a in body should be greater than or equal to 1", id="minimum"),
+        pytest.param({**INTEGER, "maximum": 1}, 2, "a: Invalid value: 2: a in body should be less than or equal to 1", id="maximum"),
+        pytest.param({**NUMBER, "minimum": 0, "exclusiveMinimum": True}, 0, "a: Invalid value: 0: a in body should be greater than 0", id="exclusive"),
+        pytest.param({**NUMBER, "maximum": 1e6}, 2.5e7, "a: Invalid value: 2.5e+07: a in body should be less than or equal to 1e+06", id="Go's numbers"),
+        pytest.param({**INTEGER, "multipleOf": 5}, 7, "a: Invalid value: 7: a in body should be a multiple of 5", id="multiple"),
+        pytest.param({**ARRAY_OF_STRINGS, "maxItems": 1}, ["a", "b"], "a: Too many: 2: must have at most 1 item", id="too many"),
+        pytest.param({**ARRAY_OF_STRINGS, "minItems": 1}, [], "a: Invalid value: 0: a in body should have at least 1 items", id="too few"),
+        pytest.param(ARRAY_OF_STRINGS, ["a", 1], 'a[1]: Invalid value: "integer": a[1] in body must be of type string: "integer"', id="item"),
+        pytest.param({**ARRAY_OF_STRINGS, "x-kubernetes-list-type": "set"}, ["a", "b", "a"], 'a[2]: Duplicate value: "a"', id="set"),
+        pytest.param({**objects(b=STRING), "required": ["b"]}, {}, "a.b: Required value", id="required"),
+        pytest.param({"type": "object", "additionalProperties": INTEGER}, {"k": "v"}, 'a.k: Invalid value: "string": a.k in body must be of type integer: "string"', id="map value"),
+        pytest.param({"type": "object", "maxProperties": 1}, {"k": 1, "l": 2}, "a: Too many: 2: must have at most 1 item", id="too many fields"),
+        pytest.param(IS_INT, "50%", None, id="int or string: a string"),
+        pytest.param(IS_INT, 5, None, id="int or string: an int"),
+        pytest.param(IS_INT, True, 'a: Invalid value: "boolean": a in body must be of type integer,string: "boolean"', id="int or string: neither"),
+        pytest.param({**STRING, "not": {"enum": ["x"]}}, "x", 'Invalid value: "": "a" must not validate the schema (not)', id="not"),
+    ],
+)  # fmt: skip
+def test_value_is_refused_in_kubernetes_words(schema, value, expected):
+    assert causes(of(a=schema), a=value) == ([expected] if expected else [])
+
+
+def test_list_that_is_a_map_has_each_key_once():
+    port = {**objects(port=INTEGER, protocol=STRING), "required": ["port"]}
+    keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"]}
+    schema = of(ports={"type": "array", "items": port, **keys})
+    ports = [{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 1}]
+    assert causes(schema, ports=ports) == ['ports[2]: Duplicate value: {"port": 1}']
+
+
+def test_best_alternative_is_told():
+    schema = of(
+        a={
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "oneOf": [{"required": ["b"]}, {"required": ["c"]}],
+        }
+    )
+    assert causes(schema, a={"b": 1, "c": 2}) == [
+        'Invalid value: "": "a" must validate one and only one schema (oneOf). Found 2 valid alternatives'
+    ]
+    assert causes(schema, a={}) == [
+        'Invalid value: "": "a" must validate one and only one schema (oneOf). Found none valid',
+        "a.b: Required value",
+    ]
+
+
+def test_embedded_resource_says_what_it_is():
+    schema = of(
+        template={
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+    )
+    assert causes(schema, template={"kind": "Pod 1"})[0] == "template.apiVersion: Required value"
+    assert (
+        causes(schema, template={"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}) == []
+    )
+
+
+def test_what_was_wrong_before_may_stay():
+    schema = of(spec=objects(a={**INTEGER, "maximum": 3}, b=STRING))
+    old = {**OBJECT, "spec": {"a": 5, "b": "x"}}
+    assert causes(schema, old, spec={"a": 5, "b": "y"}) == []
+    assert len(causes(schema, old, spec={"a": 6, "b": "y"})) == 1
+    assert len(causes(schema, old, spec={"a": 5, "b": 1})) == 1
+
+
+def shaped(schema, **fields):
+    obj = {**deepcopy(OBJECT), **deepcopy(fields)}
+    dropped = structural.shape(schema, obj)
+    return {key: value for key, value in obj.items() if key not in OBJECT}, dropped
+
+
+@pytest.mark.parametrize(
+    ("schema", "given_fields", "kept", "dropped"),
+    [
+        pytest.param(of(a=STRING), {"a": "x", "b": 1}, {"a": "x"}, ["b"], id="unknown field"),
+        pytest.param(of(a=objects(b=STRING)), {"a": {"b": "x", "c": {"d": 1}}}, {"a": {"b": "x"}}, ["a.c"], id="nested"),
+        pytest.param(of(a={"type": "array", "items": objects(b=STRING)}), {"a": [{"c": 1}]}, {"a": [{}]}, ["a[0].c"], id="in a list"),
+        pytest.param(of(a={"type": "object", "x-kubernetes-preserve-unknown-fields": True}), {"a": {"c": {"d": 1}}}, {"a": {"c": {"d": 1}}}, [], id="kept on purpose"),
+        pytest.param(of(a={**objects(b=objects()), "x-kubernetes-preserve-unknown-fields": True}), {"a": {"b": {"x": 1}, "c": 1}}, {"a": {"b": {}, "c": 1}}, ["a.b.x"], id="known below kept"),
+        pytest.param(of(a={"type": "object", "additionalProperties": objects(b=STRING)}), {"a": {"k": {"b": "x", "c": 1}}}, {"a": {"k": {"b": "x"}}}, ["a.k.c"], id="map"),
+        pytest.param(of(a={**STRING, "default": "d"}), {}, {"a": "d"}, [], id="default"),
+        pytest.param(of(a={**STRING, "default": "d"}), {"a": None}, {"a": "d"}, [], id="default for null"),
+        pytest.param(of(a={**STRING, "default": "d", "nullable": True}), {"a": None}, {"a": None}, [], id="null that may be"),
+        pytest.param(of(a=STRING), {"a": None}, {}, [], id="null that may not be"),
+        pytest.param(of(a={**objects(b={**INTEGER, "default": 3}), "default": {}}), {}, {"a": {"b": 3}}, [], id="default inside a default"),
+        pytest.param(of(a=objects(b={**INTEGER, "default": 3})), {}, {}, [], id="no default inside what is absent"),
+        pytest.param(of(a={"type": "array", "items": objects(b={**INTEGER, "default": 3})}), {"a": [{}, {"b": 1}]}, {"a": [{"b": 3}, {"b": 1}]}, [], id="default in items"),
+    ],
+)  # fmt: skip
+def test_object_gets_the_shape_of_its_schema(schema, given_fields, kept, dropped):
+    assert shaped(schema, **given_fields) == (kept, dropped)
+
+
+def test_defaults_are_not_shared_between_objects():
+    schema = of(a={"type": "array", "items": STRING, "default": ["x"]})
+    first, _ = shaped(schema)
+    first["a"].append("y")
+    assert shaped(schema)[0] == {"a": ["x"]}
+
+
+def test_unknown_fields_of_the_metadata_are_told_too():
+    obj = {**OBJECT, "metadata": {"name": "x", "lables": {}}, "spce": {}}
+    assert structural.unknown_fields(of(spec=objects()), obj) == ["spce", "metadata.lables"]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["spec", "status", "cronSpec", "replicas", "podSets", "x", "type"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+SCHEMAS = st.sampled_from(
+    [
+        Structural(sample["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+        for sample in samples.ALL.values()
+    ]
+)
+
+
+@settings(max_examples=100)
+@given(SCHEMAS, st.dictionaries(st.sampled_from(["spec", "status", "x"]), JSON, max_size=3))
+def test_any_object_is_checked_without_an_error_and_shaped_once(schema, fields):
+    obj = {**deepcopy(OBJECT), **fields}
+    structural.check(schema, obj)
+    structural.shape(schema, obj)
+    once = deepcopy(obj)
+    assert structural.shape(schema, obj) == []
+    assert obj == once
+    structural.check(schema, obj, once)
+    structural.check_status(schema, obj, once)
+
+
+@settings(max_examples=60)
+@given(JSON, st.dictionaries(st.sampled_from(["spec", "x"]), JSON, max_size=2))
+def test_any_schema_is_translated(schema, fields):
+    found = Structural({"type": "object", "properties": {"spec": schema, "x": {"allOf": [schema]}}})
+    obj = {**deepcopy(OBJECT), **fields}
+    structural.check(found, obj)
+    structural.shape(found, obj)
+
+
+def test_pattern_that_would_run_for_ever_elsewhere_is_quick():
+    schema = of(a={**STRING, "pattern": "^(a+)+$"})
+    begun = time.process_time()
+    assert len(causes(schema, a="a" * 100_000 + "!")) == 1
+    assert time.process_time() - begun < 2
+
+
+def test_schema_and_object_that_multiply_are_given_up():
+    alternatives = [{"properties": {"x": {"enum": [n]}}} for n in range(2000)]
+    items = {"type": "object", "properties": {"x": INTEGER}, "anyOf": alternatives}
+    schema = of(a={"type": "array", "items": items})
+    begun = time.process_time()
+    found = causes(schema, a=[{"x": -1}] * 20_000)
+    assert time.process_time() - begun < 5
+    assert any("too large or too deep" in text for text in found)
