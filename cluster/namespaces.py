@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pods import DEFAULT_ACCOUNT
-from cluster.store import Create, Delete, Group, Patch, Update, store
+from cluster.store import Create, Delete, Group, Patch, Update, sql, store
 from kube import meta, resources
 from kube.kinds.fields import View
 from kube.resources import NAMESPACES, SERVICE_ACCOUNTS
@@ -158,7 +158,7 @@ def _missing(namespace: Object) -> Iterator[Group]:
 def content(namespace: str) -> Content:
     """Return what is left in a namespace, with the deletions that one transaction should hold."""
     left = Content()
-    for kind in _kinds():
+    for kind in _kinds(namespace):
         number = sum(store.count(kind, namespace=namespace).values())
         if number:
             left.counts[kind.id] = number
@@ -166,13 +166,19 @@ def content(namespace: str) -> Content:
     return left
 
 
-def _kinds() -> list[Resource]:
-    """Return the kinds that lie in namespaces: owners before what they own, events last."""
+def _kinds(namespace: str) -> list[Resource]:
+    """Return the kinds that a namespace holds objects of: owners before what they own, events last.
+
+    The store is asked, because a custom kind may be new to this process, or its definition gone already.
+    """
     first = (resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
     last = (resources.PODS, resources.EVENTS)
-    stored = [kind for kind in resources.served() if kind.namespaced and kind.stored]
-    between = [kind for kind in stored if kind not in (*first, *last)]
-    return [*first, *between, *last]
+    text = "SELECT DISTINCT resource FROM cluster_object WHERE namespace = %s ORDER BY resource"
+    found = {row[0] for row in sql.rows(store.using, text, [namespace])}
+    around = {kind.id for kind in (*first, *last)}
+    inside = {"metadata": {"namespace": namespace}}
+    between = [resources.of_stored(id, inside) for id in sorted(found - around)]
+    return [kind for kind in (*first, *between, *last) if kind.id in found]
 
 
 def _note_kind(kind: Resource, namespace: str, left: Content) -> None:
