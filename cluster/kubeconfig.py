@@ -21,8 +21,15 @@ NAME = "volcano-ui"  # of cluster and context
 def server_address() -> str:
     """Return where clients reach the API: by the first of VOLCANO_UI_HOSTS that is a name, otherwise on this machine."""
     hosts = [host for host in settings.HOSTS if host != "*" and not host.startswith(".")]
-    listen = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
-    host = hosts[0] if hosts else listen
+    return _address(hosts[0]) if hosts else local_address()
+
+
+def local_address() -> str:
+    """Return where this machine reaches the API."""
+    return _address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.LISTEN, settings.LISTEN))  # noqa: S104
+
+
+def _address(host: str) -> str:
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"https://{host}:{settings.API_PORT}"

@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from cluster import access, accounts, api
+from cluster import access, accounts, api, tokens
 from cluster.roles import EVERYWHERE, Role
 from cluster.store import store
 from dashboard import pages
@@ -50,6 +50,7 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
         "everywhere": everywhere,
         "users": accounts.users() if everywhere else [],
         "bindings": bindings,
+        "tokens": tokens.visible(actor),
         "namespaces": _namespaces(actor),
         "roles": list(Role),
         **{name: forms.get(name) or form for name, form in _empty_forms().items()},
@@ -173,6 +174,8 @@ def _bind(actor: Actor, values: dict[str, Any]) -> None:
     role, place = Role(values["role"]), values["namespace"]
     if values["kind"] == "user":
         accounts.bind_role(actor, role, place, user=accounts.find_user(values["subject"]))
+    elif values["kind"] == "account":
+        accounts.bind_role(actor, role, place, account=values["subject"])
     else:
         accounts.bind_role(actor, role, place, group=values["subject"])
 
@@ -182,16 +185,16 @@ def _bind(actor: Actor, values: dict[str, Any]) -> None:
 @explained
 def unbind_role(request: HttpRequest) -> HttpResponse:
     place = request.POST.get("namespace", "")
-    user, group = request.POST.get("user", ""), request.POST.get("group", "")
+    user, group, account = (request.POST.get(name, "") for name in ("user", "group", "account"))
     try:
         if user:
             accounts.unbind_role(access.of(request), place, user=accounts.find_user(user))
         else:
-            accounts.unbind_role(access.of(request), place, group=group)
+            accounts.unbind_role(access.of(request), place, group=group, account=account)
     except ApiError as error:
         pages.refuse(request, error)
     else:
-        pages.say(request, f"{user or group} no longer holds the role in {place}.")
+        pages.say(request, f"{user or group or account} no longer holds the role in {place}.")
     return pages.back(request, HERE)
 
 

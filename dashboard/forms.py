@@ -51,10 +51,12 @@ class UserForm(Form):
 
 
 class RoleForm(Form):
-    """A role for a user or for a group, in a namespace or everywhere."""
+    """A role for a user, a group or a service account, in a namespace or everywhere."""
 
-    kind = forms.ChoiceField(choices=[("user", "user"), ("group", "group")], label="Give")
-    subject = forms.CharField(max_length=150, label="Name")
+    kind = forms.ChoiceField(
+        choices=[("user", "user"), ("group", "group"), ("account", "service account")], label="Give"
+    )
+    subject = forms.CharField(max_length=317, label="Name", help_text="A service account: NAMESPACE/NAME.")
     role = forms.ChoiceField(choices=ROLES, label="Role")
     namespace = forms.CharField(
         max_length=63, initial=EVERYWHERE, label="In namespace", help_text="* means in all."
@@ -72,4 +74,15 @@ class PasswordForm(Form):
 
     password = forms.CharField(
         label="New password", strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+    )
+
+
+class TokenForm(Form):
+    """A token for the API."""
+
+    name = forms.CharField(
+        max_length=100, label="What it is for", help_text="Such as “laptop” or “nightly build”."
+    )
+    days = forms.ChoiceField(
+        choices=[("1", "1 day"), ("30", "30 days"), ("365", "1 year")], initial="30", label="It works for"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dashboard import administration, views
+from dashboard import administration, connect, views
 
 app_name = "dashboard"
 urlpatterns = [
@@ -14,6 +14,8 @@ urlpatterns = [
     path("events/", views.show_events, name="events"),
     path("audit/", views.show_audit, name="audit"),
     path("theme/", views.choose_theme, name="theme"),
+    path("connect/", connect.show, name="connect"),
+    path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
     path("access/", administration.show, name="access"),
     path("access/users/", administration.create_user, name="create-user"),
     path("access/users/<str:name>/link/", administration.make_link, name="make-link"),

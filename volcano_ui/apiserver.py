@@ -25,12 +25,13 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
 
     from cluster.apiserver import openapi
     from cluster.apiserver.asgi import application
+    from cluster.apiserver.watching.connection import Connection
 
     openapi.warm()
     config = uvicorn.Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=Connection,
         ws="websockets-sansio",
         lifespan="on",
         log_config=None,

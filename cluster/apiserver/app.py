@@ -23,6 +23,7 @@ from cluster.apiserver import customs, respond, routes, telemetry, threads, verb
 from cluster.apiserver import info as infos
 from cluster.apiserver.query import flag
 from cluster.apiserver.request import Request
+from cluster.apiserver.watching import follower
 from cluster.store import clock
 from kube import resources
 from kube.errors import (
@@ -69,6 +70,8 @@ class App:
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _lifespan(receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = time.perf_counter()
@@ -173,6 +176,16 @@ class App:
             raise NotFound(NO_SUCH_PATH)
         await _authorize(request, resource)
         await handler(request)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Follow the log for as long as the process serves."""
+    await receive()
+    await follower.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await follower.stop()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:

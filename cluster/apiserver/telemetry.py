@@ -18,7 +18,7 @@ from starlette.responses import Response
 from cluster.apiserver import routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cluster.apiserver.request import Request
 
@@ -56,6 +56,11 @@ class Telemetry:
         self._latencies: dict[tuple[str, str], Histogram] = {}
         self._running: dict[str, int] = {"readOnly": 0, "mutating": 0}
         self._watches: dict[str, int] = defaultdict(int)
+        self._counters: list[tuple[str, str, Callable[[], int]]] = []
+
+    def counter(self, name: str, text: str, read: Callable[[], int]) -> None:
+        """Show a number that somebody else counts."""
+        self._counters.append((name, text, read))
 
     def observe(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Count a request that was answered; that of a watch or stream has ended, its time tells nothing."""
@@ -124,12 +129,16 @@ class Telemetry:
         yield from _head(name, "gauge", "Watches that are open.")
         for resource, count in sorted(self._watches.items()):
             yield _sample(name, _names("watch", resource), count)
+        for name, text, read in self._counters:
+            yield from _head(name, "counter", text)
+            yield f"{name} {read()}"
 
 
 telemetry = Telemetry()
 observe = telemetry.observe
 inflight = telemetry.inflight
 watching = telemetry.watching
+counter = telemetry.counter
 
 
 def _head(name: str, kind: str, text: str) -> Iterable[str]:

@@ -1,8 +1,9 @@
-// A button that copies the text of the element named by data-copies.
+// A button that copies the text of the element named by data-copies. Without scripts it may stay hidden.
 export function mount(button) {
   const said = button.querySelector("[data-says]");
   const usual = said?.textContent ?? "";
   let timer = 0;
+  button.hidden = false;
   async function copy() {
     const source = document.getElementById(button.dataset.copies);
     try {

@@ -27,6 +27,7 @@ PAGES = {
     "events": "/events/",
     "audit": "/audit/",
     "access": "/access/",
+    "connect": "/connect/",
     "password": "/password/",
     "not found": "/no/such/page/",
     "login": "/login/",

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("start", "idle", "shapes", "process", "live", "api")
+PARTS = ("start", "idle", "shapes", "process", "live", "api", "watching")
 
 
 def main():
@@ -54,7 +54,7 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
-    from tests.load import api, live, measure, process, shapes
+    from tests.load import api, live, measure, process, shapes, watching
     from tests.system.harness import System
 
     parts = options.only or PARTS
@@ -70,6 +70,8 @@ def _measured(options, data):
             yield "live", live.run(system)
         if "api" in parts:
             yield "api", api.run(system)
+        if "watching" in parts:
+            yield "watching", watching.run(system)
         if "shapes" in parts:
             for shape in options.shape or shapes.SHAPES:
                 yield shape, shapes.run(system, shape)

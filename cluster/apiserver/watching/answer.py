@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from cluster.apiserver import query, respond, routes, threads
+from cluster.apiserver import query, respond, routes, telemetry, threads
 from cluster.apiserver.watching import selection
 from cluster.apiserver.watching.channels import Board
 from cluster.apiserver.watching.following import follower
@@ -48,6 +48,13 @@ def _lose() -> None:
 
 
 follower.listen_in_batches(_deliver, _lose)
+for _name, _text, _read in (
+    ("changes", "Changes of the log that were handed on.", lambda: board.counts.events),
+    ("lines_written", "Lines written for them, each once per form.", lambda: board.counts.encoded),
+    ("lines_sent", "Lines given to watches.", lambda: board.counts.delivered),
+    ("cut_off", "Clients cut off because they took too little.", lambda: keeper.slow),
+):
+    telemetry.counter(f"volcano_ui_watch_{_name}_total", _text, _read)
 
 
 class WatchResponse(Response):

@@ -12,16 +12,19 @@ import random
 import resource as limits
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
-from cluster.apiserver import threads
+from cluster.apiserver import authentication, threads
 from kube import resources
-from kube.errors import TooManyRequests
+from kube.errors import Forbidden, TooManyRequests
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cluster.access import Actor
     from cluster.apiserver.watching.stream import Stream
+    from kube.resources import Resource
 
 MOST_STREAMS = 20_000
 MOST_OF_ONE = 4000  # streams of one name: who leaks watches must not keep others out
@@ -106,25 +109,57 @@ class Keeper:
                 stream.bookmark()
 
     async def _look_at_rights(self) -> None:
-        """End the watches of whoever may not watch any more, once for all that one actor has of a kind."""
+        """End the watches of whoever may not watch any more; asked once for all that one actor has of a kind."""
         if time.monotonic() < self._rights_due:
             return
-        asked: dict[tuple[Actor, str, str], list[Stream]] = {}
-        for stream in self.streams:
-            if _redefined(stream):
+        asked: dict[_Right, list[Stream]] = {}
+        for number, stream in enumerate(list(self.streams)):
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+            if _redefined(stream) or not await _known(stream):
                 stream.end()
-                continue
-            info = stream.request.info
-            asked.setdefault((stream.request.actor, info.target, info.namespace), []).append(stream)
-        denied = await threads.read(_denied, list(asked))
-        for key in denied:
-            for stream in asked[key]:
+            else:
+                asked.setdefault(_right(stream), []).append(stream)
+        for right in await threads.read(_lost, list(asked)):
+            for stream in asked[right]:
                 stream.end()
         self._rights_due = time.monotonic() + access.FRESH_S
 
 
-def _denied(asked: list[tuple[Actor, str, str]]) -> list[tuple[Actor, str, str]]:
-    return [key for key in asked if not access.allowed(key[0], "watch", key[1], key[2])]
+class _Right(NamedTuple):
+    """What a watch needs to go on."""
+
+    actor: Actor
+    resource: Resource
+    place: str
+    name: str
+
+
+def _right(stream: Stream) -> _Right:
+    info, resource = stream.request.info, stream.plan.resource
+    place = info.name if resource is resources.NAMESPACES else info.namespace
+    return _Right(stream.request.actor, resource, place, info.name)
+
+
+async def _known(stream: Stream) -> bool:
+    """Say whether the token that the watch was opened with is still good."""
+    headers = stream.request.headers
+    if "authorization" not in headers and "sec-websocket-protocol" not in headers:
+        return True  # who came without one was let in by other means, which do not expire
+    return await authentication.still_valid(stream.request)
+
+
+def _lost(asked: Iterable[_Right]) -> list[_Right]:
+    # Imported late: the application imports the verbs, and they this.
+    from cluster.apiserver.app import require
+
+    found = []
+    for right in asked:
+        try:
+            require(right.actor, "watch", right.resource.id, right.resource, right.place, right.name)
+        except Forbidden:
+            found.append(right)
+    return found
 
 
 def _redefined(stream: Stream) -> bool:

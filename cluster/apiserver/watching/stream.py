@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from cluster.apiserver import forms, threads
+from cluster.apiserver import forms, telemetry, threads
 from cluster.apiserver.watching.channels import Channel, Counts
 from cluster.apiserver.watching.selection import Entry
 from cluster.store import clock
@@ -139,10 +139,13 @@ class Stream:
 
     def cut(self) -> None:
         """End at once and close the connection, whatever is still queued."""
-        if not self._cut:
-            self.lost()
-            if self._sink is not None and not self._sink.abort() and self._task is not None:
-                self._task.cancel()
+        if self._cut:
+            return
+        # First the connection, so that the server knows of it before this stream is seen to end.
+        aborted = self._sink is not None and self._sink.abort()
+        self.lost()
+        if not aborted and self._task is not None:
+            self._task.cancel()
 
     def lost(self) -> None:
         """Note that the client has gone."""
@@ -162,11 +165,12 @@ class Stream:
         self.keeper.add(self)
         sink.attach(self)
         try:
-            await sink.open()
-            await self._begin()
-            await self._flow()
-            if not self._cut:
-                await sink.close()
+            with telemetry.watching(self.plan.resource.id):
+                await sink.open()
+                await self._begin()
+                await self._flow()
+                if not self._cut:
+                    await sink.close()
         finally:
             self._cut = True
             sink.detach()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster import nudge
+from cluster.apiserver import watching
 from tests.apiserver.watching import world
 
 
@@ -20,3 +21,18 @@ async def port(transactional_db, redis):
     """The port of a running API server that serves watches."""
     async with world.serving() as number:
         yield number
+
+
+@pytest.fixture
+def keeper():
+    return watching.keeper
+
+
+@pytest.fixture
+def board():
+    return watching.board
+
+
+@pytest.fixture
+def follower():
+    return watching.follower

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import websockets
 
 from cluster.store import store
 from tests.apiserver.watching import world
@@ -120,44 +121,28 @@ TRANSITIONS = {
 
 
 @pytest.mark.parametrize(("before", "after", "expected"), TRANSITIONS.values(), ids=TRANSITIONS)
-@pytest.mark.parametrize("late", [False, True], ids=["live", "replayed"])
+@pytest.mark.parametrize("remembered", [0, 1000], ids=["from the log", "from memory"])
 async def test_selectors_turn_changes_into_arrivals_and_departures(
-    port, before, after, expected, late, monkeypatch
+    port, before, after, expected, remembered, monkeypatch
 ):
-    if late:
-        monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 0)
+    monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", remembered)
     begin = await make("other", app="none")
     query = {"labelSelector": "app=web", "resourceVersion": begin}
-    async with contextless(port, query, skip=late) as early:
+    async with Client(port, DEFAULT, **query) as live:
         created = await make("a", **before)
         changed = await label("a", **after)
         mark = await make("mark", app="web")
-        client = early or await Client(port, DEFAULT, **query).__aenter__()
-        lines = await client.hear(len(expected) + 1)
-        if late:
-            await client.__aexit__()
+        lines = await live.hear(len(expected) + 1)
+    async with Client(port, DEFAULT, **query) as late:
+        assert [line.text for line in await late.hear(len(lines))] == [line.text for line in lines]
     *events, last = lines
     assert last.revision == mark
     assert [line.type for line in events] == [verb for verb, _ in expected]
-    assert [line.revision for line in events] == [created, changed][-len(expected) :] if expected else True
+    assert [line.revision for line in events] == [created, changed][2 - len(expected) :]
     for line, (_, state) in zip(events, expected, strict=True):
-        labels = line.object["metadata"]["labels"]
-        if state == "old":
-            assert labels == before
-
-
-class contextless:  # noqa: N801  reads as a word
-    """A watch, or with `skip` none yet."""
-
-    def __init__(self, port, query, *, skip):
-        self.client = None if skip else Client(port, DEFAULT, **query)
-
-    async def __aenter__(self):
-        return await self.client.__aenter__() if self.client else None
-
-    async def __aexit__(self, *error):
-        if self.client:
-            await self.client.__aexit__(*error)
+        assert line.object["metadata"]["labels"] == (
+            before if state == "old" else after if line.revision == changed else before
+        )
 
 
 async def test_an_object_that_goes_while_it_matches_is_deleted_and_else_nothing(port):
@@ -238,8 +223,9 @@ async def test_a_revision_of_the_near_future_is_waited_for(port):
     await client.__aexit__()
 
 
-async def test_a_forgotten_past_is_410_before_the_stream_begins(port, settings):
+async def test_a_forgotten_past_is_410_before_the_stream_begins(port, settings, monkeypatch):
     settings.HISTORY_HOURS = 0
+    monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 0)
     old = await make("a")
     await phase("a", "Running")
     await phase("a", "Failed")
@@ -279,8 +265,6 @@ async def test_only_the_first_event_of_a_table_names_its_columns(port, include):
 
 
 async def test_a_web_socket_brings_one_event_in_each_message(port):
-    import websockets
-
     await make("a")
     url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=true"
     async with websockets.connect(url, compression=None) as client:

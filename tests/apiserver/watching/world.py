@@ -15,7 +15,6 @@ from asgiref.sync import sync_to_async
 from cluster import access, retention
 from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
 from cluster.apiserver.app import App
-from cluster.apiserver.watching import follower
 from cluster.apiserver.watching.connection import Connection
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
@@ -39,7 +38,7 @@ async def serving():
         App(by_header),
         http=Connection,
         ws="websockets-sansio",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=2,
@@ -53,7 +52,6 @@ async def serving():
     finally:
         server.should_exit = True
         await task
-        await follower.stop()
         await asyncio.to_thread(threads.close)
 
 
