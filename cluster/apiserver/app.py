@@ -21,6 +21,7 @@ from cluster import access, guard
 from cluster.admission import ClusterView
 from cluster.apiserver import customs, respond, routes, telemetry, threads, verbs
 from cluster.apiserver import info as infos
+from cluster.apiserver.intake import Intake
 from cluster.apiserver.query import flag
 from cluster.apiserver.request import Request
 from cluster.apiserver.watching import follower
@@ -63,6 +64,7 @@ class App:
         self._authenticate = authenticate
         self._reads = 0
         self._writes = 0
+        self._intake = Intake()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's request."""
@@ -77,6 +79,9 @@ class App:
         begun = time.perf_counter()
         request = _request(scope, receive, send)
         response = await self._guarded(request)
+        if request is not None:
+            request.release()
+            await request.drain()
         response.headers.setdefault("Cache-Control", "no-cache, private")
         response.headers["Audit-Id"] = str(uuid.uuid4())
         if request is None or request.unread:
@@ -106,6 +111,7 @@ class App:
             )
 
     async def _answer(self, request: Request) -> Response:
+        request.intake = self._intake
         request.actor = await self._authenticate(request.headers)
         await customs.find(request)
         if not request.info.is_resource:

@@ -1,17 +1,22 @@
 """Request bodies: JSON, YAML or protobuf, turned into plain JSON objects (reference: kubernetes-api §4.4).
 
-A body is bounded in bytes by `request.Request.body`; here its depth, and what
-YAML aliases make of it, are bounded too. Duplicate fields are noted, not
-refused: `fieldValidation` decides what becomes of them.
+A body is bounded in bytes by `request.Request.body`; here its depth and the
+number of its values are bounded too, in YAML with aliases and merge keys
+written out. Duplicate fields are noted, not refused: `fieldValidation` decides
+what becomes of them.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import yaml
+from yaml.composer import Composer
 
 from kube import protobuf
 from kube.errors import BadRequest, UnsupportedMediaType, shown
@@ -25,7 +30,16 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 DECODABLE = (JSON, YAML, PROTOBUF)
-MOST_VALUES = 500_000  # that a YAML document may stand for once its aliases are written out
+MOST_VALUES = 200_000  # that a body may stand for; an object of the largest size has a tenth of it
+MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
+MOST_DUPLICATES = 50  # that are named
+LONGEST_PLAIN = 100  # characters of a YAML scalar that may be something else than a text
+TEXT_TAG = "tag:yaml.org,2002:str"
+INT_TAG = "tag:yaml.org,2002:int"
+FLOAT_TAG = "tag:yaml.org,2002:float"
+MERGE_TAG = "tag:yaml.org,2002:merge"
+# What constructors of YAML raise for values that their tags do not fit.
+FAILED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _decode_json = msgspec.json.Decoder().decode
 
 
@@ -61,13 +75,15 @@ def as_object(value: Any) -> Object:
 
 def from_json(body: bytes) -> Decoded:
     """Read JSON; numbers that are no numbers and texts that are no text are refused."""
+    found: list[_Pairs] = []
     try:
         value = _decode_json(body)
+        _check_size(value)
         # The fast decoder lets the last of two equal keys win without a word; this one sees them.
-        pairs = json.loads(body, object_pairs_hook=_Pairs.of)
+        pairs = json.loads(body, object_pairs_hook=functools.partial(_Pairs.of, found))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise BadRequest(f"couldn't get version/kind; json parse error: {error}") from None
-    return Decoded(value, tuple(_duplicates(pairs)))
+        raise BadRequest(f"couldn't get version/kind; json parse error: {_one_line(error)}") from None
+    return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MOST_DUPLICATES)) if found else ())
 
 
 class _Pairs(dict[str, Any]):
@@ -76,14 +92,15 @@ class _Pairs(dict[str, Any]):
     twice: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def of(cls, found: list[_Pairs], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         plain = dict(pairs)
         if len(plain) == len(pairs):
             return plain
-        found = cls(plain)
+        made = cls(plain)
+        found.append(made)
         seen: set[str] = set()
-        found.twice = tuple(dict.fromkeys(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
-        return found
+        made.twice = tuple(dict.fromkeys(k for k, _ in pairs if k in seen or seen.add(k)))  # type: ignore[func-returns-value]
+        return made
 
 
 def _duplicates(value: Any, path: str = "") -> Iterator[str]:
@@ -99,27 +116,100 @@ def _duplicates(value: Any, path: str = "") -> Iterator[str]:
                 yield from _duplicates(item, f"{path}[{index}]")
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: times stay texts, and duplicate keys are noted."""
+def _check_size(value: Any) -> None:
+    """Raise ValueError when a value has too many parts or levels; nothing in it may be shared."""
+    parts, level = 0, [value]
+    for _ in range(MOST_LEVELS):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        parts += len(below)
+        if parts > MOST_VALUES:
+            raise ValueError(f"there are more than {MOST_VALUES} values")
+        if not below:
+            return
+        level = below
+    raise ValueError(f"values lie in each other more than {MOST_LEVELS} deep")
+
+
+class _Loader(Composer, yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: times and sexagesimals stay texts, and duplicate keys are noted.
+
+    Nodes are put together by the composer in Python: the one in C has no limit
+    of depth, and a few kilobytes of brackets would end the process.
+    """
 
     def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
+        yaml.CSafeLoader.__init__(self, stream)
+        Composer.__init__(self)
         self.duplicates: list[str] = []
+        self._nodes = 0
+        self._level = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._count(1)
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            raise ValueError(f"values lie in each other more than {MOST_LEVELS} deep")
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        return node
+
+    def _count(self, more: int) -> None:
+        self._nodes += more
+        if self._nodes > 2 * MOST_VALUES:  # keys are nodes too
+            raise ValueError(f"there are more than {MOST_VALUES} values")
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        # Long digits take time to become a number, and "1:30" is one only in YAML 1.1.
+        if kind is yaml.ScalarNode and value is not None and (len(value) > LONGEST_PLAIN or ":" in value):
+            return TEXT_TAG
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, value in list(node.value):
+            if key.tag == MERGE_TAG:
+                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(source, yaml.MappingNode):
+                        self._flatten_source(source)
+        super().flatten_mapping(node)
+
+    def _flatten_source(self, source: yaml.MappingNode) -> None:
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            raise ValueError("a merge key stands for something that contains it")
+        self.flatten_mapping(source)
+        self._level -= 1
+        self._count(len(source.value))
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE_TAG:
+                if key.value in seen and len(self.duplicates) < MOST_DUPLICATES:
                     self.duplicates.append(key.value)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def number(self, node: yaml.ScalarNode) -> int | float:
+        """Read a number, also one that is tagged as such."""
+        if len(node.value) > LONGEST_PLAIN or ":" in node.value:
+            raise ValueError(f"{shown(node.value[:LONGEST_PLAIN])} is not a number")
+        found = self.construct_yaml_int(node) if node.tag == INT_TAG else self.construct_yaml_float(node)
+        if not math.isfinite(found):
+            raise ValueError(f"json: unsupported value: {node.value}")
+        return found
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
     for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_constructor(INT_TAG, _Loader.number)
+_Loader.add_constructor(FLOAT_TAG, _Loader.number)
 
 
 def from_yaml(body: bytes) -> Decoded:
@@ -128,10 +218,10 @@ def from_yaml(body: bytes) -> Decoded:
     try:
         loader = _Loader(body)
         value = loader.get_single_data()
-        _check_size(value)
+        _check_shared(value)
         # Through JSON, so that keys are texts and nothing is shared between two places.
         value = _decode_json(msgspec.json.encode(value))
-    except (yaml.YAMLError, msgspec.DecodeError, RecursionError, TypeError, ValueError) as error:
+    except (yaml.YAMLError, msgspec.DecodeError, RecursionError, *FAILED) as error:
         raise BadRequest(f"error converting YAML to JSON: {_one_line(error)}") from None
     finally:
         if loader is not None:
@@ -143,11 +233,13 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:500]
 
 
-def _check_size(value: Any) -> None:
-    """Raise ValueError when a document stands for too many values, or for itself."""
+def _check_shared(value: Any) -> None:
+    """Raise ValueError when a document stands for too many values, or for itself; long texts count as several."""
     sizes: dict[int, int] = {}
 
     def size(item: Any) -> int:
+        if isinstance(item, str | bytes):
+            return 1 + len(item) // LONGEST_PLAIN
         if not isinstance(item, dict | list):
             return 1
         known = sizes.get(id(item))
@@ -155,8 +247,9 @@ def _check_size(value: Any) -> None:
             raise ValueError("an alias stands for something that contains it")
         if known is None:
             sizes[id(item)] = 0
+            keys = sum(size(key) - 1 for key in item) if isinstance(item, dict) else 0
             items = item.values() if isinstance(item, dict) else item
-            known = sizes[id(item)] = 1 + sum(map(size, items))
+            known = sizes[id(item)] = 1 + keys + sum(map(size, items))
             if known > MOST_VALUES:
                 raise ValueError(f"with its aliases written out the document has over {MOST_VALUES} values")
         return known

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.datastructures import Headers, QueryParams
 
-from cluster.apiserver import bodies, forms
+from cluster.apiserver import bodies, forms, intake
 from cluster.apiserver.forms import PLAIN, Form
 from kube.errors import BadRequest, RequestEntityTooLarge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import Receive, Scope, Send
 
     from cluster.access import Actor
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
 MOST_WARNINGS = 50
+MOST_DRAINED = 256 * 1024  # bytes of a body that nobody wants, read so that the client reads the answer
+DRAIN_S = 1.0
+T = TypeVar("T")
 
 
 class Request:
@@ -43,7 +49,10 @@ class Request:
         self.warnings: list[str] = []
         self.form: Form = PLAIN
         self.actor: Actor
+        self.intake: intake.Intake | None = None
         self._body: bytes | None = None
+        self._held = 0
+        self._begun = False
         self._read = self.method in ("GET", "HEAD")
 
     @property
@@ -86,15 +95,56 @@ class Request:
             size += len(part)
             if size > LARGEST_BODY:
                 raise too_large()
+            self._hold(len(part))
             parts.append(part)
             more = message.get("more_body", False)
         self._read = True
         self._body = b"".join(parts)
         return self._body
 
-    async def decoded(self) -> Decoded:
-        """Return the body read by its Content-Type, with the fields that it gives twice."""
-        return bodies.decode(self.content_type, await self.body())
+    def _hold(self, size: int) -> None:
+        if self.intake is not None:
+            self.intake.hold(size)
+            self._held += size
+
+    async def decoded(self, content_type: str = "") -> Decoded:
+        """Return the body read by its Content-Type or the given one, with the fields that it gives twice."""
+        body = await self.body()
+        if len(body) > intake.LARGE and self.intake is not None and not self._begun:
+            await self.intake.begin()
+            self._begun = True
+        return await self.work(bodies.decode, content_type or self.content_type, body)
+
+    async def work(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Do something with what was sent: beside the event loop when that is large."""
+        if self._body is not None and len(self._body) > intake.LARGE:
+            return await intake.work(function, *arguments)
+        return function(*arguments)
+
+    def release(self) -> None:
+        """Say that the request is answered, so that others find room."""
+        if self.intake is not None and (self._held or self._begun):
+            self.intake.end(self._held, begun=self._begun)
+            self._held, self._begun = 0, False
+
+    async def drain(self) -> None:
+        """Read the rest of a body that nobody wants, within limits.
+
+        A connection that is closed while bytes come in is reset, and the answer may be lost with it.
+        """
+        if not self.unread or "expect" in self.headers:
+            return
+        size = 0
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                while size <= MOST_DRAINED:
+                    message = await self.receive()
+                    size += len(message.get("body", b""))
+                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                        self._read = True
+                        return
+        except TimeoutError:
+            return
 
     async def object(self) -> Object:
         """Return the body as an object."""

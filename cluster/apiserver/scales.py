@@ -65,7 +65,7 @@ async def _patch(request: Request, resource: Resource) -> Response:
     if how is None or how == "strategic":
         raise UnsupportedMediaType.of(patch_types(resource))
     options = query.write_options(request.query, request.user_agent)
-    change = bodies.from_json(await request.body()).value
+    change = (await request.decoded(bodies.JSON)).value
 
     def patched(old: Object) -> Object:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from starlette.responses import StreamingResponse
 
 from cluster import api
-from cluster.apiserver import bodies, forms, listing, openapi, query, respond, threads, watching
+from cluster.apiserver import bodies, forms, intake, listing, openapi, query, respond, threads, watching
 from cluster.rules.jobs import ORPHAN_WARNING
 from cluster.store import store
 from kube import errors
@@ -71,7 +71,7 @@ async def get(request: Request) -> Response:
     info, resource = request.info, _resource(request)
     wanted = query.revision(request.query.get("resourceVersion", ""))
     stored = await threads.read(_get, resource, info.namespace, info.name, wanted)
-    return respond.object(request, stored)
+    return await _shown(request, stored)
 
 
 def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
@@ -92,13 +92,28 @@ async def list_(request: Request) -> Response:
     page = await threads.read(listing.find, resource, request.info.namespace, options)
     pieces = forms.write_list(request.form, resource, page.items, page.metadata, request.now)
     response: Response
-    if len(page.items) <= 100 or request.form != forms.PLAIN:
+    if request.form != forms.PLAIN and _large(page.items):
+        response = respond.respond(request, await intake.work(b"".join, pieces))
+    elif len(page.items) <= 100 or request.form != forms.PLAIN:
         response = respond.respond(request, b"".join(pieces))
     else:
         response = StreamingResponse(_gathered(pieces), media_type=None)
         response.headers["Content-Type"] = request.form.content_type
         respond.finish(request, response)
     return response
+
+
+def _large(items: list[Stored]) -> bool:
+    """Whether it takes long to write objects in another form than the stored one."""
+    return len(items) > 100 or sum(len(item.body) for item in items) > intake.LARGE
+
+
+async def _shown(request: Request, stored: Stored, status: int = 200) -> Response:
+    """Answer with one object; in another form than the stored one a large object takes long."""
+    if request.form == forms.PLAIN or not _large([stored]):
+        return respond.object(request, stored, status)
+    body = await intake.work(forms.write, request.form, _resource(request), stored, request.now)
+    return respond.respond(request, body, status)
 
 
 async def watch(request: Request) -> Response:
@@ -131,9 +146,9 @@ async def create(request: Request) -> Response:
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
     obj = _placed(request, bodies.as_object(decoded.value))
-    _check_fields(request, resource, options, decoded)
+    await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_create, request, resource, obj, options)
-    return respond.object(request, stored, 201)
+    return await _shown(request, stored, 201)
 
 
 def _create(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
@@ -168,17 +183,30 @@ def _placed(request: Request, obj: Object) -> Object:
     return {**obj, "metadata": {**metadata, **named, "namespace": info.namespace}}
 
 
-def _check_fields(request: Request, resource: Resource, options: WriteOptions, decoded: Decoded) -> None:
-    """Refuse fields that are unknown or given twice, or warn of them, as fieldValidation says."""
+async def _check_fields(
+    request: Request, resource: Resource, options: WriteOptions, decoded: Decoded, how: str = ""
+) -> None:
+    """Refuse fields that are unknown or given twice, or warn of them, as fieldValidation says.
+
+    `how` is the kind of patch that was sent, "" for a whole object.
+    """
     if options.validation == "Ignore":
         return
     found = [f'duplicate field "{path}"' for path in decoded.duplicates]
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
-        found += (f'unknown field "{path}"' for path in openapi.unknown_fields(resource, decoded.value))
+        found += await request.work(_unknown_fields, resource, decoded.value, how)
     if found and options.validation == "Strict":
         raise BadRequest(f"strict decoding error: {', '.join(found[:50])}")
     for text in found:
         request.warn(text)
+
+
+def _unknown_fields(resource: Resource, value: Any, how: str) -> list[str]:
+    found: dict[str, None] = {}
+    for part in openapi.written(value, how) if how else [value]:
+        if len(found) < openapi.MOST:
+            found.update(dict.fromkeys(openapi.unknown_fields(resource, part)))
+    return [f'unknown field "{path}"' for path in found]
 
 
 async def update(request: Request) -> Response:
@@ -187,9 +215,9 @@ async def update(request: Request) -> Response:
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
     obj = _placed(request, bodies.as_object(decoded.value))
-    _check_fields(request, resource, options, decoded)
+    await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_update, request, resource, obj, options)
-    return respond.object(request, stored)
+    return await _shown(request, stored)
 
 
 def _update(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
@@ -221,11 +249,10 @@ async def patch(request: Request) -> Response:
     if "force" in request.query:
         cause = errors.forbidden("force", "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
-    decoded = bodies.from_json(await request.body())
-    for part in openapi.written(decoded.value, how):
-        _check_fields(request, resource, options, decoded._replace(value=part))
+    decoded = await request.decoded(bodies.JSON)
+    await _check_fields(request, resource, options, decoded, how)
     stored = await threads.write(_patch, request, resource, decoded.value, how, options)
-    return respond.object(request, stored)
+    return await _shown(request, stored)
 
 
 def patch_types(resource: Resource) -> tuple[str, ...]:
@@ -263,11 +290,11 @@ async def apply(request: Request) -> Response:
     if not request.query.get("fieldManager"):
         cause = errors.required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
-    decoded = bodies.from_yaml(await request.body())
+    decoded = await request.decoded(bodies.YAML)
     config = _placed(request, bodies.as_object(decoded.value))
-    _check_fields(request, resource, options, decoded)
+    await _check_fields(request, resource, options, decoded)
     stored, created = await threads.write(_apply, request, resource, config, options)
-    return respond.object(request, stored, 201 if created else 200)
+    return await _shown(request, stored, 201 if created else 200)
 
 
 def _apply(
@@ -295,7 +322,7 @@ async def delete(request: Request) -> Response:
     _warn_of_orphans(request, resource, options)
     stored = await threads.write(_delete, request, resource, options)
     if stored.object["metadata"].get("deletionTimestamp") or resource.id in RETURNED:
-        return respond.object(request, stored)
+        return await _shown(request, stored)
     details = {"name": info.name, "group": resource.group, "kind": resource.plural, "uid": stored.uid}
     return respond.success(request, {key: value for key, value in details.items() if value})
 
@@ -346,7 +373,7 @@ async def delete_collection(request: Request) -> Response:
             raise outcome
     deleted = cast("list[Stored]", gone)
     pieces = forms.write_list(request.form, resource, deleted, page.metadata, request.now)
-    return respond.respond(request, b"".join(pieces))
+    return respond.respond(request, await intake.work(b"".join, pieces))
 
 
 def _delete_many(

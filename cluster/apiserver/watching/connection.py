@@ -4,6 +4,9 @@ ASGI cannot close a connection whose client takes nothing: closing waits for
 what is buffered. And to hear that a client has gone it takes a task that waits
 in `receive`. The protocol class here lets a watch do both without: it lies in
 its scope's extensions.
+
+It also bounds the head of a request, in bytes and in time: before it is
+complete, no handler is there that could.
 """
 
 from __future__ import annotations
@@ -21,12 +24,18 @@ if TYPE_CHECKING:
 EXTENSION = "volcano_ui.connection"
 # A peer that vanished without a word is noticed within a minute, also on a watch that is silent.
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+LARGEST_HEAD = 512 * 1024  # bytes; a whole read of the socket fits
+HEAD_S = 20.0  # from the first byte of a head, or from the connection's begin, to its end
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Connection(HttpToolsProtocol):
     """uvicorn's HTTP protocol; `stream` is the watch that it carries at the moment."""
 
     stream: Stream | None = None
+    _head = 0
+    _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, with keepalive."""
@@ -37,15 +46,52 @@ class Connection(HttpToolsProtocol):
             for name, value in KEEPALIVE:
                 if hasattr(socket, name):
                     raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; the connection ends when they make a head too large."""
+        super().data_received(data)
+        if self._late is not None:
+            self._head += len(data)
+            if self._head > LARGEST_HEAD:
+                self._refuse(TOO_LARGE)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over."""
+        self._got_head()
+        super().handle_websocket_upgrade()
+
+    def _await_head(self) -> None:
+        self._got_head()
+        self._late = self.loop.call_later(HEAD_S, self._refuse, TOO_SLOW)
+
+    def _got_head(self) -> None:
+        self._head = 0
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _refuse(self, answer: bytes) -> None:
+        self._got_head()
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """Answer the request."""
+        self._got_head()
+        super().on_headers_complete()
 
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
+        self._await_head()
         extensions: dict[str, Any] = {EXTENSION: self}
         self.scope["extensions"] = extensions
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End, and the watch with it."""
+        self._got_head()
         super().connection_lost(exc)
         if self.stream is not None:
             self.stream.lost()

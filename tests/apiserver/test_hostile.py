@@ -1,0 +1,148 @@
+"""Requests that mean harm: none is answered with a 500, and none takes more than a bounded time or memory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import textwrap
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from cluster.apiserver import bodies
+from kube.errors import ApiError
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+YAML = "application/yaml"
+LARGEST = 3 * 1024 * 1024
+BLINK_S = 1.0  # for what takes some 10 ms on a machine with nothing else to do
+
+
+def filled(unit, before="", after=""):
+    """Return a body of about the largest size."""
+    count = (LARGEST - len(before) - len(after)) // len(unit)
+    return f"{before}{unit * count}{after}".encode()
+
+
+REFUSED = {
+    "lone surrogate": b'{"metadata":{"name":"a"},"data":{"a":"\\ud800"}}',
+    "bytes that are no text": b'{"metadata":{"name":"a"},"data":{"a":"\xff"}}',
+    "not a number": b'{"metadata":{"name":"a"},"data":{"a":NaN}}',
+    "infinite": b'{"metadata":{"name":"a"},"data":{"a":Infinity}}',
+    "huge number": b'{"metadata":{"name":"a","generation":1' + b"0" * 1_000_000 + b"}}",
+    "huge exponent": b'{"metadata":{"name":"a","generation":1e999999}}',
+    "deep": b"[" * 1_000_000,
+    "deep and closed": b'{"a":' * 500 + b"1" + b"}" * 500,
+    "many lists": filled("[],", "[", "[]]"),
+    "many nested lists": filled("[" * 100 + "]" * 100 + ",", "[", "1]"),
+    "two values": b"{} {}",
+    "null": b"null",
+    "empty": b"",
+    "byte order mark": b"\xef\xbb\xbf{}",
+}
+REFUSED_YAML = {
+    "deep flow": b"[" * LARGEST,
+    "deep block": b"- " * 1_000_000,
+    "deep mapping": b"? " * 1_000_000,
+    "many values": filled("a,", "[", "a]"),
+    "bomb": b"a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + b"".join(b"%c: &%c [%b]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 117)),
+    "merge bomb": b"a0: &a0 {x: 1}\n"
+    + b"".join(b"a%d: &a%d\n  <<: [%b]\n" % (n + 1, n + 1, b",".join([b"*a%d" % n] * 9)) for n in range(12)),
+    "merges itself": b"a: &a\n  <<: *a\n",
+    "contains itself": b"a: &a\n  b: *a\n",
+    "long text many times": b"a: &a " + b"x" * 1_000_000 + b"\nb: [" + b"*a," * 100_000 + b"]",
+    "sexagesimal": b"a: !!int 1" + b":1" * 1_000_000,
+    "infinite": b"a: .inf",
+    "not a number": b"a: .nan",
+    "python object": b"a: !!python/object/apply:os.system ['true']",
+    "no such tag": b"a: !thing 1",
+    "not an int": b"a: !!int {}",
+    "empty int": b"a: !!int ''",
+    "underscores alone": b"a: !!int _",
+    "not a float": b"a: !!float x",
+    "not a time": b"a: !!timestamp 9999-99-99",
+    "bool of nothing": b"a: !!bool what",
+    "mapping as key": b"? {a: 1}\n: 2",
+    "two documents": b"a: 1\n---\nb: 2\n",
+    "no such anchor": b"a: *nothing",
+    "control": b"a: \x01",
+    "bad utf-8": b"a: \xff\xfe\xfd",
+    "directive": b"%YAML 9.9\n---\na: 1",
+}
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED.keys())
+def test_json_that_cannot_be_read_is_a_bad_request(api, body):
+    answer = api.post(MAPS, body)
+    assert (answer.status_code, answer.json()["kind"]) == (400, "Status")
+    assert len(answer.content) < 2000
+
+
+@pytest.mark.parametrize("body", REFUSED_YAML.values(), ids=REFUSED_YAML.keys())
+def test_yaml_that_cannot_be_read_is_a_bad_request(api, body):
+    answer = api.post(MAPS, body, content_type=YAML)
+    assert (answer.status_code, answer.json()["kind"]) in ((400, "Status"), (422, "Status")), answer.text
+    assert len(answer.content) < 3000
+
+
+def test_deep_yaml_does_not_end_the_process():
+    script = """
+        import django
+        django.setup()
+        from cluster.apiserver import bodies
+        for body in (b"[" * 3_000_000, b"- " * 1_000_000, b"{a: " * 700_000):
+            try:
+                bodies.from_yaml(body)
+            except Exception as error:
+                print(type(error).__name__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["BadRequest"] * 3, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1:30", "1:30"),
+        ("2026-01-01", "2026-01-01"),
+        ("0x1F", 31),
+        ("1.5", 1.5),
+        ("'1'", "1"),
+        ("1" * 200, "1" * 200),
+        ("yes", True),
+    ],
+)
+def test_yaml_scalars_mean_what_they_mean_to_kubernetes(text, value):
+    assert bodies.from_yaml(f"a: {text}".encode()).value == {"a": value}
+
+
+def test_merge_keys_are_written_out():
+    text = b"base: &b {x: 1, y: 2}\none:\n  <<: *b\n  y: 3\ntwo:\n  <<: [*b, {z: 4}]\n"
+    found = bodies.from_yaml(text).value
+    assert (found["one"], found["two"]) == ({"x": 1, "y": 3}, {"x": 1, "y": 2, "z": 4})
+
+
+def test_duplicate_keys_by_the_thousand_are_named_in_part():
+    body = "{" + ",".join(f'"k{n}":1,"k{n}":2' for n in range(100_000)) + "}"
+    assert len(bodies.from_json(body.encode()).duplicates) == bodies.MOST_DUPLICATES
+
+
+@hypothesis.settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@hypothesis.given(
+    st.binary(max_size=200) | st.text("[]{}:,-&*!<?|>%@'\"# \n\tab1.~", max_size=80).map(str.encode),
+    st.sampled_from((bodies.JSON, bodies.YAML, bodies.PROTOBUF)),
+)
+def test_noise_is_read_or_refused(noise, kind):
+    body = b"k8s\0" + noise if kind == bodies.PROTOBUF else noise
+    with contextlib.suppress(ApiError):
+        json.dumps(bodies.decode(kind, body).value, allow_nan=False)
