@@ -18,6 +18,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from django.db import DatabaseError, transaction
@@ -132,7 +133,7 @@ def create(
             write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
             step.done(None, stored)
-    return stored
+    return kept.as_dry(stored, 0) if dry_run else stored
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
@@ -285,8 +286,18 @@ def apply(
     """
 
     def make(old: Object | None) -> Object:
+        def complete(obj: Object) -> Object:
+            return admission.completed(resource, obj, old or {}, ClusterView(), subresource)
+
         return applying.apply(
-            old, wish, resource, manager=manager, force=force, subresource=subresource, now=clock()
+            old,
+            wish,
+            resource,
+            manager=manager,
+            force=force,
+            subresource=subresource,
+            complete=complete,
+            now=clock(),
         )
 
     target = {"metadata": {"namespace": namespace, "name": name}}
@@ -295,7 +306,7 @@ def apply(
         if not subresource and not _is_there(resource, namespace, name):
             stored = _apply_new(actor, resource, namespace, name, make, warn)
             step.done(None, stored)
-            return stored, True
+            return kept.as_dry(stored, 0) if dry_run else stored, True
         change = Change("patch", make, subresource, None, dry_run, warn)
         return _change_once(actor, resource, namespace, name, change, step), False
 
@@ -362,7 +373,7 @@ def _change_once(
     stored = store.write(Update(*custom.in_storage(resource, obj), part, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
-    return stored
+    return kept.as_dry(stored, old.revision) if change.dry_run else stored
 
 
 def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
@@ -524,11 +535,12 @@ def _judged(
     uid = str(uuid.uuid4())
     if not shaped.causes:
         shaped.object["metadata"]["uid"] = uid
+        if manager:  # What is filled in below belongs to nobody.
+            tracked = applying.track(None, shaped.object, shaped.resource, manager=manager, now=clock())
+            shaped = replace(shaped, object=tracked)
+        elif manager is not None:
+            shaped.object["metadata"].pop("managedFields", None)
     obj = _told(admission.judge(shaped, None, view), None, view, warn)
-    if manager:
-        obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
-    elif manager is not None:
-        obj["metadata"].pop("managedFields", None)
     return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 
