@@ -18,6 +18,7 @@ from kube.kinds import (
     core,
     extensions,
     limits,
+    metrics,
     network,
     policy,
     reviews,
@@ -443,6 +444,32 @@ LOCAL_SUBJECT_ACCESS_REVIEWS = _review(
 TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io", reviews.TokenReview)
 SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io", reviews.SelfSubjectReview)
 
+
+def _metrics(kind: str, plural: str, type_: type[View], *columns: Column, namespaced: bool) -> Resource:
+    """Return what is measured and not stored."""
+    settings = {"group": "metrics.k8s.io", "version": "v1beta1", "namespaced": namespaced, "stored": False}
+    return _core(kind, plural, (), type_, *columns, verbs=("get", "list"), **settings)
+
+
+NODE_METRICS = _metrics(
+    "NodeMetrics",
+    "nodes",
+    metrics.NodeMetrics,
+    Column("CPU", path="usage.cpu"),
+    Column("Memory", path="usage.memory"),
+    Column("Window", path="window"),
+    namespaced=False,
+)
+POD_METRICS = _metrics(
+    "PodMetrics",
+    "pods",
+    metrics.PodMetrics,
+    Column("CPU", path="containers[*].usage.cpu"),
+    Column("Memory", path="containers[*].usage.memory"),
+    Column("Window", path="window"),
+    namespaced=True,
+)
+
 # Computed when asked for; nothing of them is stored.
 VIRTUAL: tuple[Resource, ...] = (
     SELF_SUBJECT_ACCESS_REVIEWS,
@@ -451,6 +478,8 @@ VIRTUAL: tuple[Resource, ...] = (
     LOCAL_SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
     SELF_SUBJECT_REVIEWS,
+    NODE_METRICS,
+    POD_METRICS,
 )
 
 _BUILT_IN = frozenset(resource.id for resource in (*ALL, *VIRTUAL))

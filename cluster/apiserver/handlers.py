@@ -9,6 +9,7 @@ import cluster.apiserver.execs
 import cluster.apiserver.finalizing
 import cluster.apiserver.health
 import cluster.apiserver.logs
+import cluster.apiserver.metrics
 import cluster.apiserver.openapi.answers
 import cluster.apiserver.reviews
 import cluster.apiserver.scales

@@ -32,6 +32,7 @@ from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
 from cluster.node.status import FINISHED, Place
+from cluster.node.usage import Sampler
 from cluster.store import Change, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Pod
@@ -63,6 +64,7 @@ class Agent:
         self.spawner = Spawner()
         self.runtime = Runtime(self.layout, self.spawner, self.selector)
         self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
+        self.sampler = Sampler(self.layout, self.machine.name, self.runtime.running)
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
         self.listener = Listener()
         self.port = Port(data)
@@ -81,6 +83,7 @@ class Agent:
         wake = self._catch_signals()
         self._until_answered(self.machine.announce)
         self._until_answered(self.load)
+        self.sampler.start()
         log.info("agent ready: node %s, volumes %s", self.machine.name, self.machine.mounts)
         while not self.stopping:
             self.turn()
@@ -378,6 +381,7 @@ class Agent:
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
+        self.sampler.stop()
         self.listener.close()
         self.port.close()
         self.runtime.close()

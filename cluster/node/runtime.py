@@ -14,6 +14,7 @@ from cluster.node import attempts
 from cluster.node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, Run, State, clock_us
 from cluster.node.shim import linux
 from cluster.node.shim.shim import write_json
+from cluster.node.usage import Container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,7 @@ class Handle:
     directory: Path
     notice: int = -1  # the pipe of the start, until it has said something
     process: int = -1  # the shim's pidfd
+    shim: int = 0  # its process id, as long as it may be alive
     stop_at: float | None = None  # when the stop that was asked for turns to force
 
 
@@ -61,6 +63,11 @@ class Runtime:
         """Return the directory of a container's running attempt, None when none runs."""
         handle = self._handles.get((uid, container))
         return handle.directory if handle is not None else None
+
+    def running(self) -> list[Container]:
+        """Return the containers that have a shim; other threads may ask."""
+        handles = list(self._handles.values())
+        return [Container(one.uid, one.container, one.shim) for one in handles if one.shim]
 
     def adopt(self, uid: str) -> bool:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
@@ -165,6 +172,7 @@ class Runtime:
                 self._unsettled.add((handle.uid, handle.container))
                 return
             self.selector.register(handle.process, selectors.EVENT_READ, handle)
+            handle.shim = shim
         current = self._runs[handle.uid][handle.container].current
         ordered = current is not None and current.state is State.ORDERED
         if ordered or not linux.start_ticks(shim):
