@@ -2,10 +2,11 @@
 
 Every namespace that is in use gets its finalizer, its label, the service
 account `default` and, where the API has an authority of its own, its
-certificate in the config map `kube-root-ca.crt`. One that is being deleted is emptied, owners first and kind
-by kind, custom ones included; pods get their grace, and objects with
-finalizers wait for whoever put them there. When nothing is left the finalizer
-`kubernetes` goes, and with the last finalizer the namespace.
+certificate in the config map `kube-root-ca.crt`. One that is being deleted is
+emptied, owners first and kind by kind, custom ones included; pods get their
+grace, and objects with finalizers wait for whoever put them there. When
+nothing is left the finalizer `kubernetes` goes, and with the last finalizer
+the namespace.
 
 Controllers write to the store directly, so something may still be made in a
 namespace that is about to go. What is found in it afterwards is deleted too.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from cluster import custom
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pods import DEFAULT_ACCOUNT
@@ -200,8 +202,9 @@ def _kinds() -> list[Resource]:
     """Return the kinds that lie in namespaces: owners before what they own, events last."""
     first = (resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
     last = (resources.PODS, resources.EVENTS)
-    stored = [kind for kind in resources.served() if kind.namespaced and kind.stored]
-    between = [kind for kind in stored if kind not in (*first, *last)]
+    custom.look_again()
+    added = [kind for kind in resources.custom() if kind.storage]
+    between = [kind for kind in (*resources.ALL, *added) if kind.namespaced and kind not in (*first, *last)]
     return [*first, *between, *last]
 
 
