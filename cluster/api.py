@@ -497,7 +497,8 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not system:
             kept.set_creator(shaped.object, actor.name)
-            if resource.schema is None or resource.status_subresource:
+            # What vcctl wishes of a new queue it writes there; the rules of queues read it and write the status anew.
+            if resource is not resources.QUEUES and (resource.schema is None or resource.status_subresource):
                 shaped.object.pop("status", None)
     return shaped
 

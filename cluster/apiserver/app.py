@@ -161,6 +161,7 @@ class App:
             request.actor = await self._authenticate(request.headers)
             if request.actor.name == ANONYMOUS:
                 raise Unauthorized("Unauthorized")
+            await customs.find(request)
             await self._upgrade(request)
         except ApiError as problem:
             await _refuse(scope, receive, send, respond.error(request, problem))
