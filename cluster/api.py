@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, Type
 
 from django.db import DatabaseError, transaction
 
-from cluster import access, admission, custom, guard, kept, metadata, trail
+from cluster import access, admission, custom, disruption, guard, kept, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.reviewing import review
-from cluster.store import Create, Delete, Group, Stored, Update, sql, store
+from cluster.store import Create, Delete, Group, Patch, Stored, Update, rules, sql, store
 from cluster.store.store import clock
 from kube import apply as applying
 from kube import definitions, errors, resources
@@ -438,6 +438,49 @@ def delete(
         way = _propagation(resource, old.object, propagation)
         write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
+        step.done(None, stored)
+    return stored
+
+
+def bind(
+    actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
+) -> Stored:
+    """Give an unscheduled pod its node; Conflict when it has one, or is being deleted, or is another pod than `uid`."""
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "bind", resources.PODS, target, quiet=dry_run) as step, _transaction(dry_run):
+        old = _stored(actor, "create", resources.PODS, namespace, name)
+        if ClusterView().get(resources.NODES, "", node) is None:
+            raise NotFound.of(resources.NODES.id, node)
+        change = {"spec": {"nodeName": node}}
+        stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
+        step.done(old, stored)
+    return stored
+
+
+def evict(
+    actor: Actor,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    revision: int = 0,
+    grace: int | None = None,
+    dry_run: bool = False,
+) -> Stored:
+    """Delete a pod if its disruption budget lets it go; TooManyRequests when it does not now (§4.7)."""
+    pods = resources.PODS
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "evict", pods, target, quiet=dry_run) as step, _transaction(dry_run):
+        old = _stored(actor, "create", pods, namespace, name)
+        if disruption.counts(old.object):
+            budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
+            mates = [each.object for each in store.find(pods, namespace=namespace)] if budgets else []
+            disruption.check(old.object, budgets, mates)
+        rules.check_preconditions(pods, old.object, uid, revision)
+        marked = disruption.marked(old.object, clock())
+        if marked is not None:
+            store.write(Patch(pods, namespace, name, {"status": marked}, "status"))
+        stored = store.write(Delete(pods, namespace, name, old.uid, grace=grace))[0]
         step.done(None, stored)
     return stored
 
