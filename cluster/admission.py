@@ -279,6 +279,11 @@ def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: li
             yield from rule.warn(obj, old, view)
 
 
+def plain(resource: Resource, obj: Object) -> Object:
+    """Return a copy of an object, which is plain JSON and of this kind; the errors are those of `shape`."""
+    return _copy(resource, obj)[0]
+
+
 def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
     """Return a deep copy, which says its kind and namespace and is plain JSON, and whether it may hold nulls."""
     if not isinstance(obj, dict):

@@ -7,7 +7,7 @@ done. A change that is denied or refused leaves an audit row too, but nothing
 else. With `dry_run` all of it happens and is rolled back, audit included.
 
 Errors are `ApiError`; an Invalid carries its causes with field paths.
-`review` is for forms: it reports what is wrong and raises nothing.
+`review` is for forms: it reports what is wrong and raises nothing (`cluster.reviewing`).
 
 Controllers, scheduler and nodes write to the store directly, as the system:
 what they do follows from what people did, and is not audited.
@@ -22,13 +22,36 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, Type
 
 from django.db import DatabaseError, transaction
 
-from cluster import access, admission, custom, guard, metadata, trail
+from cluster import access, admission, custom, guard, kept, metadata, trail
 from cluster.admission import Admitted, ClusterView
+from cluster.reviewing import review
 from cluster.store import Create, Delete, Group, Stored, Update, sql, store
+from cluster.store.store import clock
+from kube import apply as applying
 from kube import definitions, errors, resources
 from kube import patch as patches
-from kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
-from kube.resources import CREATOR_ANNOTATION
+from kube.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    Invalid,
+    NotFound,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+)
+
+__all__ = [
+    "Deletion",
+    "apply",
+    "create",
+    "create_many",
+    "delete",
+    "delete_many",
+    "patch",
+    "review",
+    "scale",
+    "update",
+]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,6 +78,7 @@ LOOKED_AT = frozenset(
 NO_VERSION = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
+UNNAMED = "volcano-ui"  # manages what the pages change
 WAYS: tuple[tuple[Propagation, str], ...] = (
     ("Foreground", "foregroundDeletion"),
     ("Orphan", "orphan"),
@@ -74,15 +98,38 @@ class Deletion(NamedTuple):
     dry_run: bool
 
 
+class Change(NamedTuple):
+    """How an object is changed: what it becomes, under which verb that needs a right, and who manages it then.
+
+    manager None means that `make` sees to the managedFields itself.
+    """
+
+    verb: str
+    make: Callable[[Object], Object]
+    subresource: Part
+    manager: str | None
+    dry_run: bool
+    warn: Warn | None
+
+
 def create(
-    actor: Actor, resource: Resource, obj: Object, *, dry_run: bool = False, warn: Warn | None = None
+    actor: Actor,
+    resource: Resource,
+    obj: Object,
+    *,
+    manager: str = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
 ) -> Stored:
-    """Store a new object. The server notes who created it. `warn` is told what is merely odd."""
+    """Store a new object. The server notes who created it. `warn` is told what is merely odd.
+
+    With a manager, who manages which field is noted from the start.
+    """
     with trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
         shaped = _new(actor, resource, obj)
         with _transaction(dry_run):
             view = ClusterView()
-            write = _judged(actor, shaped, view, warn)
+            write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
             step.done(None, stored)
     return stored
@@ -129,71 +176,32 @@ def _fetch_targets(shaped: Sequence[Admitted | ApiError], view: ClusterView) -> 
         view.fetch(resources.JOBS, sorted(targets))
 
 
-def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
-    """Say what would happen to an object, with causes and warnings, without changing or auditing anything.
-
-    Whatever is wrong is a cause; what has no field of its own is reported for the whole object (field "").
-    """
-    try:
-        shaped = admission.shape(resource, obj)
-    except ApiError as error:
-        return _as_causes(resource, obj if isinstance(obj, dict) else {}, error)
-    view = ClusterView()
-    name = metadata.name_of(shaped.object)
-    namespace = _namespace(resource, shaped.object)
-    old = view.get(resource, namespace, name) if name else None
-    if not shaped.causes:
-        denied = _rights_causes(actor, resource, shaped.object, old if update else None, view)
-        if denied:  # who may not do it does not learn either what else is there
-            return Admitted(resource, shaped.object, tuple(denied))
-    admitted = admission.judge(shaped, old if update else None, view, warnings=True)
-    causes = list(admitted.causes)
-    if old is not None and not update and shaped.object["metadata"].get("name"):
-        causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
-    return Admitted(resource, admitted.object, tuple(causes), admitted.warnings)
-
-
-def _rights_causes(
-    actor: Actor, resource: Resource, obj: Object, old: Object | None, view: ClusterView
-) -> Sequence[errors.Cause]:
-    try:
-        if old is None:
-            guard.check_create(actor, resource, obj, view)
-        else:
-            guard.check_change(actor, "update", resource, old, obj, "", view)
-    except Forbidden as error:
-        return [errors.forbidden("metadata.namespace" if resource.namespaced else "", error.message)]
-    return []
-
-
-def _as_causes(resource: Resource, obj: Object, error: ApiError) -> Admitted:
-    causes = error.causes or (errors.Cause(error.reason, error.message, ""),)
-    return Admitted(resource, obj, causes)
-
-
 def update(
     actor: Actor,
     resource: Resource,
     obj: Object,
     *,
+    manager: str = "",
     subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
-    """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins."""
+    """Replace an object. A resourceVersion in it must be the stored one; without one the last writer wins.
+
+    Where the managers of its fields are known, what changes is manager's then (UNNAMED without one).
+    """
     name = metadata.name_of(obj) if isinstance(obj, dict) else ""
     if not name:
         raise BadRequest("name is required")
     sent = obj["metadata"].get("namespace") or ("default" if resource.namespaced else "")
 
-    def change(old: Object) -> Object:
+    def make(old: Object) -> Object:
         if resource.schema is not None and not obj["metadata"].get("resourceVersion"):
             raise Invalid.of(resource.group_kind, name, [NO_VERSION])
         return obj
 
-    return _change(
-        actor, "update", resource, str(sent), name, change, subresource, dry_run=dry_run, warn=warn
-    )
+    change = Change("update", make, subresource, manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, str(sent), name, change)
 
 
 def patch(
@@ -204,19 +212,28 @@ def patch(
     patch: Object | list[Object],
     *,
     how: How = "merge",
+    manager: str = "",
     subresource: Part = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
-    """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch."""
+    """Change parts of an object: by a JSON merge patch, a JSON patch (a list) or a strategic merge patch.
 
-    def change(old: Object) -> Object:
+    A patch that cannot be done is Invalid (§2.4). Managers are as in `update`.
+    """
+
+    def make(old: Object) -> Object:
         try:
             return _patched(resource, old, patch, how)
+        except patches.PatchTooLargeError as error:
+            raise RequestEntityTooLarge(str(error)) from None
         except patches.PatchError as error:
-            raise BadRequest(str(error)) from None
+            cause = errors.Cause("UnexpectedServerResponse", str(error), "")
+            text = f"the server rejected our request due to an error in our request: {error}"
+            raise Invalid(text, causes=[cause]) from None
 
-    return _change(actor, "patch", resource, namespace, name, change, subresource, dry_run=dry_run, warn=warn)
+    change = Change("patch", make, subresource, manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, namespace, name, change)
 
 
 def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
@@ -239,65 +256,137 @@ def scale(
     name: str,
     change: Callable[[Object], Object],
     *,
+    manager: str = "",
     dry_run: bool = False,
     warn: Warn | None = None,
 ) -> Stored:
     """Change how many replicas an object wants, which asks for the right to its `scale`; `change` does it."""
-    return _change(actor, verb, resource, namespace, name, change, "scale", dry_run=dry_run, warn=warn)
+    done = Change(verb, change, "scale", manager or UNNAMED, dry_run, warn)
+    return _change(actor, resource, namespace, name, done)
 
 
-def _change(
+def apply(
     actor: Actor,
-    verb: str,
     resource: Resource,
     namespace: str,
     name: str,
-    change: Callable[[Object], Object],
-    subresource: Part,
+    config: Object,
     *,
-    dry_run: bool,
+    manager: str,
+    force: bool = False,
+    subresource: Part = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
+) -> tuple[Stored, bool]:
+    """Lay what a manager wants over an object, as `kube.apply.apply` does; say whether that created it.
+
+    It takes the right to patch, and to create an object that is not there.
+    Conflict where others manage what would change, unless forced.
+    """
+
+    def make(old: Object | None) -> Object:
+        return applying.apply(
+            old, wish, resource, manager=manager, force=force, subresource=subresource, now=clock()
+        )
+
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "apply", resource, target, quiet=dry_run) as step, _transaction(dry_run):
+        wish = admission.plain(resource, config)
+        if not subresource and not _is_there(resource, namespace, name):
+            stored = _apply_new(actor, resource, namespace, name, make, warn)
+            step.done(None, stored)
+            return stored, True
+        change = Change("patch", make, subresource, None, dry_run, warn)
+        return _change_once(actor, resource, namespace, name, change, step), False
+
+
+def _is_there(resource: Resource, namespace: str, name: str) -> bool:
+    key = f"{namespace if resource.namespaced else ''}/{name}"
+    return key in store.by_keys(resource, [key])
+
+
+def _apply_new(
+    actor: Actor,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    make: Callable[[Object | None], Object],
     warn: Warn | None,
 ) -> Stored:
+    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
+    access.require(actor, "patch", resource, place, name, owner=actor.name)
+    access.require(actor, "create", resource, place, name, owner=actor.name)
+    new = make(None)
+    if uid := new["metadata"].get("uid"):
+        detail = (
+            "uid mismatch: the provided object specified uid"
+            f" {errors.shown(uid)}, and no existing object was found"
+        )
+        raise Conflict.of(resource.id, name, detail)
+    return store.write(_judged(actor, _new(actor, resource, new), ClusterView(), warn, None))[0]
+
+
+def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Change) -> Stored:
     """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, verb, resource, target, quiet=dry_run) as step, _transaction(dry_run):
-        return _change_once(actor, verb, resource, namespace, name, change, subresource, step, warn)
+    following = trail.following(actor, change.verb, resource, target, quiet=change.dry_run)
+    with following as step, _transaction(change.dry_run):
+        return _change_once(actor, resource, namespace, name, change, step)
 
 
 def _change_once(
-    actor: Actor,
-    verb: str,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    change: Callable[[Object], Object],
-    subresource: Part,
-    step: trail.Step,
-    warn: Warn | None,
+    actor: Actor, resource: Resource, namespace: str, name: str, change: Change, step: trail.Step
 ) -> Stored:
+    verb, subresource = change.verb, change.subresource
     old = _stored(actor, verb, resource, namespace, name)
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
     before = custom.in_version(resource, old.object)
-    new = custom.replaced(resource, change(before), before, part)
-    shaped = admission.shape(resource, new, before, part)
+    made = _made(actor, resource, before, change)
+    shaped = admission.shape(resource, custom.replaced(resource, made, before, part), before, part)
     if not shaped.causes:
-        _keep_servers_fields(resource, shaped.object, old.object, part)
+        kept.servers_fields(resource, shaped.object, old.object, part)
         guard.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
     else:
         guard.check_change(actor, verb, resource, old.object, old.object, subresource, view)
-    _check_fresh(resource, old, shaped.object)
+    kept.check_fresh(resource, old, shaped.object)
     if part == "status":
         obj = admission.judge_status(shaped, before, view).checked()
     elif part:
         obj = shaped.checked()
     else:
-        obj = _told(admission.judge(shaped, before, view), before, view, warn)
+        obj = _told(admission.judge(shaped, before, view), before, view, change.warn)
+    obj = _with_managers(resource, obj, before, made, change)
     obj["metadata"]["resourceVersion"] = str(old.revision)
-    stored = store.write(Update(*custom.in_storage(resource, obj), part))[0]
+    managed = obj["metadata"].get("managedFields") if part == "status" else None
+    stored = store.write(Update(*custom.in_storage(resource, obj), part, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
     return stored
+
+
+def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
+    """Return what a change makes of an object; why it cannot be made is for those who may read it."""
+    try:
+        return change.make(old)
+    except ApiError:
+        place, name = guard.place_of(resource, old), metadata.name_of(old)
+        if not access.allowed(actor, "get", resource, place, owner=guard.creator_of(old)):
+            access.require(actor, change.verb, resource, place, name)
+        raise
+
+
+def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, change: Change) -> Object:
+    """Return an admitted object with who manages its fields now."""
+    part = change.subresource
+    if part == "finalize":
+        return obj
+    if change.manager is not None:
+        return applying.track(old, obj, resource, manager=change.manager, subresource=part, now=clock())
+    return {
+        **obj,
+        "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])},
+    }
 
 
 def _stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:
@@ -314,51 +403,6 @@ def _missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: 
     if not access.allowed(actor, "get", resource, place):
         access.require(actor, verb, resource, place, name)
     raise NotFound.of(resource.id, name)
-
-
-def _keep_servers_fields(resource: Resource, new: Object, old: Object, subresource: str) -> None:
-    """Put back what only the server writes: who created the object and, outside the subresource, its status."""
-    creator = guard.creator_of(old)
-    _set_creator(new, creator)
-    for field in ("name", "namespace", "uid"):
-        if field != "uid" or not new["metadata"].get("uid"):
-            new["metadata"][field] = old["metadata"].get(field, "")
-    if not resource.namespaced:
-        new["metadata"].pop("namespace", None)
-    if resource.status_subresource and not subresource:
-        new.pop("status", None)
-        if "status" in old:
-            new["status"] = old["status"]
-
-
-def _set_creator(obj: Object, name: str | None) -> None:
-    annotations = obj["metadata"].get("annotations") or {}
-    annotations.pop(CREATOR_ANNOTATION, None)
-    if name:
-        annotations[CREATOR_ANNOTATION] = name
-    if annotations:
-        obj["metadata"]["annotations"] = annotations
-    else:
-        obj["metadata"].pop("annotations", None)
-
-
-def _check_fresh(resource: Resource, old: Stored, new: Object) -> None:
-    meta = new.get("metadata")
-    version = str((meta.get("resourceVersion") if isinstance(meta, dict) else "") or "")
-    if not version or version == str(old.revision):
-        return
-    if not version.isdecimal():
-        raise BadRequest(
-            f"resourceVersion is {errors.shown(version)}; it is the number that the server gave."
-        )
-    who = trail.last_writer(resource, old)
-    raise Conflict.of(
-        resource.id,
-        old.name,
-        "the object has been modified; please apply your changes to the latest version and try again."
-        f" It was changed{f' by {who}' if who else ''} after you read it"
-        f" (you have revision {version}, the newest is {old.revision}).",
-    )
 
 
 def delete(
@@ -452,16 +496,26 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
         if shaped.object["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not system:
-            _set_creator(shaped.object, actor.name)
-            if resource.schema is None or resource.status_subresource:
+            kept.set_creator(shaped.object, actor.name)
+            # What vcctl wishes of a new queue it writes there; the rules of queues read it and write the status anew.
+            if resource is not resources.QUEUES and (resource.schema is None or resource.status_subresource):
                 shaped.object.pop("status", None)
     return shaped
 
 
-def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None = None) -> Create:
-    """Check the right and the rules; the right comes first, so that nobody learns from refusals."""
+def _judged(
+    actor: Actor,
+    shaped: Admitted,
+    view: ClusterView,
+    warn: Warn | None = None,
+    manager: str | None = "",
+) -> Create:
+    """Check the right and the rules; the right comes first, so that nobody learns from refusals.
+
+    manager None leaves the managedFields as they are.
+    """
     if shaped.causes:
-        namespace = _namespace(shaped.resource, shaped.object)
+        namespace = metadata.namespace_of(shaped.resource, shaped.object)
         name = metadata.name_of(shaped.object)
         place = name if shaped.resource is resources.NAMESPACES else namespace
         access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
@@ -472,6 +526,10 @@ def _judged(actor: Actor, shaped: Admitted, view: ClusterView, warn: Warn | None
     if not shaped.causes:
         shaped.object["metadata"]["uid"] = uid
     obj = _told(admission.judge(shaped, None, view), None, view, warn)
+    if manager:
+        obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
+    elif manager is not None:
+        obj["metadata"].pop("managedFields", None)
     return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 
@@ -482,12 +540,6 @@ def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn 
         for text in admission.oddities(admitted.resource, obj, old, view):
             warn(text)
     return obj
-
-
-def _namespace(resource: Resource, obj: Object) -> str:
-    meta = obj.get("metadata")
-    given = meta.get("namespace") if isinstance(meta, dict) else ""
-    return str(given or "default") if resource.namespaced else ""
 
 
 def _commit(writes: Sequence[Write | ApiError]) -> list[Stored | ApiError]:

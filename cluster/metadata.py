@@ -43,6 +43,13 @@ def name_of(obj: Object) -> str:
     return str(meta.get("name") or meta.get("generateName") or "")
 
 
+def namespace_of(resource: Resource, obj: Object) -> str:
+    """Return the namespace in which an object is meant to be, "" for a kind that lives in none."""
+    meta = obj.get("metadata")
+    given = meta.get("namespace") if isinstance(meta, dict) else ""
+    return str(given or "default") if resource.namespaced else ""
+
+
 def check(resource: Resource, obj: Object, old: Object | None = None) -> list[Cause]:
     """Return what is wrong with an object's metadata; types are checked as far as needed to read on."""
     meta = obj.get("metadata")

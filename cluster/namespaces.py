@@ -1,10 +1,12 @@
 """Namespaces from their first to their last object (reference: kubernetes-api §4.6).
 
-Every namespace that is in use gets its finalizer, its label and the service
-account `default`. One that is being deleted is emptied, owners first and kind
-by kind, custom ones included; pods get their grace, and objects with
-finalizers wait for whoever put them there. When nothing is left the finalizer
-`kubernetes` goes, and with the last finalizer the namespace.
+Every namespace that is in use gets its finalizer, its label, the service
+account `default` and, where the API has an authority of its own, its
+certificate in the config map `kube-root-ca.crt`. One that is being deleted is
+emptied, owners first and kind by kind, custom ones included; pods get their
+grace, and objects with finalizers wait for whoever put them there. When
+nothing is left the finalizer `kubernetes` goes, and with the last finalizer
+the namespace.
 
 Controllers write to the store directly, so something may still be made in a
 namespace that is about to go. What is found in it afterwards is deleted too.
@@ -17,13 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
+from cluster import custom
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pods import DEFAULT_ACCOUNT
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from kube import meta, resources
 from kube.kinds.fields import View
-from kube.resources import NAMESPACES, SERVICE_ACCOUNTS
+from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 NAME = "namespaces"
+AUTHORITY = "kube-root-ca.crt"
 ROOM = 1000  # objects deleted in one transaction
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
@@ -153,6 +159,32 @@ def _missing(namespace: Object) -> Iterator[Group]:
     if not store.by_keys(SERVICE_ACCOUNTS, [f"{name}/{DEFAULT_ACCOUNT}"]):
         account = {"metadata": {"namespace": name, "name": DEFAULT_ACCOUNT}}
         yield Group([Create(SERVICE_ACCOUNTS, account)], _NAMESPACE + name)
+    yield from _authority(name)
+
+
+def _authority(namespace: str) -> Iterator[Group]:
+    """Yield the write after which programs in a namespace find the authority that the API's certificate is from."""
+    text = authority_text()
+    if not text:
+        return
+    data = {"ca.crt": text}
+    found = store.by_keys(CONFIGMAPS, [f"{namespace}/{AUTHORITY}"])
+    if not found:
+        config = {"metadata": {"namespace": namespace, "name": AUTHORITY}, "data": data}
+        yield Group([Create(CONFIGMAPS, config)], _NAMESPACE + namespace)
+    elif next(iter(found.values())).object.get("data") != data:
+        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, {"data": data})], _NAMESPACE + namespace)
+
+
+def authority_text() -> str:
+    """Return the certificate of the API's authority; "" when there is none, or clients know it already."""
+    path = settings.API_CERTIFICATE_CA
+    if settings.API_CERTIFICATE is None and path is None:
+        path = settings.DATA / "pki" / "ca.crt"
+    try:
+        return str(path.read_text()) if path else ""
+    except OSError:
+        return ""
 
 
 def content(namespace: str) -> Content:
@@ -170,8 +202,9 @@ def _kinds() -> list[Resource]:
     """Return the kinds that lie in namespaces: owners before what they own, events last."""
     first = (resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
     last = (resources.PODS, resources.EVENTS)
-    stored = [kind for kind in resources.served() if kind.namespaced and kind.stored]
-    between = [kind for kind in stored if kind not in (*first, *last)]
+    custom.look_again()
+    added = [kind for kind in resources.custom() if kind.storage]
+    between = [kind for kind in (*resources.ALL, *added) if kind.namespaced and kind not in (*first, *last)]
     return [*first, *between, *last]
 
 

@@ -53,6 +53,8 @@ def default(job: Object, old: Object | None, _view: View) -> None:
         return
     _respell(spec)
     before = None if old is None else lenient.mapping(old, "spec")
+    if before is not None:
+        _keep_made_claims(spec, before)
     _default_tasks(spec, before)
     for field, value in _DEFAULTS.items():
         # A job that was stored without the field keeps being without it.
@@ -130,6 +132,15 @@ def _respell(spec: dict[str, Any]) -> None:
         # The seed's mpi-job writes one container as a mapping.
         if isinstance(pod.get("containers"), dict):
             pod["containers"] = [pod["containers"]]
+
+
+def _keep_made_claims(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep the names that the controller gave to the claims it made, which the author does not write."""
+    volumes, known = lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes")
+    for volume, old in zip(volumes, known, strict=False):
+        made = lenient.text(old, "volumeClaimName")
+        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
+            volume["volumeClaimName"] = made
 
 
 def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import socket
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     from cluster.apiserver.watching.connection import Connection
 
     openapi.warm()
+    # Each watch takes a descriptor, and the usual soft limit of 1024 is for programs that use select().
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = uvicorn.Config(
         application,
         loop="uvloop",

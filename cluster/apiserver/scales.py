@@ -124,6 +124,7 @@ def _write(request: Request, resource: Resource, change: Any, options: WriteOpti
         info.namespace,
         info.name,
         scaled,
+        manager=options.manager,
         dry_run=options.dry_run,
         warn=request.warn,
     )

@@ -10,7 +10,16 @@ from cluster import api
 from cluster.apiserver import bodies, forms, listing, openapi, query, respond, threads, watching
 from cluster.rules.jobs import ORPHAN_WARNING
 from cluster.store import store
-from kube.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, Timeout, UnsupportedMediaType
+from kube import errors
+from kube.errors import (
+    ApiError,
+    BadRequest,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    Timeout,
+    UnsupportedMediaType,
+)
 from kube.resources import BATCH_JOBS
 
 if TYPE_CHECKING:
@@ -128,7 +137,9 @@ async def create(request: Request) -> Response:
 
 
 def _create(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
-    return api.create(request.actor, resource, obj, dry_run=options.dry_run, warn=request.warn)
+    return api.create(
+        request.actor, resource, obj, manager=options.manager, dry_run=options.dry_run, warn=request.warn
+    )
 
 
 def _placed(request: Request, obj: Object) -> Object:
@@ -186,6 +197,7 @@ def _update(request: Request, resource: Resource, obj: Object, options: WriteOpt
         request.actor,
         resource,
         obj,
+        manager=options.manager,
         subresource=_subresource(request),
         dry_run=options.dry_run,
         warn=request.warn,
@@ -200,11 +212,18 @@ async def patch(request: Request) -> Response:
     """Change parts of an object, or apply what somebody wants of it."""
     resource = _resource(request)
     kind = request.content_type
+    if kind == APPLY_PATCH:
+        return await apply(request)
     how = HOW.get(kind)
     if how is None or (how == "strategic" and resource.schema is not None):
         raise UnsupportedMediaType.of(patch_types(resource))
     options = query.write_options(request.query, request.user_agent)
+    if "force" in request.query:
+        cause = errors.forbidden("force", "may not be specified for non-apply patch")
+        raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = bodies.from_json(await request.body())
+    for part in openapi.written(decoded.value, how):
+        _check_fields(request, resource, options, decoded._replace(value=part))
     stored = await threads.write(_patch, request, resource, decoded.value, how, options)
     return respond.object(request, stored)
 
@@ -212,7 +231,7 @@ async def patch(request: Request) -> Response:
 def patch_types(resource: Resource) -> tuple[str, ...]:
     """Return the media types in which a kind can be patched."""
     strategic = () if resource.schema is not None else (STRATEGIC_PATCH,)
-    return (JSON_PATCH, MERGE_PATCH, *strategic)
+    return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
 
 
 def _patch(
@@ -230,6 +249,39 @@ def _patch(
         info.name,
         change,
         how=how,
+        manager=options.manager,
+        subresource=_subresource(request),
+        dry_run=options.dry_run,
+        warn=request.warn,
+    )
+
+
+async def apply(request: Request) -> Response:
+    """Apply what a manager wants of an object, creating the object where it is missing."""
+    resource = _resource(request)
+    options = query.write_options(request.query, request.user_agent)
+    if not request.query.get("fieldManager"):
+        cause = errors.required("fieldManager", "is required for apply patch")
+        raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
+    decoded = bodies.from_yaml(await request.body())
+    config = _placed(request, bodies.as_object(decoded.value))
+    _check_fields(request, resource, options, decoded)
+    stored, created = await threads.write(_apply, request, resource, config, options)
+    return respond.object(request, stored, 201 if created else 200)
+
+
+def _apply(
+    request: Request, resource: Resource, config: Object, options: WriteOptions
+) -> tuple[Stored, bool]:
+    info = request.info
+    return api.apply(
+        request.actor,
+        resource,
+        info.namespace,
+        info.name,
+        config,
+        manager=options.manager,
+        force=options.force,
         subresource=_subresource(request),
         dry_run=options.dry_run,
         warn=request.warn,

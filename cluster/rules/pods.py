@@ -6,6 +6,7 @@ what it needs itself.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import templates
@@ -26,14 +27,24 @@ NO_COMMAND = "without a command the container cannot run on this machine, which 
 def default(pod: Object, old: Object | None, view: View) -> None:
     """Fill in what a pod leaves open; what depends on the cluster only when it is created."""
     spec = pod.setdefault("spec", {})
-    templates.default(spec)
     if old is not None:
+        # Controllers leave out what they do not need: filling that in now would look like a change.
+        if spec != old.get("spec") and _is_filled_in(old):
+            templates.default(spec)
         return
+    templates.default(spec)
     spec.setdefault("enableServiceLinks", True)
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
     _tolerate(spec)
     pod["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+
+def _is_filled_in(pod: Object) -> bool:
+    spec = part(pod, "spec")
+    filled = copy.deepcopy(spec)
+    templates.default(filled)
+    return filled == spec
 
 
 def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from kube import patch
+from kube import apply, patch
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.meta import parse_time, timestamp
 
@@ -65,11 +65,15 @@ def updated(write: Update, old: Object, now: int) -> Object:
     check_preconditions(
         resource, old, metadata.get("uid") or "", int(version) if str(version).isdigit() else 0
     )
-    if write.subresource == "status":
-        return _with_status(old, sent.get("status"))
     if write.subresource == "finalize":
         return _finalized(old, sent)
-    return _replaced(resource, old, sent)
+    if write.subresource != "status":
+        return _replaced(resource, old, sent)
+    new = _with_status(old, sent.get("status"))
+    if write.managed is None:
+        return new
+    new = {**new, "metadata": {**old["metadata"], "managedFields": write.managed}}
+    return old if apply.same_but_times(old, new) else new
 
 
 def patched(write: Patch, old: Object, now: int) -> Object:
@@ -125,7 +129,7 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
             new["status"] = old["status"]
     if spec_finalizers(resource, old):
         new["spec"] = {**(new.get("spec") or {}), "finalizers": old["spec"]["finalizers"]}
-    if new == old:
+    if new == old or apply.same_but_times(old, new):
         return old
     if _desired(resource, new) != _desired(resource, old):
         metadata["generation"] = kept.get("generation", 1) + 1

@@ -114,14 +114,16 @@ class Create:
 class Update:
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
-    With subresource "status" only `status` is taken, with "finalize" only a
-    namespace's `spec.finalizers`; otherwise, for kinds with a status
-    subresource, the stored status stays.
+    With subresource "status" only `status` is taken, and `managed` as the
+    managedFields if given, with "finalize" only a namespace's
+    `spec.finalizers`; otherwise, for kinds with a status subresource, the
+    stored status stays.
     """
 
     resource: Resource
     object: Object
     subresource: Literal["", "status", "finalize"] = ""
+    managed: list[Object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,8 @@ def track(
 def same_but_times(a: Object, b: Object) -> bool:
     """Tell whether two objects differ in nothing but the times of their managedFields."""
     one, two = a.get("metadata") or {}, b.get("metadata") or {}
+    if "managedFields" not in one and "managedFields" not in two:
+        return a == b
     if not managed.same_but_times(one.get("managedFields"), two.get("managedFields")):
         return False
     return domain.with_managed(a, []) == domain.with_managed(b, [])

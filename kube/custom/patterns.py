@@ -15,6 +15,7 @@ import re2
 
 MEMORY = 2 * 1024 * 1024  # bytes for one pattern and the states of its automaton
 LONGEST = 10_000  # characters of one pattern
+WORK = 1024  # instructions of an automaton that take as long as one step of a check
 
 
 class PatternError(ValueError):
@@ -56,5 +57,9 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def cost(pattern: str, text: str) -> int:
-    """Return how much work a match may be, in steps of a check: texts are long more often than patterns."""
-    return 1 + len(text) // 256
+    """Return how much work a match may be, in steps of a check: at worst the whole automaton for each character."""
+    try:
+        size = compiled(pattern).programsize
+    except PatternError:
+        return 1
+    return 1 + len(text) * int(size) // WORK

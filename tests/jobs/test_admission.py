@@ -259,6 +259,27 @@ def test_the_same_file_applied_again_with_more_replicas_is_accepted():
     assert again["spec"]["tasks"][0]["minAvailable"] == 3
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param(job(), id="a plain job"),
+        pytest.param(job({"replicas": 2, "template": task()["template"]}), id="a task without a name"),
+        pytest.param(job(task(), plugins={"mpi": ["--master=main"]}), id="plugins that bring others"),
+        pytest.param(pod(hostNetwork=True), id="the network of the host"),
+        pytest.param(
+            job(volumes=[{"mountPath": "/b", "volumeClaim": {"storageClassName": "s"}}]), id="a made claim"
+        ),
+    ],
+)
+def test_a_job_can_be_sent_again_as_it_was_written(written):
+    old = defaulted(copy.deepcopy(written))
+    for volume in old["spec"].get("volumes", ()):
+        volume["volumeClaimName"] = "made"
+    again = copy.deepcopy(written)
+    admission.default(again, old, CLUSTER)
+    assert again["spec"] == old["spec"]
+
+
 def test_nothing_is_filled_in_on_update():
     old = defaulted(job(task(replicas=3)))
     new = copy.deepcopy(old)

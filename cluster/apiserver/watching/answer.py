@@ -94,6 +94,8 @@ async def watch_socket(request: Request) -> None:
 
 
 async def _stream(request: Request, resource: Resource, options: ListOptions) -> Stream:
+    if request.method == "HEAD":  # it would wait for a body that never comes
+        raise MethodNotAllowed()
     keeper.admit(request.actor)
     await follower.start()
     return Stream(await _plan(request, resource, options), request, follower, board, keeper)

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import socket
 
+import httpx
 import pytest
+from django.contrib.auth.models import User
 
-from cluster import access
-from cluster.models import RoleBinding
+from cluster import access, tokens
+from cluster.models import RoleBinding, Token
 from cluster.store import Create, store
 from kube.errors import Expired
 from kube.resources import PODS
@@ -30,8 +32,6 @@ def make_large(name, size=200_000):
 @in_db
 def person(name, *namespaces):
     """An actor who may read in these namespaces."""
-    from django.contrib.auth.models import User
-
     user = User.objects.create_user(name, password="x")
     for namespace in namespaces:
         RoleBinding.objects.create(user=user, namespace=namespace, role="viewer")
@@ -156,6 +156,31 @@ async def test_a_watch_ends_when_the_right_to_it_is_taken_away(port, monkeypatch
         assert told(await loses.rest()) == [("ADDED", "a")]
         await make("b")
         assert told(await keeps.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_a_watch_ends_when_its_token_is_revoked(port, monkeypatch):
+    monkeypatch.setattr(access, "FRESH_S", 0.1)
+    headers = await person("alice", "default")
+    issued = await in_db(token_of)("alice")
+    async with (
+        Client(port, DEFAULT, headers={**headers, "Authorization": f"Bearer {issued.secret}"}) as ends,
+        Client(port, DEFAULT, headers=headers) as stays,
+    ):
+        await make("a")
+        assert told(await ends.hear(1)) == [("ADDED", "a")]
+        await in_db(Token.objects.all().delete)()
+        assert await ends.rest() == []
+        await make("b")
+        assert told(await stays.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def token_of(name):
+    return tokens.issue(access.CONSOLE, User.objects.get(username=name), "laptop", tokens.DAY_S)
+
+
+async def test_a_head_request_is_no_watch(port):
+    async with httpx.AsyncClient() as client:
+        assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
 
 
 async def test_history_that_is_forgotten_under_a_running_watch_is_an_error_event(port, keeper, follower):

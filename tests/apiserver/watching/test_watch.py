@@ -223,12 +223,12 @@ async def test_a_revision_of_the_near_future_is_waited_for(port):
     await client.__aexit__()
 
 
-async def test_a_forgotten_past_is_410_before_the_stream_begins(port, settings, monkeypatch):
+async def test_a_forgotten_past_is_410_before_the_stream_begins(port, follower, settings, monkeypatch):
     settings.HISTORY_HOURS = 0
     monkeypatch.setattr("cluster.apiserver.watching.window.MOST_ENTRIES", 0)
     old = await make("a")
     await phase("a", "Running")
-    await phase("a", "Failed")
+    await follower.reach(await phase("a", "Failed"))
     await in_db(world.forget)()
     async with Client(port, DEFAULT, resourceVersion=old) as client:
         status = await client.body()

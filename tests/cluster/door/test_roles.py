@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,6 +100,43 @@ def test_lists_are_limited_to_where_the_role_is_held():
     assert places(grants, "queues.scheduling.volcano.sh") is ALL
     assert places(Grants("me", {"*": Role.VIEWER}), "pods") is ALL
     assert places(Grants("me"), "nodes") == frozenset()
+
+
+@pytest.fixture
+def custom(monkeypatch):
+    """Two kinds that users added: crons in namespaces and crowns of the cluster."""
+    kinds = {
+        f"{plural}.example.com": replace(
+            resources.CONFIGMAPS,
+            group="example.com",
+            plural=plural,
+            namespaced=plural == "crons",
+            schema={"type": "object"},
+        )
+        for plural in ("crons", "crowns")
+    }
+    built_in = resources.by_id
+    monkeypatch.setattr(resources, "by_id", lambda name: kinds.get(name) or built_in(name))
+
+
+@pytest.mark.parametrize("verb", LETTER)
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(
+    ("kind", "like", "namespace"),
+    [
+        ("crons.example.com", "configmaps", "a"),
+        ("crowns.example.com", "priorityclasses.scheduling.k8s.io", ""),
+        ("crons.example.com/status", "configmaps/status", "a"),
+    ],
+)
+@pytest.mark.usefixtures("custom")
+def test_kinds_that_users_add_are_for_whom_the_like_of_them_is(kind, like, namespace, role, verb):
+    for held in ("a", "*"):
+        grants = Grants("me", {held: role})
+        for owner in ("me", "you"):
+            expected = decide(grants, verb, like, namespace, owner)
+            assert decide(grants, verb, kind, namespace, owner) is expected
+        assert places(grants, kind, verb) == places(grants, like, verb)
 
 
 def test_the_weakest_role_that_may():

@@ -56,6 +56,20 @@ def test_a_pod_stays_for_a_while_on_a_node_that_is_not_heard_of():
     ]
 
 
+def test_a_pod_that_a_controller_made_can_be_labelled_and_is_not_filled_in():
+    made = {**pod(), "apiVersion": "v1", "kind": "Pod"}
+    labelled = changed(made, "metadata.labels", {"a": "b"})
+    assert admit(PODS, labelled, made).checked()["spec"] == made["spec"]
+    with_image = changed(made, "spec.containers.0.image", "other")
+    assert admit(PODS, with_image, made).checked()["spec"] == with_image["spec"]
+
+
+def test_what_was_filled_in_is_filled_in_again_when_it_is_left_out():
+    stored = admitted(PODS, pod())
+    shorter = changed(stored, "spec.dnsPolicy", DROP)
+    assert admit(PODS, shorter, stored).checked()["spec"] == stored["spec"]
+
+
 @pytest.mark.parametrize(
     ("image", "policy"),
     [("busybox", "Always"), ("busybox:latest", "Always"), ("busybox:1", "IfNotPresent"), ("r:5000/busybox", "Always"), ("busybox@sha256:0", "IfNotPresent")],

@@ -83,35 +83,6 @@ def test_a_poor_schema_is_no_error(schema):
     assert shape._from_schema(schema, 0).of("a")
 
 
-CLIENT = pytest.importorskip("kubernetes.client")
-
-
-def _classes():
-    return {name: value for name, value in vars(CLIENT.models).items() if hasattr(value, "openapi_types")}
-
-
-def _class(definition):
-    group, version, kind = definition.split(".")
-    version = version.capitalize()
-    known = _classes()
-    for name in (f"{version}{kind}", f"{group.capitalize()}{version}{kind}"):
-        if name in known:
-            return known[name]
-    return None
-
-
-@pytest.mark.parametrize("definition", [d for d in definitions.PARTS if d != definitions.OBJECT])
-def test_parts_are_those_of_the_published_schemas(definition):
-    found = _class(definition)
-    if found is None:
-        pytest.skip("several definitions that are alike in this stand under one name")
-    types = {found.attribute_map[name]: kind for name, kind in found.openapi_types.items()}
-    for field, part in definitions.PARTS[definition].items():
-        assert field in types
-        if expected := _class(part):
-            assert expected.__name__ in types[field]
-
-
 @pytest.mark.parametrize("definition", sorted(set(lists.RULES) & set(definitions.PARTS)))
 def test_every_kind_leads_to_its_rules(definition):
     assert shape._object(definition).fields.keys() >= lists.RULES[definition].keys()

@@ -1,0 +1,143 @@
+"""Kinds that users define, over HTTP."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+
+from cluster import custom
+from cluster.access import Actor
+from cluster.models import RoleBinding
+from kube import resources
+from tests.cluster.door.conftest import make_user
+from tests.kube.custom import samples
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CRON_TABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """Afterwards nobody knows the kinds that the test defined."""
+    yield
+    custom._known.clear()
+    resources.set_custom(())
+
+
+@pytest.fixture
+def defined(api):
+    answer = api.post(DEFINITIONS, samples.CRON_TAB)
+    assert answer.status_code == 201, answer.text
+    return api
+
+
+def create(api, name="a", **spec):
+    answer = api.post(CRON_TABS, samples.cron_tab(name, **spec))
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def test_kind_is_in_discovery_as_soon_as_it_is_defined(defined):
+    groups = [group["name"] for group in defined.get("/apis").json()["groups"]]
+    assert "stable.example.com" in groups
+    found = {each["name"]: each for each in defined.get("/apis/stable.example.com/v1").json()["resources"]}
+    assert set(found) == {"crontabs", "crontabs/scale", "crontabs/status"}
+    assert found["crontabs/scale"]["kind"] == "Scale"
+    assert found["crontabs"]["shortNames"] == ["ct"]
+
+
+def test_what_nobody_defined_is_not_found(api):
+    assert api.get(CRON_TABS).status_code == 404
+
+
+def test_scale_reads_and_writes_the_replicas(defined):
+    create(defined, replicas=2)
+    scale = defined.get(f"{CRON_TABS}/a/scale").json()
+    assert (scale["kind"], scale["apiVersion"], scale["spec"]) == ("Scale", "autoscaling/v1", {"replicas": 2})
+    scale["spec"]["replicas"] = 5
+    assert defined.put(f"{CRON_TABS}/a/scale", scale).json()["spec"] == {"replicas": 5}
+    assert defined.patch(f"{CRON_TABS}/a/scale", {"spec": {"replicas": 7}}).json()["spec"] == {"replicas": 7}
+    assert defined.get(f"{CRON_TABS}/a").json()["spec"]["replicas"] == 7
+    stale = defined.put(f"{CRON_TABS}/a/scale", scale)
+    assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param({"spec": {"replicas": -1}}, 422, id="negative"),
+        pytest.param({"spec": {"replicas": "x"}}, 422, id="a text"),
+        pytest.param({"spec": {"replicas": 11}}, 422, id="more than the schema allows"),
+        pytest.param({"kind": "Pod", "spec": {"replicas": 1}}, 400, id="no Scale"),
+        pytest.param([], 400, id="no object"),
+    ],
+)
+def test_scale_that_is_none_is_refused(defined, body, code):
+    create(defined)
+    assert defined.put(f"{CRON_TABS}/a/scale", body).status_code == code
+
+
+def test_strategic_merge_is_for_built_in_kinds(defined):
+    create(defined)
+    answer = defined.patch(f"{CRON_TABS}/a", {}, content_type="application/strategic-merge-patch+json")
+    assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
+
+
+def test_replacing_asks_for_the_version_that_is_replaced(defined):
+    found = create(defined)
+    del found["metadata"]["resourceVersion"]
+    answer = defined.put(f"{CRON_TABS}/a", found)
+    assert answer.status_code == 422
+    assert (
+        answer.json()["details"]["causes"][0]["message"]
+        == "Invalid value: 0x0: must be specified for an update"
+    )
+
+
+def test_unknown_fields_are_refused_told_or_dropped(defined):
+    obj = samples.cron_tab("a", hue="green")
+    strict = defined.post(f"{CRON_TABS}?fieldValidation=Strict", obj)
+    assert (strict.status_code, "spec.hue" in strict.json()["message"]) == (400, True)
+    answer = defined.post(CRON_TABS, obj)
+    assert answer.headers["warning"] == '299 - "unknown field \\"spec.hue\\""'
+    assert "hue" not in answer.json()["spec"]
+
+
+def test_every_version_is_served_and_one_that_goes_warns(api):
+    old = samples.version("v1beta1", storage=False, deprecated=True)
+    api.post(DEFINITIONS, samples.definition(versions=[samples.version("v1"), old]))
+    create(api)
+    answer = api.get(CRON_TABS.replace("v1/", "v1beta1/") + "/a")
+    assert answer.json()["apiVersion"] == "stable.example.com/v1beta1"
+    assert "stable.example.com/v1beta1 CronTab is deprecated" in answer.headers["warning"]
+    listed = api.get(CRON_TABS.replace("v1/", "v1beta1/")).json()
+    assert (listed["kind"], listed["items"][0]["apiVersion"]) == ("CronTabList", "stable.example.com/v1beta1")
+
+
+def test_rules_that_nobody_evaluates_are_warned_of(api):
+    answer = api.post(DEFINITIONS, samples.WORKLOAD)
+    assert "not evaluated" in answer.headers["warning"]
+
+
+def test_conversion_by_a_webhook_is_refused_with_the_reason(api):
+    crd = deepcopy(samples.CRON_TAB)
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    answer = api.post(DEFINITIONS, crd)
+    assert answer.status_code == 422
+    assert "does not call conversion webhooks" in answer.json()["message"]
+
+
+def test_roles_hold_for_custom_kinds(defined):
+    person = make_user("submitter")
+    RoleBinding.objects.create(user=person, namespace="default", role="submitter")
+    mine = defined.as_(Actor("submitter", user_id=person.pk))
+    create(mine, "own")
+    create(defined, "other")
+    assert mine.get(CRON_TABS).status_code == 200
+    assert mine.patch(f"{CRON_TABS}/own", {"spec": {"replicas": 2}}).status_code == 200
+    assert mine.patch(f"{CRON_TABS}/own/scale", {"spec": {"replicas": 3}}).status_code == 200
+    assert mine.patch(f"{CRON_TABS}/other", {"spec": {"replicas": 2}}).status_code == 403
+    assert mine.patch(f"{CRON_TABS}/other/scale", {"spec": {"replicas": 2}}).status_code == 403
+    assert mine.get(CRON_TABS.replace("default", "other")).status_code == 403
+    assert mine.post(DEFINITIONS, samples.JOB_FLOW).status_code == 403
