@@ -50,7 +50,11 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,
         ws_per_message_deflate=False,
-        ws_max_size=1024 * 1024,
+        # The Python client sends what is written to a command's input as one message.
+        ws_max_size=16 * 1024 * 1024,
+        # Pings keep connections alive. Who does not answer is not cut off: the Python client answers only while
+        # it is asked to read, and of a client whose input waits for a slow command nothing is read meanwhile.
+        ws_ping_timeout=None,
         ssl_certfile=str(certificates.certificate),
         ssl_keyfile=str(certificates.key),
     )

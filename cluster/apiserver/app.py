@@ -114,7 +114,8 @@ class App:
             return await self._answer_path(request)
         if request.actor.name == ANONYMOUS:
             raise Unauthorized("Unauthorized")
-        request.negotiate()
+        if request.info.subresource != "log":  # which is text, whatever is accepted
+            request.negotiate()
         resource = _served(request)
         if _lasts(request):
             await _authorize(request, resource)
