@@ -79,6 +79,8 @@ class App:
         response = await self._guarded(request)
         response.headers.setdefault("Cache-Control", "no-cache, private")
         response.headers["Audit-Id"] = str(uuid.uuid4())
+        if request is not None:
+            await request.discard()
         if request is None or request.unread:
             response.headers["Connection"] = "close"
         await response(scope, receive, send)
@@ -112,7 +114,8 @@ class App:
             return await self._answer_path(request)
         if request.actor.name == ANONYMOUS:
             raise Unauthorized("Unauthorized")
-        request.negotiate()
+        if request.info.subresource != "log":  # which is text, whatever is accepted
+            request.negotiate()
         resource = _served(request)
         if _lasts(request):
             await _authorize(request, resource)
@@ -161,6 +164,7 @@ class App:
             request.actor = await self._authenticate(request.headers)
             if request.actor.name == ANONYMOUS:
                 raise Unauthorized("Unauthorized")
+            await customs.find(request)
             await self._upgrade(request)
         except ApiError as problem:
             await _refuse(scope, receive, send, respond.error(request, problem))

@@ -1,0 +1,238 @@
+"""kubectl at a terminal: the commands of everyday work (reference: kubernetes-api §3.6)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: %(name)s}
+spec:
+  minAvailable: 1
+  tasks:
+  - name: work
+    replicas: %(replicas)d
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: [sh, -c, "%(command)s"]}
+"""
+DONE = "--for=jsonpath={.status.state.phase}=Completed"
+
+
+def job(name, replicas=1, command="true"):
+    return JOB % {"name": name, "replicas": replicas, "command": command}
+
+
+def words(table):
+    return [line.split() for line in table.splitlines()]
+
+
+def test_a_job_is_applied_waited_for_shown_and_deleted(kubectl):
+    assert kubectl("apply", "-f", "-", stdin=job("kc")) == "job.batch.volcano.sh/kc created\n"
+    assert kubectl("apply", "-f", "-", stdin=job("kc")) == "job.batch.volcano.sh/kc unchanged\n"
+    kubectl("wait", DONE, "vcjob/kc", "--timeout=20s")
+    head, row = words(kubectl("get", "vcjob", "kc"))
+    assert head == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
+    assert row[:3] == ["kc", "Completed", "1"]
+    assert words(kubectl("get", "pods", "-l", "volcano.sh/job-name=kc"))[1][:3] == [
+        "kc-work-0",
+        "0/1",
+        "Completed",
+    ]
+    described = kubectl("describe", "vcjob", "kc")
+    assert "Phase:" in described
+    assert "SuccessfulCreate" in described
+    assert "1 of 1" in described or "All 1" in described or "Created 1 pod" in described
+    assert kubectl("delete", "vcjob", "kc").startswith('job.batch.volcano.sh "kc" deleted')
+    assert "NotFound" in kubectl.fails("get", "vcjob", "kc")
+
+
+def test_a_changed_file_is_told_and_applied(kubectl):
+    kubectl("apply", "-f", "-", stdin=job("grows", 1, "sleep 30"))
+    told = kubectl.run("diff", "-f", "-", stdin=job("grows", 2, "sleep 30"))
+    assert (told.returncode, "+    replicas: 2" in told.stdout) == (1, True)
+    kubectl("apply", "-f", "-", stdin=job("grows", 2, "sleep 30"))
+    kubectl("wait", "--for=jsonpath={.status.running}=2", "vcjob/grows", "--timeout=20s")
+    kubectl("delete", "vcjob", "grows", "--wait=false")
+
+
+def test_logs_are_read_and_followed(kubectl):
+    kubectl("apply", "-f", "-", stdin=job("talks", 1, "echo one; sleep 1; echo two"))
+    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/talks-work-0", "--timeout=20s")
+    assert kubectl("logs", "-f", "talks-work-0") == "one\ntwo\n"
+    assert kubectl("logs", "talks-work-0", "--tail=1") == "two\n"
+    assert "T" in kubectl("logs", "talks-work-0", "--timestamps").split()[0]
+    kubectl("delete", "vcjob", "talks")
+
+
+def test_server_side_apply_finds_conflicts(kubectl):
+    def wanted(value):
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ssa}}\ndata: {{a: '{value}'}}\n"
+
+    one = ("apply", "--server-side", "--field-manager=one", "-f", "-")
+    two = ("apply", "--server-side", "--field-manager=two", "-f", "-")
+    assert kubectl(*one, stdin=wanted(1)) == "configmap/ssa serverside-applied\n"
+    assert 'conflict with "one": .data.a' in kubectl.fails(*two, stdin=wanted(2))
+    kubectl(*two, "--force-conflicts", stdin=wanted(2))
+    assert kubectl("get", "cm", "ssa", "-o", "jsonpath={.data.a}") == "2"
+    managers = json.loads(kubectl("get", "cm", "ssa", "-o", "json", "--show-managed-fields"))["metadata"][
+        "managedFields"
+    ]
+    assert [(m["manager"], m["operation"]) for m in managers] == [("two", "Apply")]
+    kubectl("delete", "cm", "ssa")
+
+
+def test_small_changes(kubectl):
+    kubectl("create", "configmap", "small", "--from-literal=a=1")
+    kubectl("label", "cm", "small", "colour=blue")
+    kubectl("annotate", "cm", "small", "why=because")
+    kubectl("patch", "cm", "small", "--type=json", '-p=[{"op":"add","path":"/data/b","value":"2"}]')
+    found = json.loads(kubectl("get", "cm", "-l", "colour=blue", "-o", "json"))["items"]
+    assert [(o["metadata"]["name"], o["data"]) for o in found] == [("small", {"a": "1", "b": "2"})]
+    kubectl("replace", "-f", "-", stdin=json.dumps({**found[0], "data": {"c": "3"}}))
+    assert kubectl("get", "cm", "small", "-o", "jsonpath={.data}") == '{"c":"3"}'
+    kubectl("delete", "cm", "-l", "colour=blue")
+
+
+def test_edit_stores_what_the_editor_leaves(kubectl):
+    kubectl("create", "configmap", "edited", "--from-literal=a=1")
+    kubectl.environment["EDITOR"] = "sed -i s/1/one/"
+    assert "edited" in kubectl("edit", "cm", "edited")
+    kubectl("delete", "cm", "edited")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatta: {}\n", 'unknown field "datta"'),
+        (job("Bad_Name"), 'metadata.name: Invalid value: "Bad_Name"'),
+        (job("bad", -1), "spec.tasks[0].replicas"),
+        (job("bad").replace("replicas", "replica"), 'unknown field "spec.tasks[0].replica"'),
+    ],
+    ids=["unknown field", "name", "number", "misspelled"],
+)
+def test_mistakes_are_refused_at_their_field(kubectl, typed, said):
+    assert said in kubectl.fails("apply", "-f", "-", stdin=typed)
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
+    kubectl("create", "namespace", "passing")
+    kubectl("apply", "-n", "passing", "-f", "-", stdin=job("inside", 1, "sleep 60"))
+    kubectl("delete", "namespace", "passing", "--timeout=30s")
+    assert "NotFound" in kubectl.fails("get", "namespace", "passing")
+    assert kubectl("get", "vcjobs.batch.volcano.sh" if False else "vcjob", "-n", "passing") == ""
+
+
+def test_nodes_are_cordoned_and_drained(kubectl, system):
+    node = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
+    simulated = next(
+        n["metadata"]["name"] for n in node if "ui.volcano.sh/simulated" in n["metadata"].get("labels", {})
+    )
+    kubectl("cordon", simulated)
+    assert f"{simulated}   Ready,SchedulingDisabled" in kubectl("get", "nodes")
+    kubectl("drain", simulated, "--ignore-daemonsets", "--force", "--timeout=20s")
+    kubectl("uncordon", simulated)
+
+
+def test_questions_about_rights_are_answered(kubectl):
+    assert kubectl("auth", "can-i", "create", "vcjob").strip() == "yes"
+    assert "admin" in kubectl("auth", "whoami")
+    assert "jobs.batch.volcano.sh" in kubectl("auth", "can-i", "--list")
+    account = "--as=system:serviceaccount:default:default"
+    assert kubectl.run("auth", "can-i", "delete", "pods", account).stdout.strip() == "no"
+    assert "forbidden" in kubectl.fails("get", "pods", account).lower()
+
+
+def test_kinds_are_explained_and_listed(kubectl):
+    assert "FIELDS:" in kubectl("explain", "vcjob.spec.tasks")
+    assert "livenessProbe" in kubectl("explain", "pods.spec.containers")
+    listed = kubectl("api-resources", "-o", "wide")
+    assert "vcjob,vj" in listed
+    assert "podgroups" in listed
+
+
+def test_commands_run_in_containers(kubectl):
+    kubectl("run", "shell", "--image=busybox", "--restart=Never", "--command", "--", "sleep", "60")
+    kubectl("wait", "--for=condition=Ready", "pod/shell", "--timeout=20s")
+    assert kubectl("exec", "shell", "--", "echo", "hi") == "hi\n"
+    assert kubectl("exec", "-i", "shell", "--", "cat", stdin="typed") == "typed"
+    failed = kubectl.run("exec", "shell", "--", "sh", "-c", "exit 7")
+    assert failed.returncode == 7
+    kubectl("delete", "pod", "shell", "--grace-period=0", "--force")
+
+
+def test_a_watch_shows_what_happens(kubectl):
+    watching = subprocess.Popen(
+        [kubectl.program, "get", "cm", "-w", "--watch-only", "-o", "name"],
+        env=kubectl.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # Without a list the first change that it shows may be missed; so there is one until it is seen.
+        number = 0
+        while True:
+            number += 1
+            kubectl("create", "configmap", f"seen-{number}")
+            kubectl("delete", "configmap", f"seen-{number}")
+            line = watching.stdout.readline()
+            assert line.startswith("configmap/seen-")
+            break
+    finally:
+        watching.terminate()
+        watching.wait()
+
+
+def test_a_kind_of_ones_own(kubectl):
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {
+                                    "type": "object",
+                                    "required": ["size"],
+                                    "properties": {"size": {"type": "integer", "minimum": 1}},
+                                }
+                            },
+                        }
+                    },
+                    "additionalPrinterColumns": [
+                        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
+                    ],
+                }
+            ],
+        },
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=10s")
+    widget = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "spec": {"size": 3},
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(widget))
+    assert words(kubectl("get", "wd")) == [["NAME", "SIZE"], ["w", "3"]]
+    bad = {**widget, "spec": {"size": 0}}
+    assert "spec.size" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(bad))
+    kubectl("delete", "crd", "widgets.example.com", "--timeout=20s")
+    assert "doesn't have a resource type" in kubectl.fails("get", "widgets")
