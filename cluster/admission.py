@@ -235,6 +235,21 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
     return Admitted(resource, obj, tuple(causes), tuple(odd))
 
 
+def completed(
+    resource: Resource, obj: Object, old: Object, view: ClusterView, subresource: str = ""
+) -> Object:
+    """Return an object that is to replace old with what would be filled in; as it is when something is wrong with it."""
+    try:
+        shaped = shape(resource, obj, old, subresource)
+        if not shaped.causes and not subresource:
+            for rule in _rules[resource.id]:
+                if rule.default is not None:
+                    rule.default(shaped.object, old, view)
+    except ApiError:
+        return obj
+    return obj if shaped.causes else shaped.object
+
+
 def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
     """Do the same for a write to the status: nothing is filled in, and only the rules for it are asked."""
     if shaped.causes:

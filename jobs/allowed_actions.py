@@ -7,23 +7,32 @@ from typing import TYPE_CHECKING
 
 from cluster import access
 from cluster.roles import EVERYWHERE
-from kube.resources import JOBS
+from kube.resources import COMMANDS, JOBS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
     from jobs.reading import Job
+    from kube.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that can be done with a job: verb is the right that it takes."""
+    """One thing that can be done with a job: the right that it takes, and the phases in which it makes sense."""
 
     name: str
     verb: str
+    resource: Resource = JOBS
+    phases: frozenset[str] | None = None  # None: all
+    on_deleted: bool = False  # also while the job is being deleted
 
 
 DEFAULT = "default"  # the namespace of who may submit in all of them
-ACTIONS = (Action("copy", "create"), Action("delete", "delete"))
+ACTIONS = (
+    Action("copy", "create", on_deleted=True),
+    Action("suspend", "create", COMMANDS, frozenset({"Pending", "Running"})),
+    Action("resume", "create", COMMANDS, frozenset({"Aborting", "Aborted"})),
+    Action("delete", "delete"),
+)
 
 
 def home(actor: Actor) -> str | None:
@@ -40,6 +49,7 @@ def allowed(actor: Actor, job: Job) -> frozenset[str]:
     return frozenset(
         action.name
         for action in ACTIONS
-        if access.allowed(actor, action.verb, JOBS, namespace, owner=owner)
-        and not (action.name == "delete" and job.metadata.deletion_timestamp)
+        if access.allowed(actor, action.verb, action.resource, namespace, owner=owner)
+        and (action.phases is None or job.phase in action.phases)
+        and (action.on_deleted or not job.metadata.deletion_timestamp)
     )

@@ -22,6 +22,9 @@ class Census(Struct):
 
     counts: Counts
     surplus: list[PodFact] = field(default_factory=list)  # to be deleted
+    leftovers: dict[str, PodFact] = field(
+        default_factory=dict
+    )  # of a run that was ended, to be deleted first
     named: dict[str, int] = field(
         default_factory=dict
     )  # task → how many of its names are taken by its own pods
@@ -34,13 +37,16 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
     """Count a job's pods and find those it does not want (reference: volcano-job §2.4, step 7).
 
     Pods that belong to an earlier job of the same name are not counted: they
-    only hold their names until they are gone.
+    only hold their names until they are gone. Those of an earlier run of the
+    job, which there were too many of to end them in one round, count as
+    terminating.
     """
     census = Census(Counts({task.name: {} for task in job.tasks}))
     replicas = {task.name: task.replicas for task in job.tasks}
     tasks, named, ready = census.counts.tasks, census.named, census.ready
     has_waiting = bool(job.dependencies)
     uid, failed = job.uid, PodPhase.FAILED.value
+    version = job.version if job.runs_on else 0
     for pod in pods:
         if pod.owner != uid:
             census.held.append(pod.name)
@@ -50,6 +56,10 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
         if wanted:
             named[task] = named.get(task, 0) + 1
         if pod.deleting:
+            census.counts.terminating += 1
+            continue
+        if -1 < pod.version < version:
+            census.leftovers[pod.name] = pod
             census.counts.terminating += 1
             continue
         if not wanted or pod.out_of_sync:

@@ -1,10 +1,13 @@
 """The job controller: keeps every job's pods, pod group and status as its spec says.
 
-Reads jobs, pods, pod groups, claims and priority classes; remembers the
-unfinished jobs as compact facts (`jobs.facts`), and asks `jobs.plan` about
+Reads jobs, pods, pod groups, claims, priority classes and Commands; remembers
+the unfinished jobs as compact facts (`jobs.facts`), and asks `jobs.plan` about
 each job that something happened to. A job whose last writes have not come
 back through the log yet is left alone until they have: what it knows is older
 than what it did.
+
+Commands to one job are carried out one after the other, in the order in which
+they were stored; each is deleted together with what it does.
 """
 
 from __future__ import annotations
@@ -22,15 +25,16 @@ from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, 
 from jobs import facts, plan
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
-from kube import meta
+from kube import commands, meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
-from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+from kube.resources import CLAIMS, COMMANDS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jobs.facts import JobFact
+    from kube.commands import CommandFact
 
 NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
@@ -66,6 +70,9 @@ class State:
     entries: dict[str, Entry] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
     claims: dict[str, set[str]] = field(default_factory=dict)
+    commands: dict[str, dict[str, CommandFact]] = field(
+        default_factory=dict
+    )  # key of a job → Commands to it by their names, in their order
     strangers: dict[str, str] = field(
         default_factory=dict
     )  # key of a pod that holds a job's name → the job's key
@@ -88,6 +95,11 @@ class JobConsumer(Consumer[State]):
     def load(self, shard: int, revision: int) -> State:
         """Read the unfinished jobs, and finished ones that still have pods to end."""
         state = State(shard, registry.get(NAME).shards)
+        for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
+            try:
+                _note_command(state, stored.body, stored.revision)
+            except msgspec.ValidationError as error:
+                log.error("ignored command %s, which cannot be read: %s", stored.key, error)
         for stored in store.find(PRIORITY_CLASSES):
             _note_priority(state, stored.body)
         for stored in store.find(CLAIMS):
@@ -96,7 +108,7 @@ class JobConsumer(Consumer[State]):
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
-        state.touched = dict.fromkeys(state.entries)
+        state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 
     def apply(self, state: State, change: Change) -> None:
@@ -111,6 +123,7 @@ class JobConsumer(Consumer[State]):
         groups = [_expiry(timer) for timer in timers if timer.key.startswith(_TTL)]
         again = [timer.key for timer in timers if not timer.key.startswith(_TTL) and timer.key != _MORE]
         _refresh(state, [key for key in again if state.holds(key)])
+        groups += _look_for_targets(state)
         deadlines: list[Timer] = []
         room = ROOM
         while state.touched and room > 0:
@@ -121,7 +134,7 @@ class JobConsumer(Consumer[State]):
                 continue
             if entry.is_waiting:
                 entry.again = True
-            elif _is_over(entry.known):
+            elif _is_over(entry.known) and key not in state.commands:
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
             elif writes := _plan_one(state, entry, now):
@@ -134,8 +147,12 @@ class JobConsumer(Consumer[State]):
 def _plan_one(state: State, entry: Entry, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
+    waiting = list(state.commands.get(known.job.key, {}).values())
+    # A job that no controller has seen is Pending first.
+    command = waiting[0] if waiting and not known.job.is_new else None
     try:
-        writes, entry.again = plan.reconcile(known, state.world, now)
+        writes, again = plan.reconcile(known, state.world, now, command=command)
+        entry.again = again or bool(waiting)
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         return []
@@ -156,6 +173,8 @@ def _apply_job(state: State, change: Change) -> None:
     entry = state.entries.get(change.key)
     if change.verb == "DELETED":
         state.entries.pop(change.key, None)
+        if change.key in state.commands:
+            state.touched[change.key] = None
         return
     job = facts.read_job(change.body)
     if entry is None or entry.known.job.uid != job.uid:
@@ -239,13 +258,56 @@ def _apply_priority(state: State, change: Change) -> None:
         _note_priority(state, change.body)
 
 
+def _apply_command(state: State, change: Change) -> None:
+    _note_command(state, change.body, change.revision, is_gone=change.verb == "DELETED")
+
+
 _APPLY = {
     JOBS.id: _apply_job,
+    COMMANDS.id: _apply_command,
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
     CLAIMS.id: _apply_claim,
     PRIORITY_CLASSES.id: _apply_priority,
 }
+
+
+def _note_command(state: State, body: bytes, revision: int, *, is_gone: bool = False) -> None:
+    """Note a Command to a job of this shard until it is gone."""
+    command = commands.read(body, revision)
+    key = command.target_key
+    if command.target != JOBS.id or not state.holds(key):
+        return
+    waiting = state.commands.setdefault(key, {})
+    if is_gone or command.deleting:
+        waiting.pop(command.name, None)
+    else:
+        waiting[command.name] = command
+    if not waiting:
+        del state.commands[key]
+    state.touched[key] = None
+
+
+def _look_for_targets(state: State) -> list[Group]:
+    """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
+    unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
+    if unknown:
+        _remember(state, store.by_keys(JOBS, unknown).values())
+    groups = []
+    for key in [key for key in state.commands if key in state.touched]:
+        entry = state.entries.get(key)
+        dropped = [
+            command
+            for command in state.commands[key].values()
+            if entry is None or not command.is_for(entry.known.job.uid)
+        ]
+        for command in dropped:
+            log.info("command %s is for a job that is gone: %s", command.key, command.target_name)
+            del state.commands[key][command.name]
+            groups.append(Group([Delete(COMMANDS, command.namespace, command.name, uid=command.uid)]))
+        if not state.commands[key]:
+            del state.commands[key]
+    return groups
 
 
 def _note_priority(state: State, body: bytes) -> None:
@@ -307,7 +369,7 @@ def _expect(entry: Entry, writes: Sequence[Write]) -> None:
     for write in writes:
         if isinstance(write, Create) and write.resource in (PODS, POD_GROUPS):
             entry.making.add(write.object["metadata"]["name"])
-        elif isinstance(write, Delete):
+        elif isinstance(write, Delete) and write.resource != COMMANDS:
             entry.ending.add(write.name)
         elif isinstance(write, Update):
             entry.status_sent = write.object["status"]

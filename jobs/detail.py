@@ -16,7 +16,7 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from dashboard.phases import POD_PHASES
 from dashboard.table import Column, Filter, Spec, Table, View
-from jobs import progress, steps, timeline
+from jobs import allowed_actions, progress, steps, timeline
 from jobs.reading import Job, Pod, PodGroup
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
@@ -123,6 +123,15 @@ class Detail:
             "pods": len(pods),
         }
         return _render(context, "head", "why", "steps")
+
+    def actions_html(self, actor: Actor) -> str:
+        """Return the buttons for what the actor may do with the job as it is."""
+        context = {
+            "job": self.job,
+            "stored": self.stored,
+            "actions": allowed_actions.allowed(actor, self.job),
+        }
+        return _render(context, "actions")["job-actions"]
 
     def timeline_parts(self) -> dict[str, str]:
         """Return the tasks with their gangs, and the timeline."""

@@ -73,6 +73,21 @@ class JobFact(Struct, frozen=True, kw_only=True):
         return sum(task.replicas for task in self.tasks)
 
     @property
+    def retry_count(self) -> int:
+        return int(self.status.get("retryCount") or 0)
+
+    @property
+    def version(self) -> int:
+        """How often all pods of the job were ended."""
+        return int(self.status.get("version") or 0)
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the job is to run to an end by itself: no pod of an earlier run has a place in it."""
+        phases = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+        return self.phase in phases and self.retry_count < self.max_retry
+
+    @property
     def group_name(self) -> str:
         """The name of the job's pod group (reference: volcano-job §4.4)."""
         return f"{self.name}-{self.uid}"
@@ -95,6 +110,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     phase: str
     deleting: bool
     out_of_sync: bool
+    version: int  # how often its job had ended all its pods when it was made; -1 if that is not said
     ready: bool
     restarts: int
     exit_code: int | None
@@ -198,6 +214,7 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
         phase=intern(status.phase or PodPhase.PENDING.value),
         deleting=bool(metadata.deletion_timestamp),
         out_of_sync=notes.get(OUT_OF_SYNC) == "true",
+        version=_index(notes.get(JOB_VERSION, "")),
         ready=bool(statuses) and all(each.ready for each in statuses),
         restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
         exit_code=ended.exit_code if ended else None,

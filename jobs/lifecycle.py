@@ -6,8 +6,9 @@ first that holds decides the phase with its reason and message. `TRANSITIONS`
 lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would
 make another one is a defect and raises.
 
-A new action is a new column: rows `(phase, action) → Step`. What is not in the
-table is answered by the phase's SyncJob row, as Volcano does.
+A column is an action, in rows `(phase, action) → Step` (reference: volcano-job
+§2.6). What is not in the table is answered by the phase's SyncJob row, as
+Volcano does.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class Procedure(Enum):
 
     SYNC = "sync"
     KILL = "kill"
+    KILL_TARGET = "kill target"  # only the pods that the action is about; the pod group stays
 
 
 class Step(NamedTuple):
@@ -108,6 +110,8 @@ class Step(NamedTuple):
     procedure: Procedure
     rules: tuple[Rule, ...]
     retain: frozenset[PodPhase] = frozenset()
+    why: str = "the job is over"  # what is said about the pods that end
+    is_retry: bool = False
 
 
 def always(_: Situation) -> bool:
@@ -178,33 +182,94 @@ RESTARTING_RULES = (
 UNCHANGED = (Rule(always, None, "", lambda _: ""),)
 
 
-def _once_ended(phase: JobPhase, reason: str) -> tuple[Rule, ...]:
+def _once_ended(phase: JobPhase, reason: str, message: Callable[[Situation], str]) -> tuple[Rule, ...]:
     """Rules of a phase that only waits for its pods to end (AliveEval)."""
     return (
         Rule(
             lambda s: not (s.counts.terminating or s.counts.pending or s.counts.running),
             phase,
             reason,
-            words.outcome,
+            message,
         ),
         Rule(always, None, "WaitingForPodsToEnd", words.waiting_for_pods_to_end),
     )
 
 
+def _kill(
+    phase: JobPhase,
+    reason: str,
+    message: Callable[[Situation], str],
+    why: str,
+    *,
+    retain: frozenset[PodPhase] = SOFT,
+    is_retry: bool = False,
+) -> Step:
+    """Return the step that ends all pods and goes to a phase whatever is found."""
+    return Step(Procedure.KILL, (Rule(always, phase, reason, message),), retain, why, is_retry)
+
+
+_SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
+RESTART = _kill(
+    JobPhase.RESTARTING, "RestartRequested", words.restarting, AGAIN, retain=frozenset(), is_retry=True
+)
+RESTART_TARGET = RESTART._replace(procedure=Procedure.KILL_TARGET)
+# Resuming uses up no retry, and keeps no pod of the run before (reference: volcano-job §10, Q-7, Q-22).
+RESUME = _kill(JobPhase.RESTARTING, "Resumed", words.resuming, AGAIN, retain=frozenset())
+# A job that is restarting heeds no action; it ends its pods once more (reference: volcano-job §10, Q-13).
+RESTART_ANEW = Step(Procedure.KILL, RESTARTING_RULES, why=AGAIN)
+_ALIVE = {
+    Action.RESTART_JOB: RESTART,
+    Action.RESTART_TASK: RESTART_TARGET,
+    Action.RESTART_POD: RESTART_TARGET,
+    Action.RESTART_PARTITION: RESTART_TARGET,
+    Action.ABORT_JOB: _kill(JobPhase.ABORTING, "AbortRequested", words.waiting_for_pods_to_end, _SUSPENDED),
+    Action.TERMINATE_JOB: _kill(
+        JobPhase.TERMINATING, "TerminateRequested", words.waiting_for_pods_to_end, "the job is terminated"
+    ),
+    Action.COMPLETE_JOB: _kill(
+        JobPhase.COMPLETING, "CompleteRequested", words.waiting_for_pods_to_end, "the job is completed"
+    ),
+}
+_WHOLE = (
+    Action.RESTART_JOB,
+    Action.ABORT_JOB,
+    Action.TERMINATE_JOB,
+    Action.COMPLETE_JOB,
+    Action.RESUME_JOB,
+)
+TARGETED = (Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION)
+OF_JOBS = frozenset({*_WHOLE, *TARGETED, Action.SYNC_JOB, Action.ENQUEUE_JOB})
+
 STEPS: dict[JobPhase, dict[Action, Step]] = {
-    JobPhase.PENDING: {Action.SYNC_JOB: Step(Procedure.SYNC, PENDING_RULES)},
-    JobPhase.RUNNING: {Action.SYNC_JOB: Step(Procedure.SYNC, RUNNING_RULES)},
-    JobPhase.RESTARTING: {Action.SYNC_JOB: Step(Procedure.SYNC, RESTARTING_RULES)},
-    JobPhase.ABORTING: {
-        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.ABORTED, "Aborted"), SOFT),
+    JobPhase.PENDING: {Action.SYNC_JOB: Step(Procedure.SYNC, PENDING_RULES), **_ALIVE},
+    JobPhase.RUNNING: {Action.SYNC_JOB: Step(Procedure.SYNC, RUNNING_RULES), **_ALIVE},
+    JobPhase.RESTARTING: {
+        Action.SYNC_JOB: Step(Procedure.SYNC, RESTARTING_RULES),
+        **dict.fromkeys(_WHOLE, RESTART_ANEW),
+        **dict.fromkeys(TARGETED, Step(Procedure.KILL_TARGET, RESTARTING_RULES, why=AGAIN)),
     },
-    JobPhase.ABORTED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.ABORTING: {
+        Action.SYNC_JOB: Step(
+            Procedure.KILL, _once_ended(JobPhase.ABORTED, "Aborted", words.aborted), SOFT, _SUSPENDED
+        ),
+        Action.RESUME_JOB: RESUME,
+    },
+    JobPhase.ABORTED: {
+        Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT, _SUSPENDED),
+        Action.RESUME_JOB: RESUME,
+    },
     JobPhase.COMPLETING: {
-        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.COMPLETED, "CompletedOnRequest"), SOFT),
+        Action.SYNC_JOB: Step(
+            Procedure.KILL,
+            _once_ended(JobPhase.COMPLETED, "CompletedOnRequest", words.completed_on_request),
+            SOFT,
+        ),
     },
     JobPhase.COMPLETED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.TERMINATING: {
-        Action.SYNC_JOB: Step(Procedure.KILL, _once_ended(JobPhase.TERMINATED, "Terminated"), SOFT),
+        Action.SYNC_JOB: Step(
+            Procedure.KILL, _once_ended(JobPhase.TERMINATED, "Terminated", words.terminated), SOFT
+        ),
     },
     JobPhase.TERMINATED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.FAILED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
@@ -235,6 +300,15 @@ def step_for(phase: JobPhase, action: Action = Action.SYNC_JOB) -> Step:
     """Return what an action means in a phase."""
     row = STEPS[phase]
     return row.get(action, row[Action.SYNC_JOB])
+
+
+def action_of(written: str) -> Action | None:
+    """Read a Command's action; None for what is no action of a job."""
+    try:
+        action = Action(written)
+    except ValueError:
+        return None
+    return action if action in OF_JOBS else None
 
 
 def decide(phase: JobPhase, rules: tuple[Rule, ...], situation: Situation) -> Decision:

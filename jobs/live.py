@@ -43,8 +43,9 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 @live.topic("jobs:detail")
 @_of_job
 def job_head(shown: Detail, request: TopicRequest) -> Parts:
-    """Phase, gang, why the job waits, and its steps."""
-    return Parts(shown.head_parts(), watches=shown.watches)
+    """Phase, gang, why the job waits, its steps, and what may be done with it."""
+    actions = {"job-actions": shown.actions_html(request.actor)}
+    return Parts({**shown.head_parts(), **actions}, watches=shown.watches)
 
 
 @live.topic("jobs:timeline")

@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.store import Create, Delete, Patch, Update, Write
-from jobs import census, facts, groups, lifecycle, plugins, status, words
+from jobs import census, commands, facts, groups, lifecycle, plugins, status, words
 from jobs.facts import GroupFact, JobFact, PodFact
-from jobs.lifecycle import Decision, Procedure, Situation
+from jobs.lifecycle import Decision, Procedure, Situation, Step
 from jobs.pods import Blueprint, Priorities, claim_name, owner_of
 from kube import events
-from kube.kinds.batch import JobPhase
-from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
+from kube.commands import REASON
+from kube.kinds.batch import Action, JobPhase
+from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from kube.commands import CommandFact
     from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
@@ -56,17 +58,24 @@ class Outcome(NamedTuple):
     again: bool = False
 
 
-def reconcile(known: Known, world: World, now: int, *, room: int = ROOM) -> Outcome:
-    """Return what brings a job one step further."""
-    if known.job.deleting:
-        return Outcome([])
-    step = lifecycle.step_for(known.job.phase)
+def reconcile(
+    known: Known, world: World, now: int, *, command: CommandFact | None = None, room: int = ROOM
+) -> Outcome:
+    """Return what brings a job one step further: what a Command asks for, and the end of that Command."""
     round_ = _Round(known, world, now, room)
+    action: Action | None = Action.SYNC_JOB
+    if command is not None:
+        action = round_.take(command)
+    if action is None or known.job.deleting or (command is not None and known.job.is_finished):
+        return Outcome(round_.writes, again=command is not None)
+    step = lifecycle.step_for(known.job.phase, action)
     if step.procedure is Procedure.SYNC:
         round_.sync(step.rules)
-    else:
-        round_.kill(step.rules, step.retain)
-    return Outcome(round_.writes, round_.again)
+    elif step.procedure is Procedure.KILL:
+        round_.kill(step)
+    elif action is not Action.RESTART_PARTITION:  # a job always has pods, but not always partitions
+        round_.kill_target(step)
+    return Outcome(round_.writes, round_.again or command is not None)
 
 
 class _Round:
@@ -79,6 +88,14 @@ class _Round:
         self.census = census.take(self.job, known.pods.values())
         self.counts = self.census.counts
 
+    def take(self, command: CommandFact) -> Action | None:
+        """Delete a Command and say who asked for what; return the action, None if jobs know no such one."""
+        self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
+        action = lifecycle.action_of(command.action)
+        kind = events.WARNING if action is None else events.NORMAL
+        self._tell(REASON, commands.told(command, action, self.job), kind)
+        return action
+
     def sync(self, rules: tuple[lifecycle.Rule, ...]) -> None:
         """Make what is missing, delete what is too much, then decide (reference: volcano-job §2.4)."""
         is_admitted = self.known.group is not None and self.known.group.is_admitted
@@ -89,33 +106,48 @@ class _Round:
                 self._finish(decision)
                 return
         self._keep_group()
-        made: list[tuple[int, int]] = []
+        leftovers = list(islice(self.census.leftovers.values(), self.room))
+        self._remove(leftovers, "they belong to a run that was ended")
+        room = self.room - len(leftovers)
         if is_admitted:
-            made = list(islice(census.missing(self.job, self.known.pods, self.census), self.room))
+            made = list(islice(census.missing(self.job, self.known.pods, self.census), room))
             self._make(made)
-            surplus = self.census.surplus[: self.room - len(made)]
+            surplus = self.census.surplus[: room - len(made)]
             self._remove(surplus, "they are more than the job's replicas", is_surplus=True)
-            self.again = len(made) + len(surplus) == self.room
+            room -= len(made) + len(surplus)
+        self.again = room == 0
         self._write_status(self._decide(rules, is_admitted))
 
-    def kill(self, rules: tuple[lifecycle.Rule, ...], retain: Collection[str]) -> None:
+    def kill(self, step: Step) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
-        changes = self._end(retain)
-        self._write_status(self._decide(rules, is_admitted=True), **changes)
+        changes = self._end(self._retained(step), step.why)
+        self._write_status(self._decide(step.rules, is_admitted=True), **changes, **self._retry(step))
+
+    def kill_target(self, step: Step) -> None:
+        """End the pods that an action is about; a Command names none, so none ends (reference: volcano-job §3.4)."""
+        self._write_status(self._decide(step.rules, is_admitted=True), **self._retry(step))
+
+    def _retained(self, step: Step) -> Collection[str]:
+        """Return which pods stay; those that ended do when no other run follows, for their logs."""
+        is_last = self.job.retry_count + step.is_retry >= self.job.max_retry
+        return lifecycle.SOFT if is_last and step.why == lifecycle.AGAIN else step.retain
+
+    def _retry(self, step: Step) -> dict[str, Any]:
+        return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
 
     def _finish(self, decision: Decision) -> None:
         """Write the last phase, and end in the same round what still runs."""
-        changes = self._end(lifecycle.SOFT)
+        changes = self._end(lifecycle.SOFT, "the job is over")
         self._write_status(decision, **changes)
 
-    def _end(self, retain: Collection[str]) -> dict[str, Any]:
+    def _end(self, retain: Collection[str], why: str) -> dict[str, Any]:
         """Delete unretained pods and the pod group; retained ones stay counted (reference: volcano-job §10, Q-1)."""
         ending = [
             pod
             for pod in self.known.pods.values()
             if pod.owner == self.job.uid and not pod.deleting and pod.phase not in retain
         ]
-        self._remove(ending[: self.room], "the job is over")
+        self._remove(ending[: self.room], why)
         self.again = len(ending) > self.room
         group = self.known.group
         if group is not None:
@@ -123,7 +155,7 @@ class _Round:
         if not ending and group is None:
             return {}
         return {
-            "version": self.job.status.get("version", 0) + 1,
+            "version": self.job.version + 1,
             "runningDuration": status.running_duration(self.job, self.now),
         }
 
@@ -195,7 +227,8 @@ class _Round:
                 mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
                 self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
             self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
-            self.counts.end("" if is_surplus else pod.task, pod.phase)
+            if pod.name not in self.census.leftovers:
+                self.counts.end("" if is_surplus else pod.task, pod.phase)
         self.counts.sum_up()
         if unwanted:
             self._tell("SuccessfulDelete", f"Deleted {words.pods(len(unwanted))}: {why}.")
@@ -208,7 +241,7 @@ class _Round:
             counts=self.counts,
             min_available=self.job.min_available,
             min_success=self.job.min_success,
-            retry_count=self.job.status.get("retryCount", 0),
+            retry_count=self.job.retry_count,
             max_retry=self.job.max_retry,
             admitted=is_admitted,
             waiting=group.waiting if group else "",

@@ -14,6 +14,8 @@ urlpatterns = [
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
     path("<str:namespace>/<str:name>/delete/", views.job_delete, name="delete"),
+    path("<str:namespace>/<str:name>/suspend/", views.job_command, {"verb": "suspend"}, name="suspend"),
+    path("<str:namespace>/<str:name>/resume/", views.job_command, {"verb": "resume"}, name="resume"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),
 ]

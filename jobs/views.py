@@ -19,13 +19,14 @@ from cluster.store import store
 from dashboard import pages
 from dashboard.errors import explained, logged_out
 from dashboard.table import Table
-from jobs import allowed_actions, detail, editor, listing, live, podlog, yaml_write
+from jobs import allowed_actions, commands, detail, editor, listing, live, podlog, yaml_write
 from jobs.detail import Detail
 from jobs.forms import JobForm
 from jobs.samples import SAMPLES
 from jobs.yaml_problem import YamlError
 from kube.errors import ApiError, Forbidden, NotFound
-from kube.resources import JOBS
+from kube.kinds.batch import Action
+from kube.resources import COMMANDS, JOBS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
@@ -57,6 +58,10 @@ spec:
               memory: 64Mi
 """
 DOUBLE_CLICK_S = 4
+COMMANDS_OF = {
+    "suspend": (Action.ABORT_JOB, "is suspended: its pods end."),
+    "resume": (Action.RESUME_JOB, "is resumed: it runs from the start."),
+}
 TABS = ("overview", "logs", "events", "yaml")
 
 
@@ -183,6 +188,7 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
             shown = Detail.of(actor, namespace, name)
             context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
             context["actions"] = allowed_actions.allowed(actor, shown.job)
+            context["actions_html"] = shown.actions_html(actor)
     except NotFound:
         return _gone(request, namespace, name)
     table = context.pop("table", None)
@@ -232,6 +238,24 @@ def job_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         return redirect("jobs:detail", namespace, name)
     pages.say(request, f"Job {name} is deleted, and its pods with it.")
     return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
+
+
+@require_POST
+@login_required
+@explained
+def job_command(request: HttpRequest, namespace: str, name: str, verb: str) -> HttpResponse:
+    """Suspend or resume a job, by a Command as `vcctl` makes it."""
+    action, said = COMMANDS_OF[verb]
+    actor = access.of(request)
+    access.require(actor, "get", JOBS, namespace, name)
+    job = store.get(JOBS, namespace, name)
+    try:
+        api.create(actor, COMMANDS, commands.to_job(job.namespace, job.name, job.uid, action))
+    except ApiError as error:
+        pages.refuse(request, error)
+    else:
+        pages.say(request, f"Job {name} {said}")
+    return redirect("jobs:detail", namespace, name)
 
 
 @require_GET

@@ -91,14 +91,49 @@ def retries_used_up(s: Situation) -> str:
 
 
 def restarted(s: Situation) -> str:
-    """Say which attempt starts."""
-    return f"Starting again: restart {s.retry_count}; maxRetry is {s.max_retry}."
+    """Say that another run starts, and how many there may be."""
+    return f"Starting again; {s.retry_count} of {s.max_retry} retries {'is' if s.retry_count == 1 else 'are'} used up."
 
 
 def waiting_for_pods_to_end(s: Situation) -> str:
     """Say what is left to end."""
     left = s.counts.terminating + s.counts.pending + s.counts.running
-    return f"Waiting for {pods(left)} to end."
+    return f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
+
+
+def restarting(s: Situation) -> str:
+    """Say that the pods end to be made again."""
+    return f"Waiting for {pods(s.counts.terminating)} to end, then the job starts again."
+
+
+def resuming(s: Situation) -> str:
+    """Say that a suspended job goes on."""
+    if not s.counts.terminating:
+        return "The job was resumed and starts again."
+    return f"The job was resumed. {restarting(s)}"
+
+
+def aborted(s: Situation) -> str:
+    """Say what a suspended job had done, and how it goes on."""
+    return f"{_so_far(s)} when the job was suspended. Resume it to run it from the start.{_failures(s)}"
+
+
+def completed_on_request(s: Situation) -> str:
+    """Say what a job had done that was called complete."""
+    return f"{_so_far(s)} when the job was completed on request.{_failures(s)}"
+
+
+def terminated(s: Situation) -> str:
+    """Say what a job had done that was ended for good."""
+    return f"{_so_far(s)} when the job was terminated.{_failures(s)}"
+
+
+def _so_far(s: Situation) -> str:
+    """`1 of 4 pods had succeeded and 2 had failed`, `None of 4 pods had ended`"""
+    if not s.counts.ended:
+        return "The pod had not ended" if s.replicas == 1 else f"None of {pods(s.replicas)} had ended"
+    failed = f" and {s.counts.failed} had failed" if s.counts.failed else ""
+    return f"{s.counts.succeeded} of {pods(s.replicas)} had succeeded{failed}"
 
 
 def _succeeded(s: Situation) -> str:

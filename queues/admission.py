@@ -44,7 +44,9 @@ def default(queue: Object, old: Object | None, _view: View) -> None:
     if spec.get("reclaimable") is None:
         spec["reclaimable"] = True
     spec["weight"] = spec.get("weight") or 1
-    spec["state"] = spec.get("state") or QueueState.OPEN.value
+    # `vcctl queue create --state Closed` writes the wish into the status.
+    is_closed = lenient.text(queue, "status", "state") == QueueState.CLOSED
+    spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
     if _name(queue) != ROOT:
         spec["parent"] = spec.get("parent") or ROOT
     queue["status"] = {"state": spec["state"]}

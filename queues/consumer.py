@@ -1,6 +1,6 @@
 """The queue controller: keeps each queue's state, counters and allocated resources.
 
-Reads queues, pod groups and pods. Thousands of changes a second may concern
+Reads queues, pod groups, pods and Commands. Thousands of changes a second may concern
 one queue: its status is written at most every `PAUSE_MS`, with a timer for
 the last one; a change of state is written at once.
 """
@@ -16,43 +16,26 @@ import msgspec
 
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.store import Change, Create, Group, Update, Write, store
-from kube import amounts, events
+from kube import amounts, commands, events
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupPhase, QueueState
-from kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
-from queues import states, usage
+from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
+from queues import orders, states, usage
+from queues.orders import QueueFact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kube.amounts import Amounts
+    from kube.commands import CommandFact
     from queues.usage import Usage
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters
-COMPONENT = "queue-controller"
 UNENDED = ("Pending", "Running", "Unknown")
 _COUNTED = tuple(phase.value for phase in PodGroupPhase)
 _FLUSH = "flush"
 log = logging.getLogger(__name__)
-
-
-class _Metadata(View):
-    name: str = ""
-    uid: str = ""
-
-
-class _QueueSpec(View):
-    state: str = ""
-    parent: str = ""
-
-
-class QueueFact(View):
-    """A stored version of a queue."""
-
-    metadata: _Metadata = _Metadata()
-    spec: _QueueSpec = _QueueSpec()
-    status: dict[str, Any] = {}
 
 
 class _GroupSpec(View):
@@ -76,6 +59,7 @@ class State:
     groups: dict[str, tuple[str, str]] = field(default_factory=dict)  # key → (queue, phase)
     pods: dict[str, tuple[str, Amounts]] = field(default_factory=dict)  # key → (queue, amounts)
     phases: dict[str, Counter[str]] = field(default_factory=dict)  # queue → pod groups by phase
+    commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
     allocated: dict[str, Counter[str]] = field(default_factory=dict)  # queue → amounts of its own pods
     written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
     stale: set[str] = field(default_factory=set)
@@ -95,6 +79,8 @@ class QueueConsumer(Consumer[State]):
             _put_group(state, stored.key, stored.read(_Group))
         for stored in store.find(PODS, phase=UNENDED):
             _put_pod(state, stored.key, usage.of(stored.body))
+        for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
+            _put_command(state, stored.key, commands.read(stored.body, stored.revision))
         state.stale = set(state.queues)
         return state
 
@@ -106,9 +92,9 @@ class QueueConsumer(Consumer[State]):
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
-        """Write the status of queues that changed, but of none too often."""
+        """Carry out Commands, and write the status of queues that changed, but of none too often."""
         state.stale.update(timer.key for timer in timers if timer.key in state.queues)
-        groups: list[Group] = []
+        groups = list(_carry_out(state, now))
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
             wanted = status_of(state, queue)
@@ -145,6 +131,16 @@ def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
     return status
 
 
+def _carry_out(state: State, now: int) -> Iterator[Group]:
+    """Carry out the first Command to each queue; the next follows when this one is gone."""
+    busy: set[str] = set()
+    for command in state.commands.values():
+        if command.target_name not in busy:
+            busy.add(command.target_name)
+            queue = state.queues.get(command.target_name)
+            yield Group(orders.writes(command, queue, now), command.target_name)
+
+
 def _is_due(state: State, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
     if wanted["state"] != queue.status.get("state"):
         return True
@@ -152,14 +148,10 @@ def _is_due(state: State, queue: QueueFact, wanted: dict[str, Any], now: int) ->
 
 
 def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
-    about = {
-        "apiVersion": QUEUES.api_version,
-        "kind": QUEUES.kind,
-        "metadata": {"name": queue.metadata.name, "uid": queue.metadata.uid},
-    }
+    about = queue.about
     writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
     if queue.status.get("state") not in (None, "", wanted["state"]):
-        event = events.event(about, wanted["reason"], wanted["message"], now, component=COMPONENT)
+        event = events.event(about, wanted["reason"], wanted["message"], now, component=orders.COMPONENT)
         writes.append(Create(EVENTS, event))
     return writes
 
@@ -183,7 +175,25 @@ def _apply_pod(state: State, change: Change) -> None:
     _put_pod(state, change.key, None if change.verb == "DELETED" else usage.of(change.body))
 
 
-_APPLY = {QUEUES.id: _apply_queue, POD_GROUPS.id: _apply_group, PODS.id: _apply_pod}
+def _apply_command(state: State, change: Change) -> None:
+    is_gone = change.verb == "DELETED"
+    _put_command(state, change.key, None if is_gone else commands.read(change.body, change.revision))
+
+
+_APPLY = {
+    QUEUES.id: _apply_queue,
+    POD_GROUPS.id: _apply_group,
+    PODS.id: _apply_pod,
+    COMMANDS.id: _apply_command,
+}
+
+
+def _put_command(state: State, key: str, command: CommandFact | None) -> None:
+    """Note a Command to a queue until it is gone."""
+    if command is None or command.deleting:
+        state.commands.pop(key, None)
+    elif command.target == QUEUES.id:
+        state.commands[key] = command
 
 
 def _put_group(state: State, key: str, group: _Group | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
 MOST_WARNINGS = 50
+DISCARDED_WITHIN_S = 2.0
 
 
 class Request:
@@ -91,6 +94,22 @@ class Request:
         self._read = True
         self._body = b"".join(parts)
         return self._body
+
+    async def discard(self) -> None:
+        """Take in a body that nobody wants, so that closing the connection does not take the answer with it.
+
+        A client that waits to be told to go on sends none; one that sends too much, or too slowly, is not waited for.
+        """
+        if not self.unread or self.headers.get("expect"):
+            return
+        size, more = 0, True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARDED_WITHIN_S):
+                while more and size <= LARGEST_BODY:
+                    message = await self.receive()
+                    size += len(message.get("body", b""))
+                    more = message.get("more_body", False)
+        self._read = not more
 
     async def decoded(self) -> Decoded:
         """Return the body read by its Content-Type, with the fields that it gives twice."""

@@ -222,6 +222,8 @@ async def patch(request: Request) -> Response:
         cause = errors.forbidden("force", "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = bodies.from_json(await request.body())
+    for part in openapi.written(decoded.value, how):
+        _check_fields(request, resource, options, decoded._replace(value=part))
     stored = await threads.write(_patch, request, resource, decoded.value, how, options)
     return respond.object(request, stored)
 

@@ -155,7 +155,7 @@ def _custom(key: _Schema) -> Shape:
 
 def _from_schema(schema: Any, depth: int) -> Shape:
     """Return the shape that a structural schema describes."""
-    if type(schema) is not dict or depth > DEEPEST:
+    if not isinstance(schema, dict) or depth > DEEPEST:
         return UNKNOWN
     if schema.get("x-kubernetes-list-type") in ("map", "set"):
         return _list(schema, depth)

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube.errors import Cause, invalid
+from kube.errors import Cause, invalid, shown
 from kube.kinds.fields import INT32_MAX
 from kube.lenient import mapping, text
 
 if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resource import ScalePaths
+
+
+_GO: dict[type, str] = {
+    bool: "bool",
+    str: "string",
+    int: "int64",
+    float: "float64",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
 
 
 class NoReplicasError(ValueError):
@@ -57,7 +67,9 @@ def check(obj: Object, paths: ScalePaths, *, only_status: bool = False) -> list[
         if value is None:
             continue
         if type(value) is not int:
-            detail = f"{path} accessor error: {value} is of the type {type(value).__name__}, expected int64"
+            detail = (
+                f"{path} accessor error: {shown(value)} is of the type {_GO[type(value)]}, expected int64"
+            )
             causes.append(invalid(path, 0, detail))
         elif value < 0:
             causes.append(invalid(path, value, "should be a non-negative integer"))
@@ -66,7 +78,8 @@ def check(obj: Object, paths: ScalePaths, *, only_status: bool = False) -> list[
     if paths.selector:
         selector = _at(obj, paths.selector)
         if selector is not None and not isinstance(selector, str):
-            detail = f"{paths.selector} accessor error: it is of the type {type(selector).__name__}, expected string"
+            text_ = f"{shown(selector)} is of the type {_GO[type(selector)]}, expected string"
+            detail = f"{paths.selector} accessor error: {text_}"
             causes.append(invalid(paths.selector, "", detail))
     return causes
 

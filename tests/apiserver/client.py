@@ -14,6 +14,7 @@ import uvicorn
 from cluster import access
 from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
 from cluster.apiserver.app import ANONYMOUS, App
+from cluster.apiserver.bounds import Bounded
 
 ACTORS: dict[str, access.Actor] = {}
 _clients: list[httpx.Client] = []
@@ -73,7 +74,7 @@ def serving(authenticate=_by_header):
     listener.listen(128)
     config = uvicorn.Config(
         App(authenticate),
-        http="httptools",
+        http=Bounded,
         ws="websockets-sansio",
         lifespan="on",
         log_config=None,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
-from cluster.apiserver.openapi import documents, unknown_fields
+from cluster.apiserver.openapi import documents, unknown_fields, written
 from cluster.apiserver.openapi.definitions import GROUP_VERSION_KIND, definitions, referred
 from cluster.apiserver.openapi.operations import APPLY, STRATEGIC
 from kube import definitions as kube_definitions
@@ -255,6 +255,60 @@ def test_unknown_fields_are_found_wherever_they_are(resource, obj, expected):
 
 def test_unknown_fields_of_a_hostile_object_are_bounded():
     assert len(unknown_fields(resources.PODS, {f"field{number}": 1 for number in range(5000)})) <= 5000
+
+
+@pytest.mark.parametrize(
+    ("how", "change", "expected"),
+    [
+        pytest.param("merge", {"spec": {"foo": 1}}, ["spec.foo"], id="merge"),
+        pytest.param("merge", {"spec": {"foo": None}}, [], id="an unknown field may be removed"),
+        pytest.param(
+            "strategic",
+            {
+                "spec": {
+                    "$setElementOrder/containers": [{"name": "a"}],
+                    "containers": [{"$patch": "delete", "name": "a", "imagee": ""}],
+                }
+            },
+            ["spec.containers[0].imagee"],
+            id="directives are no fields",
+        ),
+        pytest.param(
+            "json",
+            [
+                {"op": "add", "path": "/spec/containers/1/imagee", "value": "x"},
+                {"op": "replace", "path": "/metadata/labels/a~1b", "value": "x"},
+                {"op": "remove", "path": "/spec/foo"},
+                {"op": "add", "path": "/spec/containers/-", "value": {"comand": []}},
+            ],
+            ["spec.containers[1].imagee", "spec.containers[0].comand"],
+            id="JSON patch",
+        ),
+        pytest.param("json", "nonsense", [], id="no patch at all"),
+    ],
+)
+def test_a_patch_is_checked_for_what_it_writes(how, change, expected):
+    found = [path for obj in written(change, how) for path in unknown_fields(resources.PODS, obj)]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("application/merge-patch+json", {"dat": {"a": "b"}}),
+        ("application/strategic-merge-patch+json", {"dat": {"a": "b"}}),
+        ("application/json-patch+json", [{"op": "add", "path": "/dat", "value": {}}]),
+    ],
+)
+def test_a_strict_patch_with_an_unknown_field_is_refused(api, kind, change):
+    maps = "/api/v1/namespaces/default/configmaps"
+    api.post(maps, {"metadata": {"name": "a"}})
+    answer = api.patch(f"{maps}/a?fieldValidation=Strict", change, kind)
+    assert answer.status_code == 400
+    assert answer.json()["message"] == 'strict decoding error: unknown field "dat"'
+    warned = api.patch(f"{maps}/a?dryRun=All", change, kind)
+    assert warned.status_code == 200
+    assert warned.headers["warning"] == '299 - "unknown field \\"dat\\""'
 
 
 WIDGETS = dataclasses.replace(

@@ -6,77 +6,13 @@ import pytest
 from django.db import connection
 
 from cluster import consumer, registry, tasks
-from cluster.bootstrap import bootstrap
 from cluster.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
-from jobs import admission
 from jobs.consumer import JobConsumer
-from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
+from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS
+from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-class Controller(Runner):
-    """The job controller with its garbage collector, run by hand."""
-
-    def __init__(self):
-        super().__init__(registry.get("jobs"), 0, JobConsumer())
-
-    def settle(self):
-        while self.step():
-            pass
-
-
-@pytest.fixture
-def controller():
-    bootstrap()
-    return Controller()
-
-
-def job(name="demo", **spec):
-    tasks = spec.pop("tasks", None) or [task("main", spec.pop("replicas", 2))]
-    obj = {"metadata": {"name": name, "namespace": "default"}, "spec": {"tasks": tasks, **spec}}
-    admission.default(obj, None, None)
-    return obj
-
-
-def task(name, replicas, **fields):
-    containers = [{"name": "main", "image": "img", "command": ["true"]}]
-    return {"name": name, "replicas": replicas, "template": {"spec": {"containers": containers}}, **fields}
-
-
-def submit(controller, obj):
-    stored = store.write(Create(JOBS, obj))[0]
-    controller.settle()
-    return stored
-
-
-def admit(controller):
-    for group in store.find(POD_GROUPS):
-        if not group.object.get("status", {}).get("phase"):
-            store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
-    controller.settle()
-
-
-def become(controller, phase, *names, code=None):
-    for name in names or [pod.name for pod in store.find(PODS)]:
-        status = {"phase": phase}
-        if code is not None:
-            status["containerStatuses"] = [{"name": "main", "state": {"terminated": {"exitCode": code}}}]
-        store.write(Patch(PODS, "default", name, {"status": status}, "status"))
-    controller.settle()
-
-
-def state(name="demo"):
-    return store.get(JOBS, "default", name).object["status"]
-
-
-def pods():
-    return [pod.name for pod in store.find(PODS)]
-
-
-def messages():
-    return [event.object["message"] for event in store.find(EVENTS, order="created")]
 
 
 def test_job_waits_for_its_group_before_it_has_pods(controller):

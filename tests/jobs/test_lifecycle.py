@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs import lifecycle
 from jobs.counts import Counts
-from jobs.lifecycle import FINISHED, STEPS, TRANSITIONS, Situation, Task
+from jobs.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure, Situation, Task
 from kube.kinds.batch import Action, JobPhase
 
 P = JobPhase
@@ -85,6 +85,66 @@ def test_decision(phase, found, following, reason):
     assert not reason or decision.message.endswith(".")
 
 
+A = Action
+WHOLE = (A.RESTART_JOB, A.ABORT_JOB, A.TERMINATE_JOB, A.COMPLETE_JOB, A.RESUME_JOB)
+TARGETED = (A.RESTART_TASK, A.RESTART_POD, A.RESTART_PARTITION)
+INTERNAL = (A.SYNC_JOB, A.ENQUEUE_JOB)
+SYNC, KILL, KILL_TARGET = Procedure.SYNC, Procedure.KILL, Procedure.KILL_TARGET
+NONE, SOFT = frozenset(), lifecycle.SOFT
+ALIVE = {  # action → procedure, pods that stay, phase, whether a retry is used up
+    A.RESTART_JOB: (KILL, NONE, P.RESTARTING, True),
+    **dict.fromkeys(TARGETED, (KILL_TARGET, NONE, P.RESTARTING, True)),
+    A.ABORT_JOB: (KILL, SOFT, P.ABORTING, False),
+    A.TERMINATE_JOB: (KILL, SOFT, P.TERMINATING, False),
+    A.COMPLETE_JOB: (KILL, SOFT, P.COMPLETING, False),
+    **dict.fromkeys((*INTERNAL, A.RESUME_JOB), (SYNC, NONE, None, False)),
+}
+RESUMED = (KILL, NONE, P.RESTARTING, False)
+MEANING = {
+    P.PENDING: ALIVE,
+    P.RUNNING: ALIVE,
+    P.RESTARTING: {
+        **dict.fromkeys(INTERNAL, (SYNC, NONE, None, False)),
+        **dict.fromkeys(WHOLE, (KILL, NONE, None, False)),
+        **dict.fromkeys(TARGETED, (KILL_TARGET, NONE, None, False)),
+    },
+    P.ABORTING: dict.fromkeys((*INTERNAL, *WHOLE, *TARGETED), (KILL, SOFT, None, False)) | {A.RESUME_JOB: RESUMED},
+    P.ABORTED: dict.fromkeys((*INTERNAL, *WHOLE, *TARGETED), (KILL, SOFT, None, False)) | {A.RESUME_JOB: RESUMED},
+    **{
+        phase: dict.fromkeys((*INTERNAL, *WHOLE, *TARGETED), (KILL, SOFT, None, False))
+        for phase in (P.COMPLETING, P.TERMINATING, *FINISHED)
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("phase", "action", "expected"),
+    [
+        pytest.param(phase, action, expected, id=f"{phase}: {action}")
+        for phase, row in MEANING.items()
+        for action, expected in row.items()
+    ],
+)
+def test_action_in_a_phase(phase, action, expected):
+    """The table of volcano-job §2.6; a phase of None is one that the found pods decide."""
+    step = lifecycle.step_for(phase, action)
+    only = step.rules[0] if len(step.rules) == 1 and step.rules[0].phase else None
+    assert (step.procedure, step.retain, only and only.phase, step.is_retry) == expected
+    if only is None:
+        assert step.rules == lifecycle.step_for(phase).rules
+
+
+@pytest.mark.parametrize(
+    ("written", "action"),
+    [
+        *(pytest.param(str(action), action, id=action) for action in (*INTERNAL, *WHOLE, *TARGETED)),
+        *(pytest.param(text, None, id=text or "empty") for text in ("", "Jump", "abortjob", "OpenQueue", "SyncQueue")),
+    ],
+)  # fmt: skip
+def test_action_of_a_command(written, action):
+    assert lifecycle.action_of(written) is action
+
+
 MESSAGES = [
     pytest.param(P.PENDING, main(2, 2), "2 of 4 pods are running, 2 pending; minAvailable is 4.", id="part runs"),
     pytest.param(P.PENDING, main(3, 1), "1 of 4 pods is running, 3 pending; minAvailable is 4.", id="one runs"),
@@ -104,6 +164,15 @@ MESSAGES = [
     ),
     pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
                  "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
+    pytest.param(P.RESTARTING, main(), "Starting again; 0 of 3 retries are used up.", id="restarted"),
+    pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
+    pytest.param(
+        P.ABORTING, main(0, 0, 1, 1, failures=("x-a-1 exited with code 3",)),
+        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. x-a-1 exited with code 3.",
+        id="aborted",
+    ),
+    pytest.param(P.COMPLETING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
+    pytest.param(P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated.", id="terminated"),
 ]  # fmt: skip
 
 

@@ -135,6 +135,21 @@ def test_new_queue_has_defaults_and_is_open_at_once():
     assert new["status"] == {"state": "Open"}
 
 
+@pytest.mark.parametrize(
+    ("spec", "status", "wish"),
+    [
+        pytest.param({"state": "Closed"}, {}, "Closed", id="in the spec"),
+        pytest.param({}, {"state": "Closed"}, "Closed", id="in the status, as vcctl writes it"),
+        pytest.param({"state": "Open"}, {"state": "Closed"}, "Open", id="the spec counts"),
+        pytest.param({}, {"state": "Unknown"}, "Open", id="no wish"),
+    ],
+)
+def test_new_queue_is_what_it_wishes_to_be(spec, status, wish):
+    new = queue(status={**status, "allocated": {"cpu": "9"}}, **spec)
+    admission.default(new, None, Cluster())
+    assert (new["spec"]["state"], new["status"]) == (wish, {"state": wish})
+
+
 def test_path_of_the_annotations_begins_at_root():
     new = queue(annotations=hierarchy("sci/dev", "2/3"))
     admission.default(new, None, Cluster())

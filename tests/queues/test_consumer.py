@@ -8,7 +8,7 @@ from cluster import registry
 from cluster.bootstrap import bootstrap
 from cluster.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, clock, store
-from kube.resources import EVENTS, POD_GROUPS, PODS, QUEUES
+from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues.consumer import PAUSE_MS, QueueConsumer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -189,3 +189,110 @@ def test_queue_deleted_meanwhile_does_not_stop_the_others(controller, time):
     group("b")
     later(controller, time)
     assert status()["pending"] == 1
+
+
+def order(action, name="default", *, uid=None, by="olga", **metadata):
+    """Store a Command as vcctl does: in the namespace `default`, for the queue that has the name now."""
+    uid = store.get(QUEUES, "", name).uid if uid is None else uid
+    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid}
+    notes = {"ui.volcano.sh/created-by": by} if by else {}
+    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
+    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
+
+
+def told():
+    found = [e.object for e in store.find(EVENTS, order="created") if e.object["reason"] == "CommandIssued"]
+    return [(e["type"], e["message"]) for e in found]
+
+
+def wished(name="default"):
+    return store.get(QUEUES, "", name).object["spec"]["state"]
+
+
+@pytest.mark.parametrize(
+    ("before", "action", "has_work", "wish", "after"),
+    [
+        pytest.param("Open", "CloseQueue", False, "Closed", "Closed", id="close an empty queue"),
+        pytest.param("Open", "CloseQueue", True, "Closed", "Closing", id="close a queue with work"),
+        pytest.param("Closed", "CloseQueue", False, "Closed", "Closed", id="close a closed queue"),
+        pytest.param("Closed", "CloseQueue", True, "Closed", "Closing", id="close a closing queue"),
+        pytest.param("Closed", "OpenQueue", False, "Open", "Open", id="open a closed queue"),
+        pytest.param("Closed", "OpenQueue", True, "Open", "Open", id="open a closing queue"),
+        pytest.param("Open", "OpenQueue", False, "Open", "Open", id="open an open queue"),
+        pytest.param("Closed", "SyncQueue", False, "Closed", "Closed", id="look at it again"),
+    ],
+)
+def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has_work, wish, after):
+    queue("team", state=before)
+    if has_work:
+        group("a", queue="team")
+    later(controller, time)
+    order(action, "team")
+    controller.settle()
+    assert (wished("team"), status("team")["state"]) == (wish, after)
+    assert store.find(COMMANDS) == []
+    assert told() == [("Normal", f"olga asked for {action}.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "message"),
+    [
+        pytest.param("root", "CloseQueue", "olga asked for CloseQueue; root queue can not be closed, close the queues below it.", id="root"),
+        pytest.param("default", "AbortJob", "olga asked for AbortJob, which is no action of a queue; nothing is done.", id="action of a job"),
+        pytest.param("default", "Jump", "olga asked for Jump, which is no action of a queue; nothing is done.", id="unknown"),
+    ],
+)  # fmt: skip
+def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name, action, message):
+    order(action, name)
+    controller.settle()
+    assert store.find(COMMANDS) == []
+    assert status(name)["state"] == "Open"
+    assert told() == [("Warning", message)]
+
+
+@pytest.mark.parametrize(
+    ("name", "uid"),
+    [
+        pytest.param("default", "other", id="an earlier queue of the name"),
+        pytest.param("gone", "some", id="no such queue"),
+    ],
+)
+def test_command_for_a_queue_that_is_gone_is_dropped(controller, name, uid):
+    order("CloseQueue", name, uid=uid)
+    controller.settle()
+    assert (store.find(COMMANDS), told(), wished()) == ([], [], "Open")
+
+
+def test_burst_of_commands_to_queues_is_carried_out_in_order(controller, time):
+    queue("team")
+    for name, action in (("team", "CloseQueue"), ("default", "CloseQueue"), ("team", "OpenQueue")):
+        order(action, name)
+    later(controller, time)
+    assert (wished("team"), wished(), store.find(COMMANDS)) == ("Open", "Closed", [])
+    assert len(told()) == 3
+
+
+def test_queue_below_a_closed_one_is_opened_with_it(controller, time):
+    queue("team", state="Closed")
+    queue("sub", parent="team", state="Closed")
+    order("OpenQueue", "sub")
+    later(controller, time)
+    assert (wished("sub"), status("sub")["state"]) == ("Open", "Closed")
+    order("OpenQueue", "team")
+    later(controller, time)
+    assert status("sub")["state"] == "Open"
+
+
+def test_command_taken_back_has_no_effect(controller):
+    taken = order("CloseQueue")
+    store.write(Delete(COMMANDS, "default", taken.name))
+    controller.settle()
+    assert (wished(), told()) == ("Open", [])
+
+
+def test_new_process_carries_out_the_command_that_the_last_one_left(controller, time):
+    order("CloseQueue", finalizers=["example.com/kept"])
+    later(Controller(), time)
+    wish("default", "Open")
+    later(Controller(), time)
+    assert (wished(), len(told()), len(store.find(COMMANDS))) == ("Open", 1, 1)

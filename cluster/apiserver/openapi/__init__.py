@@ -10,6 +10,6 @@ fields       which fields of an object its schema does not know
 from __future__ import annotations
 
 from cluster.apiserver.openapi.documents import warm
-from cluster.apiserver.openapi.fields import unknown_fields
+from cluster.apiserver.openapi.fields import unknown_fields, written
 
-__all__ = ["unknown_fields", "warm"]
+__all__ = ["unknown_fields", "warm", "written"]

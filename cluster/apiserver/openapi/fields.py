@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kube.resource import Resource
 
 MOST = 100  # an answer longer than this helps nobody
+DIRECTIVES = ("$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/")
 EMBEDDED = ("apiVersion", "kind", "metadata")
 
 # Spellings of Volcano's own example jobs that admission accepts, where Kubernetes' schema has no place for them.
@@ -55,6 +56,43 @@ def unknown_fields(resource: Resource, obj: Object) -> list[str]:
     _walk(node, obj, "", found)
     older = _OLDER.get(resource.id)
     return [path for path in found if older is None or not older.fullmatch(path)]
+
+
+def written(change: Any, how: str) -> list[Any]:
+    """Return objects with the fields that a patch gives values to; how is `merge`, `strategic` or `json`.
+
+    A field that a patch removes may be unknown: that is how one gets rid of it.
+    """
+    if how != "json":
+        return [_without_directives(change, strategic=how == "strategic")]
+    return [
+        _placed(str(operation.get("path", "")), operation.get("value"))
+        for operation in (change if isinstance(change, list) else ())
+        if isinstance(operation, dict) and operation.get("op") in ("add", "replace")
+    ]
+
+
+def _without_directives(value: Any, *, strategic: bool) -> Any:
+    if type(value) is dict:
+        return {
+            key: _without_directives(item, strategic=strategic)
+            for key, item in value.items()
+            if item is not None and not (strategic and key.startswith(DIRECTIVES))
+        }
+    if type(value) is list:
+        return [_without_directives(item, strategic=strategic) for item in value]
+    return value
+
+
+def _placed(pointer: str, value: Any) -> Any:
+    """Return an object that has value where a JSON pointer says."""
+    for part in reversed(pointer.split("/")[1:]):
+        if part == "-" or part.isdecimal():
+            before = int(part) if part.isdecimal() and len(part) < 3 else 0
+            value = [*([None] * before), value]
+        else:
+            value = {part.replace("~1", "/").replace("~0", "~"): value}
+    return value
 
 
 def _walk(node: Node, value: Any, path: str, found: list[str]) -> None:

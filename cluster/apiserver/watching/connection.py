@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from cluster.apiserver.bounds import Bounded
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,7 +23,7 @@ EXTENSION = "volcano_ui.connection"
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
-class Connection(HttpToolsProtocol):
+class Connection(Bounded):
     """uvicorn's HTTP protocol; `stream` is the watch that it carries at the moment."""
 
     stream: Stream | None = None

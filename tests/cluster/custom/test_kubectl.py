@@ -89,3 +89,20 @@ def test_built_in_kinds_of_volcano_cannot_be_installed_again(kubectl):
     crd = samples.definition("queues", "scheduling.volcano.sh", "Queue", scope="Cluster")
     refusal = kubectl("apply", "-f", "-", given=[crd], fails=True)
     assert "this kind is built into the cluster" in refusal
+
+
+def test_managers_share_the_items_of_a_list_that_is_a_map(kubectl):
+    kubectl("apply", "-f", "-", given=[samples.CERTIFICATE])
+    head = {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "c"}}
+    spec = {"secretName": "s", "issuerRef": {"name": "ca"}}
+    kubectl("apply", "--server-side", "-f", "-", given=[{**head, "spec": spec}])
+    for manager, kind in (("one", "Ready"), ("two", "Issuing")):
+        status = {"conditions": [{"type": kind, "status": "True"}]}
+        apply = ("apply", "--server-side", "--subresource=status", f"--field-manager={manager}", "-f", "-")
+        kubectl(*apply, given=[{**head, "status": status}])
+    assert lines(kubectl("get", "certificates"))[1][:3] == ["c", "True", "s"]
+    found = json.loads(kubectl("get", "cert", "c", "-o", "json", "--show-managed-fields"))
+    assert [one["type"] for one in found["status"]["conditions"]] == ["Ready", "Issuing"]
+    other = {**head, "spec": {**spec, "secretName": "t"}}
+    refusal = kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", given=[other], fails=True)
+    assert 'conflict with "kubectl": .spec.secretName' in refusal

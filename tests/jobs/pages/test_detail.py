@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from cluster.store import Create, Delete, store
-from kube.resources import EVENTS, JOBS, PODS
+from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 from tests.jobs.pages import world
 
 T = world.START
@@ -213,3 +213,53 @@ def test_pods_come_in_the_order_of_their_numbers(client, alice, parse):
     page = parse(client.get("/jobs/default/many/?per=25"))
     names = [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
     assert names == [f"many-worker-{i}" for i in (0, 1, 2, 10, 11)]
+
+
+def labels(client, parse, name):
+    """The buttons that a job's page offers, as words."""
+    actions = parse(client.get(f"/jobs/default/{name}/")).find(".//*[@id='job-actions']")
+    found = [*actions.findall("a"), *actions.findall("button")]
+    return [" ".join("".join(each.itertext()).split()) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("phase", "offered"),
+    [
+        pytest.param("Pending", "Suspend", id="Pending"),
+        pytest.param("Running", "Suspend", id="Running"),
+        pytest.param("Aborting", "Resume", id="Aborting"),
+        pytest.param("Aborted", "Resume", id="Aborted"),
+        pytest.param("Restarting", None, id="Restarting"),
+        pytest.param("Completed", None, id="Completed"),
+    ],
+)
+def test_a_job_is_suspended_and_resumed_in_the_phases_that_heed_it(client, alice, parse, phase, offered):
+    world.make("mine", phase)
+    assert [each for each in labels(client, parse, "mine") if each in ("Suspend", "Resume")] == (
+        [offered] if offered else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")], ids=["suspend", "resume"]
+)
+def test_the_button_sends_the_command_that_vcctl_sends(client, alice, verb, action):
+    job = world.make("mine", "Running")
+    answer = client.post(f"/jobs/default/mine/{verb}/")
+    assert answer.url == "/jobs/default/mine/"
+    sent = store.find(COMMANDS)[0].object
+    assert (sent["action"], sent["target"]["uid"]) == (action, job.uid)
+    assert sent["metadata"]["name"].startswith(f"mine-{action.lower()}-")
+    assert sent["metadata"]["ownerReferences"] == [sent["target"]]
+    assert sent["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"
+
+
+def test_a_job_of_somebody_else_is_not_suspended(client, alice, parse):
+    world.make("other", "Running", owner="bob")
+    assert "Suspend" not in labels(client, parse, "other")
+    client.post("/jobs/default/other/suspend/")
+    assert store.find(COMMANDS) == []
+
+
+def test_a_job_that_is_gone_cannot_be_suspended(client, alice):
+    assert client.post("/jobs/default/gone/suspend/").status_code == 404

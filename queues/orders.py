@@ -1,0 +1,79 @@
+"""What a Command does to a queue: OpenQueue and CloseQueue set what is wished of it.
+
+The Command is deleted in the same transaction (reference:
+volcano-queue-podgroup-cli §2.2); the state follows from the wish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.store import Create, Delete, Patch, Write
+from kube import events
+from kube.commands import REASON
+from kube.kinds.batch import Action
+from kube.kinds.fields import View
+from kube.kinds.scheduling import QueueState
+from kube.resources import COMMANDS, EVENTS, QUEUES
+from queues import states
+
+if TYPE_CHECKING:
+    from kube.commands import CommandFact
+    from kube.meta import Object
+
+COMPONENT = "queue-controller"
+WISHES: dict[str, QueueState] = {
+    Action.OPEN_QUEUE: QueueState.OPEN,
+    Action.CLOSE_QUEUE: QueueState.CLOSED,
+}
+_HARMLESS = (Action.SYNC_QUEUE,)
+
+
+class _Metadata(View):
+    name: str = ""
+    uid: str = ""
+
+
+class _QueueSpec(View):
+    state: str = ""
+    parent: str = ""
+
+
+class QueueFact(View):
+    """A stored version of a queue."""
+
+    metadata: _Metadata = _Metadata()
+    spec: _QueueSpec = _QueueSpec()
+    status: dict[str, Any] = {}
+
+    @property
+    def about(self) -> Object:
+        """As much of the queue as names it."""
+        metadata = {"name": self.metadata.name, "uid": self.metadata.uid}
+        return {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": metadata}
+
+
+def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Write]:
+    """Return what a Command to a queue leads to; one to a queue that is gone is dropped."""
+    found: list[Write] = [Delete(COMMANDS, command.namespace, command.name, uid=command.uid)]
+    if queue is None or not command.is_for(queue.metadata.uid):
+        return found
+    wish = WISHES.get(command.action)
+    problem = _problem(command, queue)
+    kind = events.WARNING if problem else events.NORMAL
+    message = f"{command.asked}{problem}."
+    event = events.event(queue.about, REASON, message, now, component=COMPONENT, kind=kind)
+    found.append(Create(EVENTS, event))
+    if wish and not problem and queue.spec.state != wish:
+        found.append(
+            Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": str(wish)}}, uid=queue.metadata.uid)
+        )
+    return found
+
+
+def _problem(command: CommandFact, queue: QueueFact) -> str:
+    if command.action not in (*WISHES, *_HARMLESS):
+        return ", which is no action of a queue; nothing is done"
+    if command.action == Action.CLOSE_QUEUE and queue.metadata.name == states.ROOT:
+        return "; root queue can not be closed, close the queues below it"
+    return ""
