@@ -162,7 +162,7 @@ def test_kinds_are_explained_and_listed(kubectl):
     assert "FIELDS:" in kubectl("explain", "vcjob.spec.tasks")
     assert "livenessProbe" in kubectl("explain", "pods.spec.containers")
     listed = kubectl("api-resources", "-o", "wide")
-    assert "vcjob,vj" in listed
+    assert "vcjob,vcjobs,vj" in listed
     assert "podgroups" in listed
 
 
