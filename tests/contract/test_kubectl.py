@@ -138,15 +138,48 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
     assert kubectl("get", "vcjob,pods", "-n", "passing") == ""
 
 
-def test_nodes_are_cordoned_and_drained(kubectl, system):
-    node = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
-    simulated = next(
-        n["metadata"]["name"] for n in node if "ui.volcano.sh/simulated" in n["metadata"].get("labels", {})
+def simulated_pod(name, node):
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {"app": name},
+                "annotations": {"ui.volcano.sh/duration-seconds": "600"},
+            },
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "containers": [{"name": "main", "image": "busybox"}],
+            },
+        }
     )
-    kubectl("cordon", simulated)
-    assert f"{simulated}   Ready,SchedulingDisabled" in kubectl("get", "nodes")
-    kubectl("drain", simulated, "--ignore-daemonsets", "--force", "--timeout=20s")
-    kubectl("uncordon", simulated)
+
+
+def test_nodes_are_cordoned_and_drained(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[0].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("evicted", node))
+    kubectl("wait", "--for=condition=Ready", "pod/evicted", "--timeout=20s")
+    drained = kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=20s")
+    assert "pod/evicted evicted" in drained
+    assert "NotFound" in kubectl.fails("get", "pod", "evicted")
+    assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
+    kubectl("uncordon", node)
+    assert "SchedulingDisabled" not in kubectl("get", "node", node)
+
+
+def test_a_drain_keeps_to_disruption_budgets(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[1].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("kept", node))
+    kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
+    kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=20s")
+    said = kubectl.fails("drain", node, "--force", "--timeout=1s")
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in said
+    kubectl("delete", "pdb/kept")
+    kubectl("drain", node, "--force", "--timeout=20s")
+    kubectl("uncordon", node)
 
 
 def test_questions_about_rights_are_answered(kubectl):

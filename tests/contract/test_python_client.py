@@ -58,6 +58,29 @@ def test_a_pod_runs_is_watched_and_its_log_followed(core):
     assert core.delete_namespaced_pod("counts", "default").metadata.name == "counts"
 
 
+LISTS = [
+    (client.CoreV1Api, "namespace"),
+    (client.CoreV1Api, "node"),
+    (client.CoreV1Api, "event_for_all_namespaces"),
+    (client.CoreV1Api, "pod_for_all_namespaces"),
+    (client.CoreV1Api, "service_account_for_all_namespaces"),
+    (client.SchedulingV1Api, "priority_class"),
+    (client.CoordinationV1Api, "lease_for_all_namespaces"),
+    (client.BatchV1Api, "job_for_all_namespaces"),
+    (client.PolicyV1Api, "pod_disruption_budget_for_all_namespaces"),
+]
+
+
+@pytest.mark.parametrize(("group", "name"), LISTS, ids=[name for _, name in LISTS])
+def test_no_kind_lacks_a_field_that_the_library_requires(api, group, name):
+    core = client.CoreV1Api(api)
+    core.create_namespaced_pod("default", pod("listed", "true"))
+    try:
+        getattr(group(api), f"list_{name}")()  # raises ValueError for a field that is missing
+    finally:
+        core.delete_namespaced_pod("listed", "default", grace_period_seconds=0)
+
+
 def test_a_watch_goes_on_from_where_another_ended(core):
     def create():
         return core.create_namespaced_config_map(
