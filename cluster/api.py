@@ -18,14 +18,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 from django.db import DatabaseError, transaction
 
-from cluster import access, admission, custom, guard, kept, metadata, trail
+from cluster import access, admission, custom, disruption, guard, kept, metadata, trail
 from cluster.admission import Admitted, ClusterView
 from cluster.reviewing import review
-from cluster.store import Create, Delete, Group, Stored, Update, sql, store
+from cluster.store import Create, Delete, Group, Patch, Stored, Update, rules, sql, store
 from cluster.store.store import clock
 from kube import apply as applying
 from kube import definitions, errors, resources
@@ -132,7 +133,7 @@ def create(
             write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
             step.done(None, stored)
-    return stored
+    return kept.as_dry(stored, 0) if dry_run else stored
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
@@ -285,8 +286,18 @@ def apply(
     """
 
     def make(old: Object | None) -> Object:
+        def complete(obj: Object) -> Object:
+            return admission.completed(resource, obj, old or {}, ClusterView(), subresource)
+
         return applying.apply(
-            old, wish, resource, manager=manager, force=force, subresource=subresource, now=clock()
+            old,
+            wish,
+            resource,
+            manager=manager,
+            force=force,
+            subresource=subresource,
+            complete=complete,
+            now=clock(),
         )
 
     target = {"metadata": {"namespace": namespace, "name": name}}
@@ -295,7 +306,7 @@ def apply(
         if not subresource and not _is_there(resource, namespace, name):
             stored = _apply_new(actor, resource, namespace, name, make, warn)
             step.done(None, stored)
-            return stored, True
+            return kept.as_dry(stored, 0) if dry_run else stored, True
         change = Change("patch", make, subresource, None, dry_run, warn)
         return _change_once(actor, resource, namespace, name, change, step), False
 
@@ -362,7 +373,7 @@ def _change_once(
     stored = store.write(Update(*custom.in_storage(resource, obj), part, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
-    return stored
+    return kept.as_dry(stored, old.revision) if change.dry_run else stored
 
 
 def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
@@ -427,6 +438,49 @@ def delete(
         way = _propagation(resource, old.object, propagation)
         write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
+        step.done(None, stored)
+    return stored
+
+
+def bind(
+    actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
+) -> Stored:
+    """Give an unscheduled pod its node; Conflict when it has one, or is being deleted, or is another pod than `uid`."""
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "bind", resources.PODS, target, quiet=dry_run) as step, _transaction(dry_run):
+        old = _stored(actor, "create", resources.PODS, namespace, name)
+        if ClusterView().get(resources.NODES, "", node) is None:
+            raise NotFound.of(resources.NODES.id, node)
+        change = {"spec": {"nodeName": node}}
+        stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
+        step.done(old, stored)
+    return stored
+
+
+def evict(
+    actor: Actor,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    revision: int = 0,
+    grace: int | None = None,
+    dry_run: bool = False,
+) -> Stored:
+    """Delete a pod if its disruption budget lets it go; TooManyRequests when it does not now (§4.7)."""
+    pods = resources.PODS
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with trail.following(actor, "evict", pods, target, quiet=dry_run) as step, _transaction(dry_run):
+        old = _stored(actor, "create", pods, namespace, name)
+        if disruption.counts(old.object):
+            budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
+            mates = [each.object for each in store.find(pods, namespace=namespace)] if budgets else []
+            disruption.check(old.object, budgets, mates)
+        rules.check_preconditions(pods, old.object, uid, revision)
+        marked = disruption.marked(old.object, clock())
+        if marked is not None:
+            store.write(Patch(pods, namespace, name, {"status": marked}, "status"))
+        stored = store.write(Delete(pods, namespace, name, old.uid, grace=grace))[0]
         step.done(None, stored)
     return stored
 
@@ -525,11 +579,12 @@ def _judged(
     uid = str(uuid.uuid4())
     if not shaped.causes:
         shaped.object["metadata"]["uid"] = uid
+        if manager:  # What is filled in below belongs to nobody.
+            tracked = applying.track(None, shaped.object, shaped.resource, manager=manager, now=clock())
+            shaped = replace(shaped, object=tracked)
+        elif manager is not None:
+            shaped.object["metadata"].pop("managedFields", None)
     obj = _told(admission.judge(shaped, None, view), None, view, warn)
-    if manager:
-        obj = applying.track(None, obj, shaped.resource, manager=manager, now=clock())
-    elif manager is not None:
-        obj["metadata"].pop("managedFields", None)
     return Create(*custom.in_storage(shaped.resource, obj), uid)
 
 

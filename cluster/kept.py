@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cluster import guard, trail
 from kube import errors
@@ -60,3 +63,12 @@ def check_fresh(resource: Resource, old: Stored, new: Object) -> None:
         f" It was changed{f' by {who}' if who else ''} after you read it"
         f" (you have revision {version}, the newest is {old.revision}).",
     )
+
+
+def as_dry(stored: Stored, revision: int) -> Stored:
+    """Return the outcome of a dry run with the revision that is stored; 0 for an object that is not."""
+    meta = {key: value for key, value in stored.object["metadata"].items() if key != "resourceVersion"}
+    if revision:
+        meta["resourceVersion"] = str(revision)
+    body = msgspec.json.encode({**stored.object, "metadata": meta})
+    return replace(stored, revision=revision, body=body)

@@ -26,6 +26,7 @@ from dashboard.errors import explained
 from dashboard.forms import TokenForm
 from dashboard.snippets import snippets
 from kube.errors import ApiError
+from kube.meta import timestamp
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -87,7 +88,8 @@ def _page(
     }
     if issued is not None:
         text = kubeconfig.text(server, authority, request.user.get_username(), issued.secret)
-        context |= {"issued": issued, "kubeconfig": text, "kubeconfig_data": _data(text)}
+        until = timestamp(issued.expires)[:10]
+        context |= {"issued": issued, "until": until, "kubeconfig": text, "kubeconfig_data": _data(text)}
     return render(request, "dashboard/connect.html", context, status=status)
 
 

@@ -1,4 +1,4 @@
-"""What to type into which client, ready to be copied; `tests/` runs what needs no cluster of its own."""
+"""What to type into which client, ready to be copied."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ client = Client(config=KubeConfig.from_file("{file}"))
 for pod in client.list(Pod, namespace="*"):
     print(pod.metadata.namespace, pod.metadata.name, pod.status.phase)"""
 CURL = """\
+export KUBECONFIG=~/Downloads/{file}
 TOKEN=$(kubectl config view --raw -o jsonpath='{{.users[0].user.token}}')
 kubectl config view --raw -o jsonpath='{{.clusters[0].cluster.certificate-authority-data}}' | base64 -d > volcano-ui-ca.crt
 curl --cacert volcano-ui-ca.crt -H "Authorization: Bearer $TOKEN" {server}/version"""

@@ -51,7 +51,7 @@ def default(job: Object, old: Object | None, _view: View) -> None:
     spec = job.get("spec")
     if not isinstance(spec, dict):
         return
-    _respell(spec)
+    _respell(spec, lenient.mapping(old, "spec") if old else {})
     before = None if old is None else lenient.mapping(old, "spec")
     if before is not None:
         _keep_made_claims(spec, before)
@@ -114,11 +114,13 @@ def warn(job: Object, old: Object | None, view: View) -> list[str]:
     return found
 
 
-def _respell(spec: dict[str, Any]) -> None:
+def _respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
     """Store the Job seed's spellings (taskSpecs, claim, priorityClass) under today's names."""
     if "taskSpecs" in spec:
         written = spec.pop("taskSpecs")
-        spec.setdefault("tasks", written)
+        # Laid over a stored job, the seed's spelling stands beside the tasks that it is to replace.
+        if "tasks" not in spec or spec["tasks"] == before.get("tasks"):
+            spec["tasks"] = written
     for volume in lenient.sequence(spec, "volumes"):
         if isinstance(volume, dict) and "claim" in volume:
             claim = volume.pop("claim")

@@ -358,7 +358,7 @@ CUSTOM_RESOURCE_DEFINITIONS = _core(
 JOBS = _core(
     "Job",
     "jobs",
-    ("vcjob", "vj"),
+    ("vcjob", "vcjobs", "vj"),  # the plural is not Volcano's, but what people type
     batch.Job,
     Column("STATUS", path="status.state.phase"),
     Column("minAvailable", path="status.minAvailable", type="integer"),

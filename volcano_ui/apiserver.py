@@ -6,18 +6,24 @@ It speaks TLS only, because clients do not send tokens over plain HTTP.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import resource
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 if TYPE_CHECKING:
+    import ssl
+
     from cluster.certificates import Certificates
 
 # Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
 KEEP_ALIVE_S = 120
+LOOK_EVERY_S = 3600.0  # whether the certificate is due, or was replaced
+log = logging.getLogger(__name__)
 
 
 def serve(listener: socket.socket, certificates: Certificates) -> None:
@@ -44,11 +50,41 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,
         ws_per_message_deflate=False,
-        ws_max_size=1024 * 1024,
+        # The Python client sends what is written to a command's input as one message.
+        ws_max_size=16 * 1024 * 1024,
+        # Pings keep connections alive. Who does not answer is not cut off: the Python client answers only while
+        # it is asked to read, and of a client whose input waits for a slow command nothing is read meanwhile.
+        ws_ping_timeout=None,
         ssl_certfile=str(certificates.certificate),
         ssl_keyfile=str(certificates.key),
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    config.load()
+    assert config.ssl is not None  # noqa: S101  there is a certificate
+    stopped = threading.Event()
+    threading.Thread(target=keep_certificate, args=(config.ssl, stopped), name="certificate").start()
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        stopped.set()
+
+
+def keep_certificate(
+    context: ssl.SSLContext, stopped: threading.Event, *, every_s: float = LOOK_EVERY_S
+) -> None:
+    """Show a certificate that was renewed, by this system or by an administrator, until stopped."""
+    from cluster import certificates
+
+    served = certificates.current().certificate.stat().st_mtime_ns
+    while not stopped.wait(every_s):
+        try:
+            found = certificates.current()
+            changed = found.certificate.stat().st_mtime_ns
+            if changed != served:
+                context.load_cert_chain(found.certificate, found.key)
+                served = changed
+        except Exception:
+            # Half of a new pair may be there; the next look finds the other half.
+            log.exception("the certificate could not be renewed")
 
 
 def main() -> None:

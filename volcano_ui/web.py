@@ -29,10 +29,12 @@ def serve(listener: socket.socket) -> None:
     # Imported late: `up` needs `listen` alone.
     import uvicorn
 
+    from cluster.apiserver.bounds import Bounded
+
     config = uvicorn.Config(
         "volcano_ui.asgi:application",
         loop="uvloop",
-        http="httptools",
+        http=Bounded,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import cluster.apiserver.discovery
+import cluster.apiserver.evictions
 import cluster.apiserver.execs
 import cluster.apiserver.finalizing
 import cluster.apiserver.health

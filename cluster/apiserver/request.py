@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 LARGEST_BODY = 3 * 1024 * 1024  # bytes (§2.3)
 MOST_WARNINGS = 50
-MOST_DRAINED = 256 * 1024  # bytes of a body that nobody wants, read so that the client reads the answer
-DRAIN_S = 1.0
+DISCARDED_WITHIN_S = 2.0
 T = TypeVar("T")
 
 
@@ -127,24 +127,21 @@ class Request:
             self.intake.end(self._held, begun=self._begun)
             self._held, self._begun = 0, False
 
-    async def drain(self) -> None:
-        """Read the rest of a body that nobody wants, within limits.
+    async def discard(self) -> None:
+        """Take in a body that nobody wants, so that closing the connection does not take the answer with it.
 
-        A connection that is closed while bytes come in is reset, and the answer may be lost with it.
+        A client that waits to be told to go on sends none; one that sends too much, or too slowly, is not waited for.
         """
-        if not self.unread or "expect" in self.headers:
+        if not self.unread or self.headers.get("expect"):
             return
-        size = 0
-        try:
-            async with asyncio.timeout(DRAIN_S):
-                while size <= MOST_DRAINED:
+        size, more = 0, True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARDED_WITHIN_S):
+                while more and size <= LARGEST_BODY:
                     message = await self.receive()
                     size += len(message.get("body", b""))
-                    if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                        self._read = True
-                        return
-        except TimeoutError:
-            return
+                    more = message.get("more_body", False)
+        self._read = not more
 
     async def object(self) -> Object:
         """Return the body as an object."""

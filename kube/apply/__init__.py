@@ -18,10 +18,14 @@ from kube.errors import BadRequest, Cause, Invalid
 from kube.meta import timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kube.apply.managed import Entries, Key
     from kube.apply.shape import Shape
     from kube.meta import Object
     from kube.resources import Resource
+
+    Complete = Callable[[Object], Object]
 
 __all__ = ["apply", "same_but_times", "track"]
 
@@ -34,9 +38,13 @@ def apply(
     manager: str,
     force: bool = False,
     subresource: str = "",
+    complete: Complete | None = None,
     now: int,
 ) -> Object:
     """Return the object after a manager has applied its configuration; live None: there is none yet.
+
+    complete fills in what the server would: what comes out of it as it was
+    has not changed, and nobody manages what it drops.
 
     What the manager applied before and leaves out now goes, unless others
     manage it too. To change what others manage is a Conflict that names
@@ -46,7 +54,8 @@ def apply(
     """
     _check(config, resource, manager)
     try:
-        return _apply(live, config, resource, manager, force, subresource, now)
+        write = _Write(resource, subresource, live, config, complete)
+        return _apply(write, manager, force, now)
     except RecursionError:
         raise BadRequest("The configuration or the object is nested too deeply.") from None
     except merge.ConfigError as error:
@@ -77,37 +86,59 @@ def _about(config: Object) -> str:
     return f"{name}; {config.get('apiVersion')}, Kind={config.get('kind')}"
 
 
-def _apply(
-    live: Object | None,
-    config: Object,
-    resource: Resource,
-    manager: str,
-    force: bool,
-    subresource: str,
-    now: int,
-) -> Object:
-    form = shape.of(resource)
-    wish = domain.part(config, resource, subresource)
+class _Write:
+    """One apply: what it is about, and what is there before."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        subresource: str,
+        live: Object | None,
+        config: Object,
+        complete: Complete | None,
+    ) -> None:
+        self.resource = resource
+        self.subresource = subresource
+        self.live = live
+        self.config = config
+        self.complete = complete if live is not None else None
+        self.form = shape.of(resource)
+        self.base = live if live is not None else {}
+        self.before = self.part(self.base)
+
+    def part(self, obj: Object) -> Object:
+        return domain.part(obj, self.resource, self.subresource)
+
+    def whole(self, part: Object) -> Object:
+        """Return the object with another part."""
+        return domain.put(_meant(self.base, self.config), part, self.resource, self.subresource)
+
+    def completed(self, part: Object) -> Object:
+        """Return a part with what the server fills in."""
+        return part if self.complete is None else self.part(self.complete(self.whole(part)))
+
+
+def _apply(write: _Write, manager: str, force: bool, now: int) -> Object:
+    live, resource = write.live, write.resource
+    wish = write.part(write.config)
     if not wish.get("metadata"):
         wish.pop("metadata", None)  # an empty one is no wish
-    base = live if live is not None else {}
-    entries = _entries_before(base, resource, form, subresource, now) if live is not None else {}
-    whose = managed.key(manager, APPLY, resource, subresource)
-    before = domain.part(base, resource, subresource)
+    entries = _entries_before(write, now) if live is not None else {}
+    whose = managed.key(manager, APPLY, resource, write.subresource)
     try:
-        part, after = _applied(before, wish, form, entries, whose, force)
+        part, after = _applied(write, wish, entries, whose, force)
     except ConflictsError as error:
         if manager != kubectl.MANAGER or live is None:
             raise
-        mine = kubectl.still_applied(live, resource, form, subresource)
+        mine = kubectl.still_applied(live, write.part, write.completed, write.form)
         others = [(other, path) for other, path in error.found if not fieldset.holds(mine, path)]
         if others:
             raise ConflictsError(others) from None
-        part, after = _applied(before, wish, form, entries, whose, True)
-    _set_time(after, entries, whose, resource, part != before, now)
-    result = domain.put(_meant(base, config), part, resource, subresource)
-    if manager == kubectl.MANAGER and not subresource:
-        result = kubectl.noted(result, config)
+        part, after = _applied(write, wish, entries, whose, True)
+    _set_time(after, entries, whose, resource, part != write.before, now)
+    result = write.whole(part)
+    if manager == kubectl.MANAGER and not write.subresource:
+        result = kubectl.noted(result, write.config)
     return domain.with_managed(result, managed.listed(after))
 
 
@@ -119,14 +150,14 @@ def _meant(base: Object, config: Object) -> Object:
     return {**base, "metadata": {**(base.get("metadata") or {}), **said}}
 
 
-def _entries_before(live: Object, resource: Resource, form: Shape, subresource: str, now: int) -> Entries:
+def _entries_before(write: _Write, now: int) -> Entries:
     """Return who manages what before an apply; fields that nobody is known to manage get a manager of their own."""
-    entries = _current(managed.stored(live, resource), form)
+    resource, form = write.resource, write.form
+    entries = _current(managed.stored(write.base, resource), form)
     if entries:
         return entries
-    part = domain.part(live, resource, subresource)
-    found, _ = merge.changes(domain.empty(part), part, form)
-    whose = managed.key(BEFORE_APPLY, UPDATE, resource, subresource)
+    found, _ = merge.changes(domain.empty(write.before), write.before, form)
+    whose = managed.key(BEFORE_APPLY, UPDATE, resource, write.subresource)
     return {whose: Entry(found, resource.api_version, timestamp(now))} if found else {}
 
 
@@ -138,19 +169,23 @@ def _current(entries: Entries, form: Shape) -> Entries:
 
 
 def _applied(
-    before: Object, wish: Object, form: Shape, entries: Entries, whose: Key, force: bool
+    write: _Write, wish: Object, entries: Entries, whose: Key, force: bool
 ) -> tuple[Object, Entries]:
     """Return the part after the apply and who manages what then; ConflictsError unless forced."""
+    form = write.form
     claimed = merge.fields(wish, form)
     owned = fieldset.union(claimed, {"f:metadata": fieldset.LEAF})
     others = {key: entry for key, entry in entries.items() if key != whose}
     for entry in others.values():
         owned = fieldset.union(owned, entry.fields)
-    part = merge.merged(before, wish, form)
+    part = merge.merged(write.before, wish, form)
     if whose in entries:
         left = merge.pruned(part, form, entries[whose].fields, owned)
         part = {} if left is shape.MISSING else left
-    changed, removed = merge.changes(before, part, form)
+    if write.complete is not None:
+        part = write.completed(part)
+        claimed = fieldset.intersection(claimed, merge.changes({}, part, form)[0])
+    changed, removed = merge.changes(write.before, part, form)
     found = managed.conflicts(others, changed)
     if found and not force:
         raise ConflictsError(found)

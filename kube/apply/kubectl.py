@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kube.apply import domain, fieldset, merge
+from kube.apply import fieldset, merge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kube.apply.fieldset import Fields
     from kube.apply.shape import Shape
     from kube.meta import Object
-    from kube.resources import Resource
 
 MANAGER = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -26,20 +27,29 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def still_applied(live: Object, resource: Resource, shape: Shape, subresource: str) -> Fields:
-    """Return the fields that client-side apply last applied and that have kept their values."""
+def still_applied(
+    live: Object,
+    part: Callable[[Object], Object],
+    completed: Callable[[Object], Object],
+    shape: Shape,
+) -> Fields:
+    """Return the fields that client-side apply last applied and that have kept their values.
+
+    part gives the part of an object that is applied, completed fills in what the server would.
+    """
     try:
         last = _decode(_annotation(live))
     except (msgspec.DecodeError, RecursionError):
         return {}
-    if last.get("apiVersion") != resource.api_version:
+    if last.get("apiVersion") != live.get("apiVersion"):
         return {}
-    before = domain.part(last, resource, subresource)
+    applied, now = part(last), part(live)
     try:
-        claimed = merge.fields(before, shape)
+        claimed = merge.fields(applied, shape)
     except merge.ConfigError:
         return {}
-    changed, removed = merge.changes(before, domain.part(live, resource, subresource), shape)
+    before = completed(merge.merged(now, applied, shape))
+    changed, removed = merge.changes(before, now, shape)
     return fieldset.difference(fieldset.difference(claimed, changed), removed)
 
 

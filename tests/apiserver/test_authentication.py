@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import socket
 
 import httpx
 import pytest
@@ -28,7 +29,10 @@ def http(cluster, redis_url, settings):
     """A client of a server that asks for tokens, whose memory of tokens is empty."""
     settings.REDIS_URL = redis_url
     authentication._known.clear()
-    with serving(authentication.authenticate) as url, httpx.Client(base_url=url, timeout=20) as client:
+    with (
+        serving(authentication.authenticate) as url,
+        httpx.Client(base_url=url, timeout=20, verify=False) as client,
+    ):
         yield client
 
 
@@ -271,3 +275,26 @@ def test_nothing_of_a_token_is_in_logs_audit_or_answers(http, secret, root, capl
     records = [record.getMessage() + str(record.__dict__) for record in caplog.records]
     text = "".join([*said, *records, str(AuditEntry.objects.values()), str(Token.objects.values())])
     assert secret[4:24] not in text
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 2_000_000])
+def test_a_refusal_arrives_though_a_body_was_sent(http, size):
+    for _ in range(5):
+        assert http.post(MAPS, content=b"a" * size, headers=bearer("x")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "begin", [b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ", b"GET /", b"X" * 10]
+)
+def test_a_head_that_never_ends_is_cut_off(http, begin):
+    address = ("127.0.0.1", http.base_url.port)
+    with socket.create_connection(address, timeout=10) as connection:
+        connection.sendall(begin)
+        try:
+            for _ in range(64):
+                connection.sendall(b"a" * 65536)
+            answer = connection.recv(100)
+        except ConnectionError:
+            answer = b""
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    assert http.get("/version").status_code == 200

@@ -90,7 +90,7 @@ def test_subresources_are_listed_with_the_legacy_resources():
 
 
 def test_volcano_jobs_have_their_short_names():
-    assert listed("/apis/batch.volcano.sh/v1alpha1", "jobs")["shortNames"] == ["vcjob", "vj"]
+    assert listed("/apis/batch.volcano.sh/v1alpha1", "jobs")["shortNames"] == ["vcjob", "vcjobs", "vj"]
 
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])

@@ -113,6 +113,11 @@ def test_parameters_choose_what_is_answered(api, pod, parameters, text):
     assert (answer.status_code, answer.text) == (200, text)
 
 
+def test_who_accepts_text_only_gets_it(api, pod):
+    pod().says().wrote(b"x\n")
+    assert api.get(LOG, headers={"accept": "text/plain"}).text == "x\n"
+
+
 def test_timestamps_have_nine_digits(api, pod):
     pod().says().wrote(b"a\nb\n")
     lines = api.get(f"{LOG}?timestamps=true").text.splitlines()

@@ -249,6 +249,15 @@ def test_spellings_of_the_seed_are_stored_as_todays():
     assert spec["volumes"] == [{"mountPath": "/a", "volumeClaim": {"accessModes": []}}]
 
 
+def test_the_seeds_spelling_can_be_laid_over_a_stored_job():
+    old = defaulted(job(task(replicas=2)))
+    new = copy.deepcopy(old)
+    new["spec"]["taskSpecs"] = [task(replicas=5)]
+    admission.default(new, old, CLUSTER)
+    assert "taskSpecs" not in new["spec"]
+    assert new["spec"]["tasks"][0]["replicas"] == 5
+
+
 def test_the_same_file_applied_again_with_more_replicas_is_accepted():
     written = job({**task(replicas=2), "name": ""}, plugins={"mpi": []})
     old = defaulted(written)

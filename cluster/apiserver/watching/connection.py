@@ -5,7 +5,7 @@ what is buffered. And to hear that a client has gone it takes a task that waits
 in `receive`. The protocol class here lets a watch do both without: it lies in
 its scope's extensions.
 
-It also bounds the head of a request, in bytes and in time: before it is
+It also bounds the time that the head of a request may take: before it is
 complete, no handler is there that could.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from cluster.apiserver.bounds import Bounded
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,17 +24,14 @@ if TYPE_CHECKING:
 EXTENSION = "volcano_ui.connection"
 # A peer that vanished without a word is noticed within a minute, also on a watch that is silent.
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-LARGEST_HEAD = 512 * 1024  # bytes; a whole read of the socket fits
 HEAD_S = 20.0  # from the first byte of a head, or from the connection's begin, to its end
-TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-class Connection(HttpToolsProtocol):
+class Connection(Bounded):
     """uvicorn's HTTP protocol; `stream` is the watch that it carries at the moment."""
 
     stream: Stream | None = None
-    _head = 0
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -48,14 +45,6 @@ class Connection(HttpToolsProtocol):
                     raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         self._await_head()
 
-    def data_received(self, data: bytes) -> None:
-        """Take bytes; the connection ends when they make a head too large."""
-        super().data_received(data)
-        if self._late is not None:
-            self._head += len(data)
-            if self._head > LARGEST_HEAD:
-                self._refuse(TOO_LARGE)
-
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over."""
         self._got_head()
@@ -63,18 +52,17 @@ class Connection(HttpToolsProtocol):
 
     def _await_head(self) -> None:
         self._got_head()
-        self._late = self.loop.call_later(HEAD_S, self._refuse, TOO_SLOW)
+        self._late = self.loop.call_later(HEAD_S, self._too_slow)
 
     def _got_head(self) -> None:
-        self._head = 0
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
-    def _refuse(self, answer: bytes) -> None:
-        self._got_head()
+    def _too_slow(self) -> None:
+        self._late = None
         if not self.transport.is_closing():
-            self.transport.write(answer)
+            self.transport.write(TOO_SLOW)
             self.transport.close()
 
     def on_headers_complete(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import time
 
 import pytest
@@ -17,6 +19,15 @@ from .conftest import config_map, job, queue
 
 pytestmark = pytest.mark.django_db
 CONFIGMAPS, JOBS, PODS = resources.CONFIGMAPS, resources.JOBS, resources.PODS
+
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "namespace": "default"},
+    "spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -77,15 +88,49 @@ def test_applying_again_writes_nothing(alice):
     assert len(deeds()) == 1
 
 
-def test_defaults_are_managed_by_nobody_when_applied_and_by_the_creator_otherwise(alice):
+def test_what_the_server_fills_in_is_managed_by_nobody(alice):
     applied, _ = apply(alice, job("a"), resource=JOBS)
     created = api.create(alice, JOBS, job("b"), manager="kubectl-create")
+    claimed = {"f:spec": {"f:queue": {}, "f:minAvailable": {}, "f:tasks": {}}}
     (entry,) = applied.object["metadata"]["managedFields"]
-    assert entry["fieldsV1"] == {"f:spec": {"f:queue": {}, "f:minAvailable": {}, "f:tasks": {}}}
+    assert entry["fieldsV1"] == claimed
     (entry,) = created.object["metadata"]["managedFields"]
-    assert "f:maxRetry" in entry["fieldsV1"]["f:spec"]
+    assert entry["fieldsV1"] == {"f:spec": {".": {}, **claimed["f:spec"]}} or entry["fieldsV1"] == claimed
+    assert created.object["spec"]["maxRetry"] == 3
     again, _ = apply(alice, job("a"), resource=JOBS)
     assert again.revision == applied.revision
+    joined, _ = apply(alice, job("b"), resource=JOBS)
+    assert managers(joined) == {("kubectl-create", "Update", ""), ("flux", "Apply", "")}
+
+
+@pytest.mark.parametrize("obj", [job("a"), POD], ids=["Volcano job", "pod"])
+def test_the_way_from_client_side_apply(alice, obj):
+    resource = resources.by_kind(obj["apiVersion"], obj["kind"])
+    text = json.dumps(obj)
+    noted = json.loads(text)
+    noted["metadata"]["annotations"] = {LAST_APPLIED: text}
+    api.create(alice, resource, noted, manager="kubectl-client-side-apply")
+    stored, _ = apply(alice, obj, "kubectl", resource)
+    (mine,) = (e for e in stored.object["metadata"]["managedFields"] if e["operation"] == "Apply")
+    moved, _ = apply(alice, obj, "kubectl", resource)
+    assert moved.revision == stored.revision
+    entry = {**mine, "fieldsV1": stored.object["metadata"]["managedFields"][1]["fieldsV1"]}
+    change = {"metadata": {"managedFields": [entry]}}
+    api.patch(alice, resource, "default", obj["metadata"]["name"], change, manager="kubectl")
+    again, _ = apply(alice, obj, "kubectl", resource)
+    assert managers(again) == {("kubectl", "Apply", "")}
+    assert again.object["spec"] == stored.object["spec"]
+
+
+def test_kubectl_may_change_what_client_side_apply_applied(alice):
+    text = json.dumps(job("a"))
+    noted = json.loads(text)
+    noted["metadata"]["annotations"] = {LAST_APPLIED: text}
+    api.create(alice, JOBS, noted, manager="kubectl-client-side-apply")
+    more = job("a")
+    more["spec"]["tasks"][0]["replicas"] = 3
+    stored, _ = apply(alice, more, "kubectl", JOBS)
+    assert stored.object["spec"]["tasks"][0]["replicas"] == 3
 
 
 def test_conflicts_are_refused_and_audited_and_can_be_forced(alice):
@@ -132,8 +177,10 @@ def test_nothing_is_taken_from_a_dry_run(alice):
     assert created
     assert stored.object["metadata"]["managedFields"]
     assert store.revision() == before
-    apply(alice, config_map("a", x="1"))
+    assert "resourceVersion" not in stored.object["metadata"]
+    real, _ = apply(alice, config_map("a", x="1"))
     stored, created = apply(alice, config_map("a", x="2"), dry_run=True)
+    assert stored.object["metadata"]["resourceVersion"] == str(real.revision)
     assert (stored.object["data"], created) == ({"x": "2"}, False)
     assert store.get(CONFIGMAPS, "default", "a").object["data"] == {"x": "1"}
     assert len(deeds()) == 1
@@ -206,12 +253,7 @@ def test_a_resource_version_is_a_precondition_of_an_apply(alice):
 
 
 def test_the_status_is_applied_through_its_subresource():
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "command": ["true"]}]},
-    }
+    pod = copy.deepcopy(POD)
     apply(access.SYSTEM, pod, resource=PODS)
     condition = {"type": "Ready", "status": "True"}
     wish = {**pod, "status": {"conditions": [condition]}, "spec": {"containers": []}}

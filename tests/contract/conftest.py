@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.kubectl import Kubectl
+from tests.system.harness import PROJECT, System
+
+
+@pytest.fixture(autouse=True)
+def _database(django_db_blocker):
+    """The tests talk to the system that they started, not to the database of the test run."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session")
+def system(tmp_path_factory):
+    """One running system for all of these tests, as `make up` starts it; at its end nothing of it may be left."""
+    running = System(tmp_path_factory.mktemp("contract") / "data", nodes=2)
+    try:
+        yield running.start()
+    finally:
+        running.stop()
+    running.assert_gone()
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(system, tmp_path_factory):
+    """A kubeconfig of the administrator, as `manage.py kubeconfig` prints it."""
+    file = tmp_path_factory.mktemp("kubeconfig") / "config"
+    with file.open("w") as out:
+        subprocess.run(
+            [sys.executable, "manage.py", "kubeconfig"],
+            cwd=PROJECT,
+            env=system.environment,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=True,
+        )
+    return file
+
+
+@pytest.fixture
+def kubectl(kubectl_path, kubeconfig, tmp_path):
+    """Run kubectl against the system, with a cache and a home of its own."""
+    environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)}
+    return Kubectl(kubectl_path, environment)

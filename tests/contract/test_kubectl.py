@@ -1,0 +1,279 @@
+"""kubectl at a terminal: the commands of everyday work (reference: kubernetes-api §3.6)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: %(name)s}
+spec:
+  minAvailable: 1
+  tasks:
+  - name: work
+    replicas: %(replicas)d
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: [sh, -c, "%(command)s"]}
+"""
+DONE = "--for=jsonpath={.status.state.phase}=Completed"
+
+
+def job(name, replicas=1, command="true"):
+    return JOB % {"name": name, "replicas": replicas, "command": command}
+
+
+def words(table):
+    return [line.split() for line in table.splitlines()]
+
+
+def test_a_job_is_applied_waited_for_shown_and_deleted(kubectl):
+    assert kubectl("apply", "-f", "-", stdin=job("kc")) == "job.batch.volcano.sh/kc created\n"
+    kubectl("wait", DONE, "vcjob/kc", "--timeout=20s")
+    head, row = words(kubectl("get", "vcjob", "kc"))
+    assert head == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
+    assert row[:3] == ["kc", "Completed", "1"]
+    pods = words(kubectl("get", "pods", "-l", "volcano.sh/job-name=kc"))
+    assert pods[1][:3] == ["kc-work-0", "0/1", "Completed"]
+    described = kubectl("describe", "vcjob", "kc")
+    assert "Phase:" in described
+    assert "SuccessfulCreate" in described
+    assert "SuccessfulCreate" in kubectl("events", "--for=vcjob/kc")
+    assert kubectl("delete", "vcjob", "kc").startswith('job.batch.volcano.sh "kc" deleted')
+    assert "NotFound" in kubectl.fails("get", "vcjob", "kc")
+
+
+def test_a_file_that_is_applied_again_changes_nothing(kubectl):
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}\ndata: {a: '1'}\n"
+    assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same created\n"
+    assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same unchanged\n"
+    # kubectl sends the lists of custom kinds whole, so it cannot tell; the stored object says it.
+    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
+    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
+    assert kubectl("get", "vcjob", "same", "-o", "jsonpath={.metadata.generation}") == "1"
+    kubectl("delete", "vcjob/same", "cm/same", "--wait=false")
+
+
+def test_a_changed_file_is_told_and_applied(kubectl):
+    kubectl("apply", "-f", "-", stdin=job("grows", 1, "sleep 30"))
+    told = kubectl.run("diff", "-f", "-", stdin=job("grows", 2, "sleep 30"))
+    assert (told.returncode, "+    replicas: 2" in told.stdout) == (1, True)
+    kubectl("apply", "-f", "-", stdin=job("grows", 2, "sleep 30"))
+    kubectl("wait", "--for=jsonpath={.status.running}=2", "vcjob/grows", "--timeout=20s")
+    kubectl("delete", "vcjob", "grows", "--wait=false")
+
+
+def test_logs_are_read_and_followed(kubectl):
+    kubectl("apply", "-f", "-", stdin=job("talks", 1, "echo one; sleep 1; echo two"))
+    kubectl("wait", "--for=jsonpath={.status.running}=1", "vcjob/talks", "--timeout=20s")
+    assert kubectl("logs", "-f", "talks-work-0") == "one\ntwo\n"
+    assert kubectl("logs", "talks-work-0", "--tail=1") == "two\n"
+    assert "T" in kubectl("logs", "talks-work-0", "--timestamps").split()[0]
+    kubectl("delete", "vcjob", "talks")
+
+
+def test_server_side_apply_finds_conflicts(kubectl):
+    def wanted(value):
+        return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ssa}}\ndata: {{a: '{value}'}}\n"
+
+    one = ("apply", "--server-side", "--field-manager=one", "-f", "-")
+    two = ("apply", "--server-side", "--field-manager=two", "-f", "-")
+    assert kubectl(*one, stdin=wanted(1)) == "configmap/ssa serverside-applied\n"
+    assert 'conflict with "one": .data.a' in kubectl.fails(*two, stdin=wanted(2))
+    kubectl(*two, "--force-conflicts", stdin=wanted(2))
+    assert kubectl("get", "cm", "ssa", "-o", "jsonpath={.data.a}") == "2"
+    managers = json.loads(kubectl("get", "cm", "ssa", "-o", "json", "--show-managed-fields"))["metadata"][
+        "managedFields"
+    ]
+    assert [(m["manager"], m["operation"]) for m in managers] == [("two", "Apply")]
+    kubectl("delete", "cm", "ssa")
+
+
+def test_small_changes(kubectl):
+    kubectl("create", "configmap", "small", "--from-literal=a=1")
+    kubectl("label", "cm", "small", "colour=blue")
+    kubectl("annotate", "cm", "small", "why=because")
+    kubectl("patch", "cm", "small", "--type=json", '-p=[{"op":"add","path":"/data/b","value":"2"}]')
+    found = json.loads(kubectl("get", "cm", "-l", "colour=blue", "-o", "json"))["items"]
+    assert [(o["metadata"]["name"], o["data"]) for o in found] == [("small", {"a": "1", "b": "2"})]
+    kubectl("replace", "-f", "-", stdin=json.dumps({**found[0], "data": {"c": "3"}}))
+    assert kubectl("get", "cm", "small", "-o", "jsonpath={.data}") == '{"c":"3"}'
+    kubectl("delete", "cm", "-l", "colour=blue")
+
+
+def test_edit_stores_what_the_editor_leaves(kubectl):
+    kubectl("create", "configmap", "edited", "--from-literal=a=one")
+    kubectl.environment["EDITOR"] = "sed -i 's/a: one/a: two/'"
+    assert kubectl("edit", "cm", "edited") == "configmap/edited edited\n"
+    assert kubectl("get", "cm", "edited", "-o", "jsonpath={.data}") == '{"a":"two"}'
+    kubectl("delete", "cm", "edited")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatta: {}\n", 'unknown field "datta"'),
+        (job("Bad_Name"), 'metadata.name: Invalid value: "Bad_Name"'),
+        (job("bad", -1), "spec.tasks[0].replicas"),
+        (job("bad").replace("replicas", "replica"), 'unknown field "spec.tasks[0].replica"'),
+    ],
+    ids=["unknown field", "name", "number", "misspelled"],
+)
+def test_mistakes_are_refused_at_their_field(kubectl, typed, said):
+    assert said in kubectl.fails("apply", "-f", "-", stdin=typed)
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
+    kubectl("create", "namespace", "passing")
+    kubectl("apply", "-n", "passing", "-f", "-", stdin=job("inside", 1, "sleep 60"))
+    kubectl("delete", "namespace", "passing", "--timeout=30s")
+    assert "NotFound" in kubectl.fails("get", "namespace", "passing")
+    assert kubectl("get", "vcjob,pods", "-n", "passing") == ""
+
+
+def simulated_pod(name, node):
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {"app": name},
+                "annotations": {"ui.volcano.sh/duration-seconds": "600"},
+            },
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "containers": [{"name": "main", "image": "busybox"}],
+            },
+        }
+    )
+
+
+def test_nodes_are_cordoned_and_drained(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[0].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("evicted", node))
+    kubectl("wait", "--for=condition=Ready", "pod/evicted", "--timeout=20s")
+    drained = kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=20s")
+    assert "pod/evicted evicted" in drained
+    assert "NotFound" in kubectl.fails("get", "pod", "evicted")
+    assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
+    kubectl("uncordon", node)
+    assert "SchedulingDisabled" not in kubectl("get", "node", node)
+
+
+def test_a_drain_keeps_to_disruption_budgets(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[1].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("kept", node))
+    kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
+    kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=20s")
+    said = kubectl.fails("drain", node, "--force", "--timeout=1s")
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in said
+    kubectl("delete", "pdb/kept")
+    kubectl("drain", node, "--force", "--timeout=20s")
+    kubectl("uncordon", node)
+
+
+def test_questions_about_rights_are_answered(kubectl):
+    assert kubectl("auth", "can-i", "create", "vcjob").strip() == "yes"
+    assert "admin" in kubectl("auth", "whoami")
+    assert "jobs.batch.volcano.sh" in kubectl("auth", "can-i", "--list")
+    account = "--as=system:serviceaccount:default:default"
+    assert kubectl.run("auth", "can-i", "delete", "pods", account).stdout.split()[0] == "no"
+    assert "forbidden" in kubectl.fails("get", "pods", account).lower()
+
+
+def test_kinds_are_explained_and_listed(kubectl):
+    assert "FIELDS:" in kubectl("explain", "vcjob.spec.tasks")
+    assert "livenessProbe" in kubectl("explain", "pods.spec.containers")
+    listed = kubectl("api-resources", "-o", "wide")
+    assert "vcjob,vcjobs,vj" in listed
+    assert "podgroups" in listed
+
+
+def test_commands_run_in_containers(kubectl):
+    kubectl("run", "shell", "--image=busybox", "--restart=Never", "--command", "--", "sleep", "60")
+    kubectl("wait", "--for=condition=Ready", "pod/shell", "--timeout=20s")
+    assert kubectl("exec", "shell", "--", "echo", "hi") == "hi\n"
+    assert kubectl("exec", "-i", "shell", "--", "cat", stdin="typed") == "typed"
+    failed = kubectl.run("exec", "shell", "--", "sh", "-c", "exit 7")
+    assert failed.returncode == 7
+    kubectl("delete", "pod", "shell", "--grace-period=0", "--force")
+
+
+def test_a_watch_shows_what_is_there_and_what_happens(kubectl):
+    kubectl("create", "quota", "before")
+    with kubectl.lines("get", "quota", "-w", "-o", "name") as lines:
+        assert next(lines) == "resourcequota/before\n"
+        kubectl("create", "quota", "after")
+        assert next(lines) == "resourcequota/after\n"
+        kubectl("delete", "quota", "before", "after")
+        assert [next(lines), next(lines)] == ["resourcequota/before\n", "resourcequota/after\n"]
+
+
+def test_a_watched_table_has_a_row_for_every_change(kubectl):
+    kubectl("create", "configmap", "rows")
+    with kubectl.lines("get", "cm", "rows", "-w") as lines:
+        assert [next(lines).split()[:2], next(lines).split()[:2]] == [["NAME", "DATA"], ["rows", "0"]]
+        kubectl("patch", "cm", "rows", "-p", '{"data": {"a": "1"}}')
+        assert next(lines).split()[:2] == ["rows", "1"]
+    kubectl("delete", "cm", "rows")
+
+
+def test_a_kind_of_ones_own(kubectl):
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {
+                                    "type": "object",
+                                    "required": ["size"],
+                                    "properties": {"size": {"type": "integer", "minimum": 1}},
+                                }
+                            },
+                        }
+                    },
+                    "additionalPrinterColumns": [
+                        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
+                    ],
+                }
+            ],
+        },
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=10s")
+    widget = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "spec": {"size": 3},
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(widget))
+    assert words(kubectl("get", "wd")) == [["NAME", "SIZE"], ["w", "3"]]
+    bad = {**widget, "spec": {"size": 0}}
+    assert "spec.size" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(bad))
+    kubectl("delete", "crd", "widgets.example.com", "--timeout=20s")
+    # kubectl may still have the kind in its cache, and then the server says it.
+    said = kubectl.fails("get", "widgets")
+    assert "doesn't have a resource type" in said or "could not find the requested resource" in said
