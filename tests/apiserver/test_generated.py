@@ -1,0 +1,127 @@
+"""Requests that are made from the server's own OpenAPI documents, good ones and bad ones."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import hypothesis
+import msgspec
+import pytest
+import requests
+import schemathesis
+from schemathesis import GenerationMode
+from schemathesis.specs.openapi import checks
+
+from cluster import access
+from cluster.apiserver.openapi import documents
+from tests.apiserver.client import ACTORS, Api
+from tests.cluster.door.conftest import (
+    config_map,
+    job,
+    person,  # noqa: F401  a fixture
+)
+from tests.cluster.rules import known
+
+PATHS = list(documents.group_versions())
+EXAMPLES = 2  # of each operation in each mode; each is sent by two actors
+WAIT_S = 20
+UNAVAILABLE = (503, 504)  # not now; no such revision yet
+NEGATIVE_STATUS = 400
+LASTING = ("watch", "follow")
+OWN = "selfsubject"  # what everybody may ask about himself
+PLACES = {"namespace": "default", "name": "a"}
+CHECKS = [
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+TRIED = hypothesis.settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    phases=[hypothesis.Phase.generate],
+)
+
+
+@functools.cache
+def operations(path):
+    """Return the operations of a group's version, those that delete last."""
+    schema = schemathesis.openapi.from_dict(msgspec.json.decode(documents.version3(path).body))
+    found = [found.ok() for found in schema.get_all_operations()]
+    return sorted(found, key=lambda operation: operation.method == "delete")
+
+
+@pytest.fixture
+def actors(server, person):  # noqa: F811
+    """Who may do everything and who may only look, in a cluster that has something called `a` of some kinds."""
+    everything = Api(server)
+    named = {"metadata": {"name": "a"}}
+    for path, obj in (
+        ("api/v1/namespaces/default/configmaps", config_map("a")),
+        ("api/v1/namespaces/default/secrets", named),
+        ("api/v1/namespaces/default/pods", {**known.pod(), **named}),
+        ("apis/batch/v1/namespaces/default/jobs", {**known.job(), **named}),
+        ("apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs", job("a")),
+        ("apis/scheduling.volcano.sh/v1beta1/queues", named),
+    ):
+        assert everything.post(f"/{path}", obj).status_code == 201, path
+    found = (access.SYSTEM, person("vera", default="viewer"))
+    ACTORS.update((actor.name, actor) for actor in found)
+    return found
+
+
+@pytest.fixture
+def send(server):
+    """Send a case as somebody and check the answer."""
+    with requests.Session() as session:
+        yield functools.partial(_send, session, server)
+
+
+def _send(session, server, case, actor):
+    arguments = case.as_transport_kwargs(base_url=server)
+    arguments["headers"]["x-actor"] = actor.name
+    arguments["timeout"] = WAIT_S
+    with session.request(**arguments, stream=True, allow_redirects=False) as answer:
+        code = answer.status_code
+        lasts = code == 200 and any(name in (case.query or {}) for name in LASTING)
+        text = "" if lasts else answer.text
+        assert code < 500 or code in UNAVAILABLE, text
+        if code >= NEGATIVE_STATUS:
+            assert json.loads(text)["kind"] == "Status"
+        elif actor is not access.SYSTEM:
+            assert case.method == "GET" or OWN in case.path
+        if not lasts:
+            case.validate_response(answer, checks=CHECKS)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_is_a_documented_one(send, actors, path, mode):
+    bodies = {}
+    for operation in operations(path):
+        _try(operation, mode, send, actors, bodies)
+
+
+def _try(operation, mode, send, actors, bodies):
+    # To make a body takes most of the time, so those of one shape are sent to all operations that take it.
+    shape = repr(operation.definition.raw.get("requestBody"))
+    options = bodies.get(shape, {})
+
+    @TRIED
+    @hypothesis.given(case=operation.as_strategy(mode, **options))
+    def sent(case):
+        for name in case.path_parameters or ():
+            case.path_parameters[name] = PLACES[name]
+        if case.media_type:
+            bodies[shape] = {"body": case.body, "media_type": case.media_type}
+        for actor in actors:
+            send(case, actor)
+
+    try:
+        sent()
+    except hypothesis.errors.Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE  # nothing in the operation can be wrong
