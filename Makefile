@@ -17,11 +17,16 @@ $(foreach name,PORT API_PORT DATA NODES,$(eval $(call setting,$(name))))
 .PHONY: help
 help: ## Show this list
 	@echo "make up [PORT=8000] [API_PORT=8443] [DATA=./data] [NODES=0]"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: .venv/runtime ## Start everything; Ctrl-C stops it
 	@exec $(BIN)/python manage.py up
+
+.PHONY: kubeconfig
+kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA as of `make up`
+	@$(BIN)/python manage.py kubeconfig --file "$(or $(FILE),kubeconfig)" $(ARGS)
+	@echo "export KUBECONFIG=$(abspath $(or $(FILE),kubeconfig))"
 
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
+# Programs write these by themselves, every few seconds: what is done to them says nothing of anybody.
+UNTOLD = frozenset({resources.EVENTS.id, resources.LEASES.id})
 log = logging.getLogger(__name__)
 
 
@@ -34,9 +36,9 @@ class Step:
 
     def done(self, old: Stored | None, new: Stored) -> None:
         """Write that old became new; old is None where nothing is compared."""
-        if self._quiet:
-            return
         actor, verb, resource, _ = self._about
+        if self._quiet or resource.id in UNTOLD:
+            return
         entry = _entry(actor, verb, resource, new.object, new)
         if old is not None:
             entry.changes = audit.changes(old.object, new.object, secret=resource is resources.SECRETS)

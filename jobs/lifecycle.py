@@ -176,7 +176,7 @@ RESTARTING_RULES = (
         "Restarted",
         words.restarted,
     ),
-    Rule(always, None, "WaitingForPodsToEnd", words.waiting_for_pods_to_end),
+    Rule(always, None, "WaitingForPodsToEnd", words.restarting),
 )
 
 UNCHANGED = (Rule(always, None, "", lambda _: ""),)

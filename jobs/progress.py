@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jobs.reading import Job
 
 FINISHED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+ENDING = FINISHED | {"Completing", "Terminating", "Aborting"}  # no pod is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Progress:
     running: int
     succeeded: int
     failed: int
-    is_finished: bool = False
+    is_finished: bool = False  # or about to be: nothing more starts
 
     @property
     def waiting(self) -> int:
@@ -80,7 +81,7 @@ def of_job(job: Job) -> Progress:
         running=status.running,
         succeeded=status.succeeded,
         failed=status.failed,
-        is_finished=job.phase in FINISHED,
+        is_finished=job.phase in ENDING,
     )
 
 
@@ -97,7 +98,7 @@ def of_tasks(job: Job) -> list[tuple[str, Progress]]:
             running=phases.get("Running", 0),
             succeeded=phases.get("Succeeded", 0),
             failed=phases.get("Failed", 0),
-            is_finished=job.phase in FINISHED,
+            is_finished=job.phase in ENDING,
         )
         found.append((name, progress))
     return found

@@ -103,7 +103,8 @@ def waiting_for_pods_to_end(s: Situation) -> str:
 
 def restarting(s: Situation) -> str:
     """Say that the pods end to be made again."""
-    return f"Waiting for {pods(s.counts.terminating)} to end, then the job starts again."
+    number = s.counts.terminating
+    return f"{pods(number)} {'has' if number == 1 else 'have'} to end before the job starts again."
 
 
 def resuming(s: Situation) -> str:

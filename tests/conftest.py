@@ -9,11 +9,12 @@ import socket
 
 import pytest
 
-from tests import chromium, services
+from tests import chromium, kubectl, services
 from volcano_ui import assets
 
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
+NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
 
 
 def pytest_addoption(parser):
@@ -56,7 +57,8 @@ def _local(host):
 
 def pytest_terminal_summary(terminalreporter):
     reasons = {str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
-    missing = [text for text in (NO_CHROMIUM, NO_POSTGRES) if any(text in reason for reason in reasons)]
+    programs = (NO_CHROMIUM, NO_POSTGRES, NO_KUBECTL)
+    missing = [text for text in programs if any(text in reason for reason in reasons)]
     if missing:
         terminalreporter.write_line(f"Not run: {'; '.join(missing)}", yellow=True)
 
@@ -65,6 +67,12 @@ def pytest_terminal_summary(terminalreporter):
 def chromium_path():
     """A Chromium's program; without one the test is skipped and the run's last line says so."""
     return chromium.find() or pytest.skip(NO_CHROMIUM)
+
+
+@pytest.fixture(scope="session")
+def kubectl_path():
+    """A kubectl's program; without one the test is skipped and the run's last line says so."""
+    return kubectl.find() or pytest.skip(NO_KUBECTL)
 
 
 @pytest.fixture(scope="session")

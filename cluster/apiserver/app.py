@@ -12,7 +12,8 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from kube.resources import Resource
 
-MOST_READS = 400  # requests in flight (§2.3)
-MOST_WRITES = 200
+MOST = {"read": 400, "write": 200}  # requests in flight (§2.3)
 LONGEST_S = 60.0  # of a request that is not meant to last
 READING = frozenset({"get", "list", "watch"})
 CHANGES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -61,8 +61,7 @@ class App:
 
     def __init__(self, authenticate: Authenticate) -> None:
         self._authenticate = authenticate
-        self._reads = 0
-        self._writes = 0
+        self._running = {"read": 0, "write": 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection's request."""
@@ -120,13 +119,9 @@ class App:
         if _lasts(request):
             await _authorize(request, resource)
             return await _handled(request, resource)
-        self._enter(request)
-        try:
-            async with asyncio.timeout(LONGEST_S):
-                await _authorize(request, resource)
-                return await _handled(request, resource)
-        finally:
-            self._leave(request)
+        async with self._in_flight(request), asyncio.timeout(LONGEST_S):
+            await _authorize(request, resource)
+            return await _handled(request, resource)
 
     async def _answer_path(self, request: Request) -> Response:
         found = routes.find_path(request.path)
@@ -139,22 +134,20 @@ class App:
         async with asyncio.timeout(LONGEST_S):
             return await found.handler(request)
 
-    def _enter(self, request: Request) -> None:
-        writes = request.info.verb not in READING
-        if self._writes >= MOST_WRITES if writes else self._reads >= MOST_READS:
+    @asynccontextmanager
+    async def _in_flight(self, request: Request) -> AsyncIterator[None]:
+        """Count a request while it is worked on; TooManyRequests when there are as many already as may be."""
+        kind = "read" if request.info.verb in READING else "write"
+        if self._running[kind] >= MOST[kind]:
             raise TooManyRequests(
                 "Too many requests are being served. Please wait and try again.", retry_after_s=1
             )
-        if writes:
-            self._writes += 1
-        else:
-            self._reads += 1
-
-    def _leave(self, request: Request) -> None:
-        if request.info.verb in READING:
-            self._reads -= 1
-        else:
-            self._writes -= 1
+        self._running[kind] += 1
+        try:
+            with telemetry.inflight(request.info.verb):
+                yield
+        finally:
+            self._running[kind] -= 1
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = _request(scope, receive, send)

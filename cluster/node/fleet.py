@@ -42,6 +42,21 @@ def address_of(index: int) -> str:
     return f"10.{64 + index // 65536 % 64}.{index // 256 % 256}.{index % 256}"
 
 
+# The Python client refuses a node that leaves one of them out.
+NODE_INFO = {
+    "machineID": "",
+    "systemUUID": "",
+    "bootID": "",
+    "kernelVersion": "simulated",
+    "osImage": "simulated",
+    "containerRuntimeVersion": "simulated://1.0",
+    "kubeletVersion": "volcano-ui",
+    "kubeProxyVersion": "",
+    "operatingSystem": "linux",
+    "architecture": "amd64",
+}
+
+
 class Fleet:
     """All simulated nodes. One lease says that they live; a node that is to be lost gets one of its own."""
 
@@ -78,12 +93,13 @@ class Fleet:
         return [one for one in found if (one.object["metadata"].get("labels") or {}).get(LABEL) == "true"]
 
     def _differs(self, stored: Stored, wanted: Object) -> bool:
-        """Whether a node is not ready, of another size or bound to another lease."""
+        """Whether a node is not ready, of another size, described otherwise or bound to another lease."""
         node = stored.read(Node)
         ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
         annotations = node.metadata.annotations
         same = (
             node.status.capacity == wanted["status"]["capacity"]
+            and stored.object["status"].get("nodeInfo") == NODE_INFO
             and annotations.get(LEASE_ANNOTATION) == LEASE
         )
         return not (ready and same)
@@ -120,14 +136,7 @@ class Fleet:
                 {"type": "InternalIP", "address": address},
                 {"type": "Hostname", "address": name},
             ],
-            "nodeInfo": {
-                "kernelVersion": "simulated",
-                "osImage": "simulated",
-                "containerRuntimeVersion": "simulated://1.0",
-                "kubeletVersion": "volcano-ui",
-                "operatingSystem": "linux",
-                "architecture": "amd64",
-            },
+            "nodeInfo": NODE_INFO,
         }
 
     def see(self, name: str, node: Node) -> bool:

@@ -21,8 +21,14 @@ function attributes(old, fresh) {
   }
 }
 
+// A module listens to the element that it was mounted on; another one's element does not take its place.
+function behaviour({ dataset }) {
+  return `${dataset?.module ?? ""} ${dataset?.opens ?? ""}`;
+}
+
 function alike(old, fresh) {
-  return old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && (old.id ?? "") === (fresh.id ?? "");
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) return false;
+  return (old.id ?? "") === (fresh.id ?? "") && behaviour(old) === behaviour(fresh);
 }
 
 function find(node, from) {

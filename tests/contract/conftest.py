@@ -6,10 +6,8 @@ import sys
 
 import pytest
 
-from tests.contract.kubectl import Kubectl, find
+from tests.kubectl import Kubectl
 from tests.system.harness import PROJECT, System
-
-NO_KUBECTL = "no kubectl (contract of the API): install it, or set KUBECTL=/path/to/it"
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +42,6 @@ def kubeconfig(system, tmp_path_factory):
             check=True,
         )
     return file
-
-
-@pytest.fixture(scope="session")
-def kubectl_path():
-    """A kubectl's program; without one the test is skipped and the run's last line says so."""
-    return find() or pytest.skip(NO_KUBECTL)
 
 
 @pytest.fixture

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -35,22 +36,29 @@ def words(table):
 
 def test_a_job_is_applied_waited_for_shown_and_deleted(kubectl):
     assert kubectl("apply", "-f", "-", stdin=job("kc")) == "job.batch.volcano.sh/kc created\n"
-    assert kubectl("apply", "-f", "-", stdin=job("kc")) == "job.batch.volcano.sh/kc unchanged\n"
     kubectl("wait", DONE, "vcjob/kc", "--timeout=20s")
     head, row = words(kubectl("get", "vcjob", "kc"))
     assert head == ["NAME", "STATUS", "MINAVAILABLE", "RUNNINGS", "AGE"]
     assert row[:3] == ["kc", "Completed", "1"]
-    assert words(kubectl("get", "pods", "-l", "volcano.sh/job-name=kc"))[1][:3] == [
-        "kc-work-0",
-        "0/1",
-        "Completed",
-    ]
+    pods = words(kubectl("get", "pods", "-l", "volcano.sh/job-name=kc"))
+    assert pods[1][:3] == ["kc-work-0", "0/1", "Completed"]
     described = kubectl("describe", "vcjob", "kc")
     assert "Phase:" in described
     assert "SuccessfulCreate" in described
-    assert "1 of 1" in described or "All 1" in described or "Created 1 pod" in described
+    assert "SuccessfulCreate" in kubectl("events", "--for=vcjob/kc")
     assert kubectl("delete", "vcjob", "kc").startswith('job.batch.volcano.sh "kc" deleted')
     assert "NotFound" in kubectl.fails("get", "vcjob", "kc")
+
+
+def test_a_file_that_is_applied_again_changes_nothing(kubectl):
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}\ndata: {a: '1'}\n"
+    assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same created\n"
+    assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same unchanged\n"
+    # kubectl sends the lists of custom kinds whole, so it cannot tell; the stored object says it.
+    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
+    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
+    assert kubectl("get", "vcjob", "same", "-o", "jsonpath={.metadata.generation}") == "1"
+    kubectl("delete", "vcjob/same", "cm/same", "--wait=false")
 
 
 def test_a_changed_file_is_told_and_applied(kubectl):
@@ -64,7 +72,7 @@ def test_a_changed_file_is_told_and_applied(kubectl):
 
 def test_logs_are_read_and_followed(kubectl):
     kubectl("apply", "-f", "-", stdin=job("talks", 1, "echo one; sleep 1; echo two"))
-    kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/talks-work-0", "--timeout=20s")
+    kubectl("wait", "--for=jsonpath={.status.running}=1", "vcjob/talks", "--timeout=20s")
     assert kubectl("logs", "-f", "talks-work-0") == "one\ntwo\n"
     assert kubectl("logs", "talks-work-0", "--tail=1") == "two\n"
     assert "T" in kubectl("logs", "talks-work-0", "--timestamps").split()[0]
@@ -101,9 +109,10 @@ def test_small_changes(kubectl):
 
 
 def test_edit_stores_what_the_editor_leaves(kubectl):
-    kubectl("create", "configmap", "edited", "--from-literal=a=1")
-    kubectl.environment["EDITOR"] = "sed -i s/1/one/"
-    assert "edited" in kubectl("edit", "cm", "edited")
+    kubectl("create", "configmap", "edited", "--from-literal=a=one")
+    kubectl.environment["EDITOR"] = "sed -i 's/a: one/a: two/'"
+    assert kubectl("edit", "cm", "edited") == "configmap/edited edited\n"
+    assert kubectl("get", "cm", "edited", "-o", "jsonpath={.data}") == '{"a":"two"}'
     kubectl("delete", "cm", "edited")
 
 
@@ -126,18 +135,51 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
     kubectl("apply", "-n", "passing", "-f", "-", stdin=job("inside", 1, "sleep 60"))
     kubectl("delete", "namespace", "passing", "--timeout=30s")
     assert "NotFound" in kubectl.fails("get", "namespace", "passing")
-    assert kubectl("get", "vcjobs.batch.volcano.sh" if False else "vcjob", "-n", "passing") == ""
+    assert kubectl("get", "vcjob,pods", "-n", "passing") == ""
 
 
-def test_nodes_are_cordoned_and_drained(kubectl, system):
-    node = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
-    simulated = next(
-        n["metadata"]["name"] for n in node if "ui.volcano.sh/simulated" in n["metadata"].get("labels", {})
+def simulated_pod(name, node):
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {"app": name},
+                "annotations": {"ui.volcano.sh/duration-seconds": "600"},
+            },
+            "spec": {
+                "nodeSelector": {"kubernetes.io/hostname": node},
+                "containers": [{"name": "main", "image": "busybox"}],
+            },
+        }
     )
-    kubectl("cordon", simulated)
-    assert f"{simulated}   Ready,SchedulingDisabled" in kubectl("get", "nodes")
-    kubectl("drain", simulated, "--ignore-daemonsets", "--force", "--timeout=20s")
-    kubectl("uncordon", simulated)
+
+
+def test_nodes_are_cordoned_and_drained(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[0].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("evicted", node))
+    kubectl("wait", "--for=condition=Ready", "pod/evicted", "--timeout=20s")
+    drained = kubectl("drain", node, "--ignore-daemonsets", "--force", "--timeout=20s")
+    assert "pod/evicted evicted" in drained
+    assert "NotFound" in kubectl.fails("get", "pod", "evicted")
+    assert "Ready,SchedulingDisabled" in kubectl("get", "node", node)
+    kubectl("uncordon", node)
+    assert "SchedulingDisabled" not in kubectl("get", "node", node)
+
+
+def test_a_drain_keeps_to_disruption_budgets(kubectl):
+    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
+    node = names[1].removeprefix("node/")
+    kubectl("apply", "-f", "-", stdin=simulated_pod("kept", node))
+    kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
+    kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=20s")
+    said = kubectl.fails("drain", node, "--force", "--timeout=1s")
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in said
+    kubectl("delete", "pdb/kept")
+    kubectl("drain", node, "--force", "--timeout=20s")
+    kubectl("uncordon", node)
 
 
 def test_questions_about_rights_are_answered(kubectl):
@@ -145,7 +187,7 @@ def test_questions_about_rights_are_answered(kubectl):
     assert "admin" in kubectl("auth", "whoami")
     assert "jobs.batch.volcano.sh" in kubectl("auth", "can-i", "--list")
     account = "--as=system:serviceaccount:default:default"
-    assert kubectl.run("auth", "can-i", "delete", "pods", account).stdout.strip() == "no"
+    assert kubectl.run("auth", "can-i", "delete", "pods", account).stdout.split()[0] == "no"
     assert "forbidden" in kubectl.fails("get", "pods", account).lower()
 
 
@@ -153,7 +195,7 @@ def test_kinds_are_explained_and_listed(kubectl):
     assert "FIELDS:" in kubectl("explain", "vcjob.spec.tasks")
     assert "livenessProbe" in kubectl("explain", "pods.spec.containers")
     listed = kubectl("api-resources", "-o", "wide")
-    assert "vcjob,vj" in listed
+    assert "vcjob,vcjobs,vj" in listed
     assert "podgroups" in listed
 
 
@@ -167,26 +209,23 @@ def test_commands_run_in_containers(kubectl):
     kubectl("delete", "pod", "shell", "--grace-period=0", "--force")
 
 
-def test_a_watch_shows_what_happens(kubectl):
-    watching = subprocess.Popen(
-        [kubectl.program, "get", "cm", "-w", "--watch-only", "-o", "name"],
-        env=kubectl.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        # Without a list the first change that it shows may be missed; so there is one until it is seen.
-        number = 0
-        while True:
-            number += 1
-            kubectl("create", "configmap", f"seen-{number}")
-            kubectl("delete", "configmap", f"seen-{number}")
-            line = watching.stdout.readline()
-            assert line.startswith("configmap/seen-")
-            break
-    finally:
-        watching.terminate()
-        watching.wait()
+def test_a_watch_shows_what_is_there_and_what_happens(kubectl):
+    kubectl("create", "quota", "before")
+    with kubectl.lines("get", "quota", "-w", "-o", "name") as lines:
+        assert next(lines) == "resourcequota/before\n"
+        kubectl("create", "quota", "after")
+        assert next(lines) == "resourcequota/after\n"
+        kubectl("delete", "quota", "before", "after")
+        assert [next(lines), next(lines)] == ["resourcequota/before\n", "resourcequota/after\n"]
+
+
+def test_a_watched_table_has_a_row_for_every_change(kubectl):
+    kubectl("create", "configmap", "rows")
+    with kubectl.lines("get", "cm", "rows", "-w") as lines:
+        assert [next(lines).split()[:2], next(lines).split()[:2]] == [["NAME", "DATA"], ["rows", "0"]]
+        kubectl("patch", "cm", "rows", "-p", '{"data": {"a": "1"}}')
+        assert next(lines).split()[:2] == ["rows", "1"]
+    kubectl("delete", "cm", "rows")
 
 
 def test_a_kind_of_ones_own(kubectl):
@@ -235,4 +274,6 @@ def test_a_kind_of_ones_own(kubectl):
     bad = {**widget, "spec": {"size": 0}}
     assert "spec.size" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(bad))
     kubectl("delete", "crd", "widgets.example.com", "--timeout=20s")
-    assert "doesn't have a resource type" in kubectl.fails("get", "widgets")
+    # kubectl may still have the kind in its cache, and then the server says it.
+    said = kubectl.fails("get", "widgets")
+    assert "doesn't have a resource type" in said or "could not find the requested resource" in said

@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-import kr8s
+import subprocess
+import sys
+
 import lightkube
 import pytest
-from kr8s.objects import ConfigMap
 from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_namespaced_resource
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources import core_v1
 from lightkube.types import PatchType
 
+from tests.system.harness import PROJECT
 
-@pytest.fixture
-def with_kr8s(kubeconfig):
-    return kr8s.api(kubeconfig=str(kubeconfig))
+pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
 def with_lightkube(kubeconfig):
-    return lightkube.Client(
-        config=lightkube.KubeConfig.from_file(str(kubeconfig)), field_manager="tests", namespace="default"
-    )
+    settings = lightkube.KubeConfig.from_file(str(kubeconfig))
+    with lightkube.Client(config=settings, field_manager="tests", namespace="default") as client:
+        yield client
 
 
-def test_kr8s_creates_patches_reads_and_deletes(with_kr8s):
-    made = ConfigMap(
-        {"metadata": {"name": "by-kr8s", "namespace": "default"}, "data": {"a": "1"}}, api=with_kr8s
-    )
-    made.create()
-    made.patch({"data": {"a": "2"}})
-    assert ConfigMap.get("by-kr8s", namespace="default", api=with_kr8s).data == {"a": "2"}
-    made.label({"colour": "blue"})
-    found = with_kr8s.get("configmaps", namespace="default", label_selector={"colour": "blue"})
-    assert [each.name for each in found] == ["by-kr8s"]
-    made.delete()
-    assert not made.exists()
-
-
-def test_kr8s_sees_volcanos_kinds(with_kr8s):
-    names = [queue.name for queue in with_kr8s.get("queues.scheduling.volcano.sh")]
-    assert "default" in names
-    assert with_kr8s.version()["gitVersion"].startswith("v1.")
+def test_kr8s_creates_patches_reads_watches_and_deletes(kubeconfig):
+    program = [sys.executable, "-m", "tests.contract.programs.with_kr8s", str(kubeconfig)]
+    done = subprocess.run(program, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_lightkube_applies_and_finds_conflicts(with_lightkube):
@@ -52,12 +38,11 @@ def test_lightkube_applies_and_finds_conflicts(with_lightkube):
         return core_v1.ConfigMap(metadata=ObjectMeta(name="by-lightkube"), data={"a": value})
 
     assert client.apply(wanted("1")).data == {"a": "1"}
-    other = lightkube.Client(config=client.config, field_manager="other", namespace="default")
     with pytest.raises(ApiError) as caught:
-        other.apply(wanted("2"))
+        client.apply(wanted("2"), field_manager="other")
     assert (caught.value.status.code, caught.value.status.reason) == (409, "Conflict")
     assert 'conflict with "tests"' in caught.value.status.message
-    assert other.apply(wanted("2"), force=True).data == {"a": "2"}
+    assert client.apply(wanted("2"), field_manager="other", force=True).data == {"a": "2"}
     patched = client.patch(
         core_v1.ConfigMap, "by-lightkube", {"data": {"b": "3"}}, patch_type=PatchType.MERGE
     )

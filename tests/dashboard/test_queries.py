@@ -32,7 +32,7 @@ PAGES = {
     "/nodes/node-03/": 12,
     "/events/": 7,
     "/audit/": 5,
-    "/access/": 8,
+    "/access/": 9,
     "/password/": 3,
 }
 

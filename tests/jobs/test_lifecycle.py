@@ -165,6 +165,7 @@ MESSAGES = [
     pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
                  "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
     pytest.param(P.RESTARTING, main(), "Starting again; 0 of 3 retries are used up.", id="restarted"),
+    pytest.param(P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again.", id="pods of two runs"),
     pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
         P.ABORTING, main(0, 0, 1, 1, failures=("x-a-1 exited with code 3",)),

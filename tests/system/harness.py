@@ -164,7 +164,7 @@ class System:
 
     def client(self):
         """A browser's session, logged in; the first one uses the link up, the others share its cookies."""
-        client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True)
+        client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True, verify=False)
         if self.cookies is None:
             self.log_in(client)
         else:

@@ -2,9 +2,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.conf import settings
+from django.core.management import get_commands
 
 ROOT = settings.BASE_DIR
+DOCS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")]
+# Subresources look like paths of the package of the same name.
+NOT_FILES = {"jobs/status", "queues/status", "queues/state"}
 PRODUCT = ["volcano_ui", "cluster", "scheduler", "jobs", "queues", "dashboard", "kube"]
 
 
@@ -14,3 +19,30 @@ def test_every_setting_is_documented():
     documented = set(re.findall(r"`VOLCANO_UI_([A-Z_]+)`", (ROOT / "docs" / "settings.md").read_text()))
     assert "PORT" in read
     assert read | {"DATABASE_URL"} == documented
+
+
+def expanded(path):
+    """Return the paths that braces stand for: `a/{b,c}.py` is two."""
+    found = re.search(r"{([^{}]*)}", path)
+    if not found:
+        return [path]
+    before, after = path[: found.start()], path[found.end() :]
+    return [each for word in found[1].split(",") for each in expanded(before + word + after)]
+
+
+@pytest.mark.parametrize("file", DOCS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_a_document_names_exists(file):
+    text = file.read_text()
+    folders = {folder.name for folder in ROOT.iterdir() if folder.is_dir()}
+    named = {path for path in re.findall(r"`([\w.{},*-]+/[\w./{},*-]*)`", text) if path not in NOT_FILES}
+    paths = [each for path in named if path.partition("/")[0] in folders for each in expanded(path)]
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
+    assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+def test_commands_in_documents_exist():
+    text = "\n".join(file.read_text() for file in DOCS)
+    recipes = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^|&& )make ([a-z]+)\b", text, re.MULTILINE)) <= recipes
+    assert set(re.findall(r"manage\.py ([a-z]+)\b", text)) <= get_commands().keys()

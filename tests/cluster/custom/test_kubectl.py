@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -13,11 +12,9 @@ from cluster import access
 from tests.apiserver import client
 from tests.kube.custom import samples
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-
 
 @pytest.fixture
-def kubectl(cluster, redis_url, settings, tmp_path):
+def kubectl(kubectl_path, cluster, redis_url, settings, tmp_path):
     """A function that runs kubectl as somebody who may do everything."""
     settings.REDIS_URL = redis_url
 
@@ -27,7 +24,7 @@ def kubectl(cluster, redis_url, settings, tmp_path):
     with client.serving(system) as url:
 
         def run(*arguments, given=None, fails=False):
-            command = ["kubectl", f"--server={url}", f"--cache-dir={tmp_path}/cache", *arguments]
+            command = [kubectl_path, f"--server={url}", f"--cache-dir={tmp_path}/cache", *arguments]
             text = None if given is None else yaml.safe_dump_all(given)
             done = subprocess.run(
                 command,

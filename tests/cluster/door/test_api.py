@@ -492,3 +492,13 @@ def test_a_view_made_before_a_change_does_not_see_it(alice):
     store.write(Create(resources.NAMESPACES, namespace("new")))
     assert view.namespace("new") is None
     assert ClusterView().namespace("new")
+
+
+def test_what_programs_write_by_themselves_leaves_no_audit_row(cluster):
+    lease = {"metadata": {"name": "leader", "namespace": "default"}, "spec": {"holderIdentity": "a"}}
+    api.create(access.SYSTEM, resources.LEASES, lease)
+    api.patch(access.SYSTEM, resources.LEASES, "default", "leader", {"spec": {"holderIdentity": "b"}})
+    assert not AuditEntry.objects.exists()
+    with pytest.raises(Forbidden):
+        api.create(access.Actor("nobody"), resources.LEASES, {**lease, "metadata": {"name": "other"}})
+    assert AuditEntry.objects.get().outcome == "denied"

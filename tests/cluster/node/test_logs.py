@@ -258,8 +258,16 @@ def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(long_log):
     assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
 
 
-def test_a_long_log_is_shown_faster_than_disks_read(long_log):
-    data = b"".join((long_log / name).read_bytes() for _, name in logs.segments(long_log))
-    began = time.process_time()
-    logs.shown(data)
-    assert len(data) / (time.process_time() - began) > 40e6
+def least(work):
+    """The least of several processor times of some work: what else the machine does only adds to them."""
+    spent = []
+    for _ in range(5):
+        began = time.process_time()
+        work()
+        spent.append(time.process_time() - began)
+    return min(spent)
+
+
+def test_showing_a_long_log_takes_a_few_times_as_long_as_splitting_it(long_log):
+    data = logs.read_raw(long_log, 0, 8_000_000).data
+    assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from cluster.store import Delete, Patch, store
+from cluster.store import Create, Delete, Patch, store
 from dashboard.live import consumer, sessions
-from kube.resources import JOBS, NODES
+from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import event, job, node, pod, put, queue, reader
 
 pytestmark = pytest.mark.timeout(120)
@@ -259,3 +259,21 @@ def test_nothing_serious_keeps_anybody_out(admin, open_tab, axe, address):
         found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         grave = [each for each in found if each["impact"] in ("serious", "critical")]
         assert [(each["id"], [node["html"][:160] for node in each["nodes"]][:4]) for each in grave] == []
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_button_that_takes_the_place_of_another_does_what_it_says(admin, open_tab):
+    store.write(Create(NAMESPACES, {"metadata": {"name": "team-a"}, "status": {"phase": "Active"}}))
+    tab = open_tab(admin, "/jobs/team-a/train/")
+    live(tab)
+    tab.get_by_role("button", name="Suspend").click()
+    tab.get_by_role("button", name="Let it go on").click()
+    set_phase("train", "Aborted")
+    tab.get_by_role("button", name="Resume").click()
+    expect(tab.locator("#toasts")).to_contain_text("Job train is resumed")
+    assert [stored.object["action"] for stored in store.find(COMMANDS)] == ["ResumeJob"]
+    set_phase("train", "Restarting")
+    expect(tab.get_by_role("button", name="Resume")).to_have_count(0)
+    tab.get_by_role("button", name="Delete").click()
+    expect(tab.locator("#delete")).to_be_visible()
+    assert tab.errors == []

@@ -263,3 +263,11 @@ def test_a_job_of_somebody_else_is_not_suspended(client, alice, parse):
 
 def test_a_job_that_is_gone_cannot_be_suspended(client, alice):
     assert client.post("/jobs/default/gone/suspend/").status_code == 404
+
+
+def test_a_restarting_job_says_once_what_it_waits_for(client, alice, parse):
+    said = "2 pods have to end before the job starts again."
+    world.make("again", "Restarting", message=said)
+    page = parse(client.get("/jobs/default/again/"))
+    assert said in text_of(page, ".//*[@id='job-why']")
+    assert said not in text_of(page, ".//*[@id='job-head']")

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from jobs import progress
 from jobs.progress import Progress
+from jobs.reading import Job
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,20 @@ def test_the_gang_in_words(numbers, finished, said, short):
 def test_the_bar_says_its_numbers():
     bar = Progress(5, 4, 2, 1, 1).bar
     assert "1 succeeded, 2 running, 1 failed, 1 waiting" in bar
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        pytest.param("Running", "1 of 4 needed is running or has succeeded", id="Running"),
+        pytest.param("Aborting", "1 of 4 pods succeeded", id="Aborting: nothing more starts"),
+        pytest.param("Aborted", "1 of 4 pods succeeded", id="Aborted"),
+        pytest.param("Restarting", "1 of 4 needed is running or has succeeded", id="Restarting"),
+    ],
+)
+def test_a_job_that_is_ending_waits_for_no_gang(phase, said):
+    body = {
+        "spec": {"minAvailable": 4, "tasks": [{"name": "main", "replicas": 4}]},
+        "status": {"state": {"phase": phase}, "succeeded": 1},
+    }
+    assert progress.of_job(msgspec.convert(body, Job)).said == said

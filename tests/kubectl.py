@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -45,3 +46,13 @@ class Kubectl:
             f"kubectl {' '.join(map(str, arguments))} was expected to fail: {done.stdout}"
         )
         return done.stderr
+
+    @contextlib.contextmanager
+    def lines(self, *arguments):
+        """Run kubectl beside the test; the lines of its output, as they come."""
+        command = [self.program, *map(str, arguments)]
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as running:
+            try:
+                yield iter(running.stdout.readline, "")
+            finally:
+                running.terminate()
