@@ -122,6 +122,8 @@ def requirements(
     expressions: Iterable[Mapping[str, Any]], *, allowed: tuple[str, ...] = get_args(Operator)
 ) -> LabelSelector:
     """Read a list of {key, operator, values}, as node affinity has it (with Gt and Lt)."""
+    if not isinstance(expressions, list | tuple):
+        raise SelectorError("The expressions of a selector are a list.")
     found = []
     for expression in expressions:
         if not isinstance(expression, Mapping) or not isinstance(

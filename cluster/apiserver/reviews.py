@@ -97,7 +97,8 @@ async def review_token(request: Request) -> Response:
     if not asked.spec.token:
         raise BadRequest("token is required for TokenReview in authentication")
     found = await threads.read(_whose, asked, request.now)
-    spec: Object = {"audiences": asked.spec.audiences} if asked.spec.audiences else {}
+    # Clients insist on the field; the secret itself is not sent back.
+    spec: Object = {"token": "", **({"audiences": asked.spec.audiences} if asked.spec.audiences else {})}
     return respond.plain(request, {**obj, "spec": spec, "status": msgspec.to_builtins(found)}, 201)
 
 

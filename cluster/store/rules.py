@@ -63,7 +63,7 @@ def updated(write: Update, old: Object, now: int) -> Object:
     metadata = sent.get("metadata") or {}
     version = metadata.get("resourceVersion") or ""
     check_preconditions(
-        resource, old, metadata.get("uid") or "", int(version) if str(version).isdigit() else 0
+        resource, old, metadata.get("uid") or "", int(version) if _is_number(str(version)) else 0
     )
     if write.subresource == "finalize":
         return _finalized(old, sent)
@@ -101,7 +101,13 @@ def check_preconditions(resource: Resource, old: Object, uid: str, revision: int
         )
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
 def _with_status(old: Object, status: Any) -> Object:
+    if status is None:
+        return {key: value for key, value in old.items() if key != "status"}
     return old if status == old.get("status") else {**old, "status": status}
 
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
+import socket
 import subprocess
 import sys
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from cluster.apiserver import bodies
+from cluster.apiserver import bodies, intake
+from cluster.apiserver.watching import connection
 from kube.errors import ApiError
+from tests.apiserver.client import Api
+from tests.cluster.door.conftest import config_map
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 YAML = "application/yaml"
@@ -146,3 +153,63 @@ def test_noise_is_read_or_refused(noise, kind):
     body = b"k8s\0" + noise if kind == bodies.PROTOBUF else noise
     with contextlib.suppress(ApiError):
         json.dumps(bodies.decode(kind, body).value, allow_nan=False)
+
+
+def test_a_selector_whose_expressions_are_no_list_is_invalid(api):
+    budget = {"metadata": {"name": "a"}, "spec": {"minAvailable": 1, "selector": {"matchExpressions": True}}}
+    answer = api.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
+    assert answer.status_code == 422
+
+
+def test_replacing_a_status_by_nothing_leaves_no_null(api):
+    queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
+    api.post(queues, {"metadata": {"name": "a"}})
+    assert "status" not in api.put(f"{queues}/a/status", {}).json()
+
+
+@pytest.mark.parametrize("version", ["²", "9" * 5000, "-1", "1e9"])
+def test_a_revision_that_is_none_is_refused(api, version):
+    api.post(MAPS, config_map("a"))
+    changed = {"metadata": {"name": "a", "resourceVersion": version}, "data": {"b": "c"}}
+    assert api.put(f"{MAPS}/a", changed).status_code in (400, 409)
+    assert api.delete(f"{MAPS}/a", {"preconditions": {"resourceVersion": version}}).status_code == 400
+    assert "data" not in api.get(f"{MAPS}/a").json() or not api.get(f"{MAPS}/a").json()["data"]
+
+
+def test_a_large_body_keeps_nobody_waiting(api):
+    """Others are answered while a body is decoded that takes a second of processor time."""
+    body = filled("- [a, b, c]\n", "a:\n")
+    with contextlib.ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        slow = pool.submit(api.post, MAPS, body, content_type=YAML)
+        others = Api(api.url)
+        waits = []
+        while not slow.done():
+            begun = time.monotonic()
+            assert others.get("/version").status_code == 200
+            waits.append(time.monotonic() - begun)
+        assert slow.result().status_code == 400
+    assert len(waits) > 3
+    assert sorted(waits)[len(waits) // 2] < BLINK_S
+
+
+def test_bodies_that_wait_are_counted_and_forgotten(api, monkeypatch):
+    monkeypatch.setattr(intake, "MOST_HELD", 1024 * 1024)
+    assert api.post(MAPS, filled(" ")).status_code == 429
+    for _ in range(10):
+        assert api.post(MAPS, " " * 500_000).status_code == 400
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(server, monkeypatch):
+    monkeypatch.setattr(connection, "HEAD_S", 0.2)
+    host, port = server.removeprefix("http://").split(":")
+    for begun in (b"", b"GET /version HT"):
+        with socket.create_connection((host, int(port)), timeout=20) as peer:
+            peer.sendall(begun)
+            assert peer.recv(1000).startswith(b"HTTP/1.1 408 ")
+            assert peer.recv(1000) == b""
+
+
+def test_compressed_bodies_are_not_unpacked(api):
+    packed = gzip.compress(b"{}" * 1000)
+    assert api.post(MAPS, packed, headers={"content-encoding": "gzip"}).status_code == 400
