@@ -3,8 +3,8 @@
 One chain for form, YAML and API. The order is the API server's
 (reference/kubernetes-api-and-batch-job.md §6.1): decode and limits, the
 schema of the kind, metadata (§4.5), the namespace (§6.3), defaulting,
-validation. Rules of a kind come from the applications, which `register`
-them in their `ready()`. Something wrong with the shape is reported alone,
+validation, bounds of the namespace (limit ranges, then quotas). Rules of a
+kind come from the applications, which `register` them in their `ready()`. Something wrong with the shape is reported alone,
 because rules may rely on the shape.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster import custom, metadata
+from cluster import charges, custom, metadata
 from cluster.store import store
 from kube import names, resources, schema
 from kube.custom import scale, structural
@@ -37,6 +37,7 @@ from kube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cluster.charges import Account
     from cluster.store import Store
     from kube.meta import Object
     from kube.resources import Resource
@@ -58,6 +59,8 @@ class ClusterView:
         self._known: dict[tuple[str, str, str], Object | None] = {}
         self._children: dict[str, list[Object]] | None = None
         self._classes: list[Object] | None = None
+        self._listed: dict[tuple[str, str], list[Object]] = {}
+        self.accounts: dict[str, Account] = {}  # what quotas leave of each namespace, for `cluster.charges`
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
@@ -101,6 +104,13 @@ class ClusterView:
             self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
         return self._classes
 
+    def listed(self, resource: Resource, namespace: str) -> list[Object]:
+        """Return all objects of a kind in a namespace, by name."""
+        key = (resource.id, namespace)
+        if key not in self._listed:
+            self._listed[key] = [found.object for found in self._store.find(resource, namespace=namespace)]
+        return self._listed[key]
+
     def service_account(self, namespace: str, name: str) -> Object | None:
         """Return a service account."""
         return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
@@ -133,6 +143,7 @@ class Rules:
     warn: Warn | None = None
     delete: Release | None = None
     status: Validate | None = None
+    bound: Validate | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,7 @@ def register(
     warn: Warn | None = None,
     delete: Release | None = None,
     status: Validate | None = None,
+    bound: Validate | None = None,
 ) -> None:
     """Add rules for a kind, after those that it has.
 
@@ -172,10 +184,11 @@ def register(
     place), the stored object that it is to replace or None, and the view.
     `delete` is called with the stored object that somebody wants to delete
     and the view, and says why it must stay. `status` judges a write to the
-    status subresource. Where Kubernetes answers 403 and not 422, `default`
-    and `validate` raise Forbidden.
+    status subresource. `bound` is asked last, about what is otherwise right.
+    Where Kubernetes answers 403 and not 422, `default`, `validate` and
+    `bound` raise Forbidden.
     """
-    _rules[resource.id].append(Rules(default, validate, warn, delete, status))
+    _rules[resource.id].append(Rules(default, validate, warn, delete, status, bound))
 
 
 def admit(
@@ -228,6 +241,9 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
             if rule.default is not None:
                 rule.default(obj, old, view)
         causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
+        if not causes:
+            causes = [c for rule in rules if rule.bound is not None for c in rule.bound(obj, old, view)]
+            charges.admit(resource, obj, old, view)
     except ApiError as error:
         told = error.causes or (Cause(error.reason, error.message, ""),)
         return Admitted(resource, obj, told, error=error)

@@ -15,10 +15,12 @@ class ClusterConfig(AppConfig):
         from kube import resources
         from kube.resources import (
             CUSTOM_RESOURCE_DEFINITIONS,
+            DISRUPTION_BUDGETS,
             EVENTS,
             LEASES,
             NAMESPACES,
             NODES,
+            PODS,
             PRIORITY_CLASSES,
             SERVICE_ACCOUNTS,
         )
@@ -32,6 +34,8 @@ class ClusterConfig(AppConfig):
         # These kinds own nothing and belong to nothing.
         owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
         register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
+        register(Registration("quotas", "cluster.quotas.QuotaController", owned))
+        register(Registration("budgets", "cluster.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)))
         register(
             Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
         )

@@ -66,7 +66,7 @@ def min_resources(tasks: list[Object], min_available: int, priorities: Prioritie
 def usage(pod_spec: Object) -> Amounts:
     """Return what Kubernetes' quota evaluator charges for a pod, and extended resources by their plain names too."""
     requested = amounts.pod_request(pod_spec)
-    limited = amounts.pod_request(_limits_as_requests(pod_spec))
+    limited = amounts.pod_limits(pod_spec)
     charged: Amounts = {"count/pods": 1}
     for name, amount in requested.items():
         charged[name] = amount
@@ -111,15 +111,6 @@ def _minimum(task: Object) -> int:
 def _task_priority(task: Object, priorities: Priorities) -> int:
     pod_spec = (task.get("template") or {}).get("spec") or {}
     return priority_of(pod_spec.get("priorityClassName") or "", priorities)
-
-
-def _limits_as_requests(pod_spec: Object) -> Object:
-    def swapped(container: Object) -> Object:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        return {**container, "resources": {"requests": limits}}
-
-    kinds = ("containers", "initContainers")
-    return {kind: [swapped(container) for container in pod_spec.get(kind) or ()] for kind in kinds}
 
 
 def _sub_group(task: Object) -> dict[str, Any]:

@@ -94,6 +94,19 @@ def pod_request(pod_spec: PodSpecLike | dict[str, Any]) -> Amounts:
     return request
 
 
+def pod_limits(pod_spec: dict[str, Any]) -> Amounts:
+    """Return what a pod is limited to, added up as `pod_request` adds up requests; pods are not counted."""
+
+    def swapped(container: dict[str, Any]) -> dict[str, Any]:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        return {**container, "resources": {"requests": limits}}
+
+    kinds = ("containers", "initContainers")
+    limited = pod_request({kind: [swapped(each) for each in pod_spec.get(kind) or ()] for kind in kinds})
+    del limited["pods"]
+    return limited
+
+
 def add(a: Mapping[str, int], b: Mapping[str, int]) -> Amounts:
     """Return a + b, resource by resource."""
     total = dict(a)

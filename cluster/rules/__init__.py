@@ -24,13 +24,14 @@ def register() -> None:
         nodes,
         pods,
         priorities,
+        ranges,
         volumes,
     )
     from kube import resources as kinds
 
     add = admission.register
     add(kinds.PODS, pods.default, pods.validate, pods.warn)
-    add(kinds.PODS, validate=immutable.check_pod)
+    add(kinds.PODS, validate=immutable.check_pod, bound=ranges.bound_pod)
     add(kinds.BATCH_JOBS, jobs.default, jobs.validate, jobs.warn, status=job_statuses.check)
     add(kinds.PRIORITY_CLASSES, priorities.default, priorities.validate, delete=priorities.deletion)
     add(kinds.NAMESPACES, namespaces.default)
@@ -39,7 +40,7 @@ def register() -> None:
     add(kinds.SERVICES, network.default_service, network.validate_service, network.warn_service)
     add(kinds.ENDPOINTS, network.default_endpoints, network.validate_endpoints)
     add(kinds.NETWORK_POLICIES, network.default_policy, network.validate_policy, network.warn_policy)
-    add(kinds.CLAIMS, volumes.default_claim, volumes.validate_claim)
+    add(kinds.CLAIMS, volumes.default_claim, volumes.validate_claim, bound=ranges.bound_claim)
     add(kinds.DISRUPTION_BUDGETS, validate=budgets.validate)
     add(kinds.RESOURCE_QUOTAS, validate=limits.validate_quota)
     add(kinds.LIMIT_RANGES, limits.default_range, limits.validate_range)

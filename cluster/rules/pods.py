@@ -1,4 +1,4 @@
-"""Pods that come through the door: defaults, and the plug-ins ServiceAccount, Priority and DefaultTolerationSeconds (§6.3).
+"""Pods that come through the door: defaults, and the plug-ins LimitRanger, ServiceAccount, Priority and DefaultTolerationSeconds (§6.3).
 
 The pods that controllers make do not pass here; a job's controller fills in
 what it needs itself.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import templates
+from cluster.rules import ranges, templates
 from cluster.rules.view import amount, part
 from kube.errors import Cause, Forbidden
 
@@ -34,6 +34,7 @@ def default(pod: Object, old: Object | None, view: View) -> None:
         return
     templates.default(spec)
     spec.setdefault("enableServiceLinks", True)
+    ranges.fill_pod(pod, view)
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
     _tolerate(spec)

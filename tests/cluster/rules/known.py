@@ -32,6 +32,11 @@ class Known:
     def service_account(self, namespace, name):
         return self.objects.get(("ServiceAccount", namespace, name))
 
+    def listed(self, resource, namespace):
+        return [
+            o for (kind, place, _), o in self.objects.items() if (kind, place) == (resource.kind, namespace)
+        ]
+
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
 

@@ -1,0 +1,151 @@
+"""What the ResourceQuotas of a namespace leave, asked of the store at the moment of a creation.
+
+The door asks inside its transaction, which holds the log's lock, so what was
+counted stays true until the write. A namespace without quotas costs one query
+in the life of a `ClusterView`; the others one more for each kind that is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.rules import quotas as rules
+from cluster.store import store
+from kube import amounts
+from kube.errors import Forbidden
+from kube.kinds.core import PodPhase
+from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.admission import ClusterView
+    from cluster.rules.quotas import Quota
+    from cluster.store import Stored
+    from kube.amounts import Amounts
+    from kube.meta import Object
+    from kube.resources import Resource
+
+UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
+GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more
+UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
+MOST_KNOWN = 100_000
+# What a pod uses is in the part of it that stays, so each is weighed once.
+_known: dict[str, Amounts] = {}
+
+
+class Account:
+    """What is used of each quota of a namespace, with what was admitted since it was counted."""
+
+    def __init__(self, namespace: str, quotas: Sequence[Quota]) -> None:
+        self.namespace = namespace
+        self.quotas = quotas
+        self.names: set[tuple[str, str]] = set()
+        self._used: dict[str, dict[str, Amounts]] = {}
+
+    def used(self, resource: Resource) -> dict[str, Amounts]:
+        """Return what objects of a kind use, by the names of the quotas."""
+        if resource.id not in self._used:
+            self._used[resource.id] = count(resource, self.namespace, self.quotas)
+        return self._used[resource.id]
+
+    def refusal(self, resource: Resource, obj: Object, more: Amounts) -> str:
+        """Say why there is no room for an object; "" when there is, which is then taken."""
+        used = self.used(resource)
+        text = rules.refusal(self.quotas, used, resource, obj, more)
+        if not text:
+            self.take(resource, obj, more)
+        return text
+
+    def take(self, resource: Resource, obj: Object, more: Amounts) -> None:
+        """Count an object that will be made."""
+        used = self.used(resource)
+        for quota in self.quotas:
+            if quota.counts_object(resource, obj):
+                rules.grow(used.setdefault(quota.name, {}), more, quota)
+
+
+def account_of(namespace: str, quotas: Iterable[Object]) -> Account:
+    """Return an account for the quotas of a namespace."""
+    return Account(namespace, [rules.read(quota) for quota in quotas])
+
+
+def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> None:
+    """Raise Forbidden when a quota has no room for a new object, or for what an old one becomes."""
+    if not resource.namespaced or resource.id in UNCOUNTED:
+        return
+    if old is not None and resource.id not in GROWING:
+        return
+    namespace = obj["metadata"]["namespace"]
+    found = view.listed(RESOURCE_QUOTAS, namespace)
+    if not found:
+        return
+    if namespace not in view.accounts:
+        view.accounts[namespace] = account_of(namespace, found)
+    account = view.accounts[namespace]
+    more = rules.usage(resource, obj)
+    name = obj["metadata"].get("name") or ""
+    if old is not None:
+        more = amounts.subtract(more, rules.usage(resource, old))
+    elif name and ((resource.id, name) in account.names or view.get(resource, namespace, name) is not None):
+        return  # the store will say that it exists
+    text = account.refusal(resource, obj, more)
+    if text:
+        raise Forbidden.of(resource.id, name or obj["metadata"].get("generateName") or "", text)
+    account.names.add((resource.id, name))
+
+
+def count(resource: Resource, namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
+    """Return what the stored objects of a kind use, by the names of the quotas that count the kind."""
+    concerned = [quota for quota in quotas if quota.counts(resource)]
+    if not concerned:
+        return {}
+    if resource.id == PODS.id:
+        return _count_pods(namespace, concerned)
+    if resource.id in rules.WEIGHED:
+        objects = [stored.object for stored in store.find(resource, namespace=namespace)]
+        return {quota.name: rules.total(quota, resource, objects) for quota in concerned}
+    number = _number(resource, namespace)
+    each = rules.usage(resource, {})
+    return {quota.name: {name: number for name in each if name in quota.hard} for quota in concerned}
+
+
+def _count_pods(namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
+    """Add up pods; those that ended are read only where a quota counts some of them, and numbered where it counts all."""
+    by_scope = [quota for quota in quotas if quota.scopes]
+    ended = rules.counts_ended(by_scope)
+    live = store.find(PODS, namespace=namespace, phase=None if ended else UNENDED, order="revision")
+    used: dict[str, Amounts] = {}
+    plain = [quota for quota in quotas if not quota.scopes]
+    if plain:
+        sums = _sum(live)
+        if not ended and rules.counts_ended(plain):
+            sums[f"count/{PODS.id}"] = _number(PODS, namespace)
+        used = {quota.name: {name: sums.get(name, 0) for name in quota.hard} for quota in plain}
+    if by_scope:
+        objects = [stored.object for stored in live]
+        used |= {quota.name: rules.total(quota, PODS, objects) for quota in by_scope}
+    return used
+
+
+def _sum(pods: Sequence[Stored]) -> Amounts:
+    total: dict[str, int] = {}
+    for stored in pods:
+        for name, amount in _weight(stored).items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _weight(stored: Stored) -> Amounts:
+    found = _known.get(stored.uid)
+    if found is None:
+        found = rules.usage(PODS, stored.object)
+        if "pods" in found:  # one that ended is not worth remembering, and one that has not might end
+            if len(_known) >= MOST_KNOWN:
+                _known.clear()
+            _known[stored.uid] = found
+    return found
+
+
+def _number(resource: Resource, namespace: str) -> int:
+    return sum(store.count(resource, namespace=namespace).values())

@@ -1,0 +1,203 @@
+"""What a LimitRange asks of each pod, container and claim: the plug-in LimitRanger (reference: kubernetes-api §6.3).
+
+It acts on what is created; claims keep to it when they grow, too. Texts are Kubernetes'.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster.rules.view import amount, part
+from kube import amounts, quantity
+from kube.errors import Forbidden
+from kube.kinds.limits import LimitType
+from kube.resources import CLAIMS, LIMIT_RANGES, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.rules.view import View
+    from kube.amounts import Amounts
+    from kube.errors import Cause
+    from kube.meta import Object
+
+ANNOTATION = "kubernetes.io/limit-ranger"
+KINDS = (("containers", "container"), ("initContainers", "init container"))
+
+
+class _Asked(NamedTuple):
+    """What one thing requests and is limited to, as written."""
+
+    requests: dict[str, Any]
+    limits: dict[str, Any]
+
+
+def fill_pod(pod: Object, view: View) -> None:
+    """Fill in what the limit ranges of a new pod's namespace say that its containers ask for."""
+    fill(pod, view.listed(LIMIT_RANGES, pod["metadata"]["namespace"]))
+
+
+def bound_pod(pod: Object, old: Object | None, view: View) -> list[Cause]:
+    """Raise Forbidden when a new pod is out of its namespace's bounds."""
+    if old is None:
+        ranges = view.listed(LIMIT_RANGES, pod["metadata"]["namespace"])
+        if problem := refusal(pod, ranges):
+            raise Forbidden.of(PODS.id, _name(pod), problem)
+    return []
+
+
+def bound_claim(claim: Object, old: Object | None, view: View) -> list[Cause]:
+    """Raise Forbidden when a claim is out of its namespace's bounds."""
+    if old is not None and claim.get("spec") == old.get("spec"):
+        return []
+    for each in view.listed(LIMIT_RANGES, claim["metadata"]["namespace"]):
+        if problem := _told(_claim_problems(claim, each)):
+            raise Forbidden.of(CLAIMS.id, _name(claim), problem)
+    return []
+
+
+def fill(pod: Object, ranges: Sequence[Object]) -> None:
+    """Give each container what it leaves open, and note that in an annotation; nested values are replaced, not changed."""
+    for each in ranges:
+        requests, limits = _defaults(each)
+        if not requests and not limits:
+            continue
+        notes: list[str] = []
+        for kind, called in KINDS:
+            if pod["spec"].get(kind):
+                pod["spec"][kind] = [
+                    _filled(container, requests, limits, called, notes) for container in pod["spec"][kind]
+                ]
+        if notes:
+            before = pod["metadata"].get("annotations") or {}
+            text = f"LimitRanger plugin set: {'; '.join(notes)}"
+            pod["metadata"]["annotations"] = {**before, ANNOTATION: text}
+
+
+def refusal(pod: Object, ranges: Sequence[Object]) -> str:
+    """Say in Kubernetes' words how a pod breaks the first limit range that it breaks; "" when it keeps to all."""
+    return next((text for each in ranges if (text := _told(_pod_problems(pod, each)))), "")
+
+
+def _defaults(limits: Object) -> tuple[dict[str, Any], dict[str, Any]]:
+    requests: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+    for item in _items(limits, LimitType.CONTAINER):
+        requests |= item.get("defaultRequest") or {}
+        bounds |= item.get("default") or {}
+    return requests, bounds
+
+
+def _filled(
+    container: Object, requests: dict[str, Any], limits: dict[str, Any], called: str, notes: list[str]
+) -> Object:
+    resources = container.get("resources") or {}
+    given = resources.get("limits") or {}
+    # What is limited and not asked for is asked for, before any default (§1.3).
+    asked = {**given, **(resources.get("requests") or {})}
+    for word, has, defaults in (("request", asked, requests), ("limit", given, limits)):
+        if added := sorted(set(defaults) - set(has)):
+            notes.append(f"{', '.join(added)} {word} for {called} {container.get('name') or ''}")
+    filled = {**resources, "requests": {**requests, **asked}, "limits": {**limits, **given}}
+    return {**container, "resources": {key: value for key, value in filled.items() if value}}
+
+
+def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
+    for item in part(limits, "spec").get("limits") or ():
+        if item.get("type") == LimitType.CONTAINER:
+            for kind, _ in KINDS:
+                for container in pod["spec"].get(kind) or ():
+                    yield from _problems(item, _of_container(container))
+        elif item.get("type") == LimitType.POD:
+            yield from _problems(item, _of_pod(pod["spec"]))
+
+
+def _claim_problems(claim: Object, limits: Object) -> Iterator[str]:
+    """Judge what a claim requests; a claim has no limits to speak of."""
+    resources = part(claim, "spec", "resources")
+    asked = _Asked(resources.get("requests") or {}, resources.get("limits") or {})
+    for item in _items(limits, LimitType.CLAIM):
+        yield from _too_little(item, asked)
+        for name, most in sorted((item.get("max") or {}).items()):
+            start = f"maximum {name} usage per {item['type']} is {_shown(most)}"
+            if name not in asked.requests:
+                yield f"{start}.  No request is specified"
+            elif amount(asked.requests[name]) > amount(most):
+                yield f"{start}, but request is {_shown(asked.requests[name])}"
+
+
+def _items(limits: Object, kind: str) -> list[Object]:
+    return [item for item in part(limits, "spec").get("limits") or () if item.get("type") == kind]
+
+
+def _problems(item: Object, asked: _Asked) -> Iterator[str]:
+    yield from _too_little(item, asked)
+    yield from _too_much(item, asked)
+    yield from _too_wide(item, asked)
+
+
+def _too_little(item: Object, asked: _Asked) -> Iterator[str]:
+    requests, limits = asked
+    for name, least in sorted((item.get("min") or {}).items()):
+        start = f"minimum {name} usage per {item['type']} is {_shown(least)}"
+        if name not in requests:
+            yield f"{start}.  No request is specified"
+        elif amount(requests[name]) < amount(least):
+            yield f"{start}, but request is {_shown(requests[name])}"
+        elif name in limits and amount(limits[name]) < amount(least):
+            yield f"{start}, but limit is {_shown(limits[name])}"
+
+
+def _too_much(item: Object, asked: _Asked) -> Iterator[str]:
+    requests, limits = asked
+    for name, most in sorted((item.get("max") or {}).items()):
+        start = f"maximum {name} usage per {item['type']} is {_shown(most)}"
+        if name not in limits:
+            yield f"{start}.  No limit is specified"
+        elif amount(limits[name]) > amount(most):
+            yield f"{start}, but limit is {_shown(limits[name])}"
+        elif name in requests and amount(requests[name]) > amount(most):
+            yield f"{start}, but request is {_shown(requests[name])}"
+
+
+def _too_wide(item: Object, asked: _Asked) -> Iterator[str]:
+    for name, most in sorted((item.get("maxLimitRequestRatio") or {}).items()):
+        request = amount(asked.requests.get(name, "0"))
+        limit = amount(asked.limits.get(name, "0"))
+        start = f"{name} max limit to request ratio per {item['type']} is {_shown(most)}"
+        if not request:
+            yield f"{start}, but no request is specified or request is 0"
+        elif not limit:
+            yield f"{start}, but no limit is specified or limit is 0"
+        elif limit / request > amount(most):
+            yield f"{start}, but provided ratio is {float(limit / request):f}"
+
+
+def _of_container(container: Object) -> _Asked:
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    return _Asked({**limits, **(resources.get("requests") or {})}, limits)
+
+
+def _of_pod(spec: Object) -> _Asked:
+    """Add up what a pod's containers request, and what they are limited to; init containers count where they are more."""
+    return _Asked(_written(amounts.pod_request(spec)), _written(amounts.pod_limits(spec)))
+
+
+def _written(of: Amounts) -> dict[str, Any]:
+    return amounts.resource_list({name: value for name, value in of.items() if name != "pods"})
+
+
+def _told(problems: Iterator[str]) -> str:
+    """Write problems as Kubernetes writes an aggregate of errors."""
+    texts = list(dict.fromkeys(problems))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+
+
+def _shown(written: Any) -> str:
+    return quantity.canonical(written if isinstance(written, str) else Fraction(written))
+
+
+def _name(obj: Object) -> str:
+    return obj["metadata"].get("name") or obj["metadata"].get("generateName") or ""
