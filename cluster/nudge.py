@@ -12,11 +12,12 @@ import functools
 import logging
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import redis
+import redis.asyncio
 from celery import current_app
 from django.conf import settings
 from kombu.exceptions import OperationalError
@@ -24,12 +25,13 @@ from kombu.exceptions import OperationalError
 from cluster import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.registry import Registration
 
 CHANNEL = "volcano-ui:revisions"
 PAUSE_S = 0.005  # between two nudges of a server under load
+NEWEST = 1 << 63  # stands for "something may have been missed"
 QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
 log = logging.getLogger(__name__)
 _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
@@ -101,6 +103,27 @@ def _announce(touched: frozenset[str], revision: int) -> None:
                 _queue(registration, shard)
     except (redis.RedisError, OperationalError, OSError) as error:
         log.debug("nudge dropped: %s", error)
+
+
+async def hear(told: Callable[[int], None]) -> None:
+    """Call `told` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
+    with suppress(redis.RedisError, OSError):
+        async with (
+            redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
+            listener.pubsub() as channel,
+        ):
+            await channel.subscribe(CHANNEL)
+            async for message in channel.listen():
+                # The first confirms the subscription: what was announced before it was missed.
+                told(_number(message["data"]) if message["type"] == "message" else NEWEST)
+
+
+def _number(data: Any) -> int:
+    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
+    try:
+        return int(data)
+    except (TypeError, ValueError):
+        return NEWEST
 
 
 def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:

@@ -11,7 +11,9 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django.db import DatabaseError, connections
+from django.db import connections
+
+from cluster.connecting import connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,25 +26,12 @@ _writer = ThreadPoolExecutor(1, "api-write")
 
 async def read(function: Callable[..., T], *arguments: Any) -> T:
     """Run what only reads."""
-    return await asyncio.get_running_loop().run_in_executor(_readers, _connected, function, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(_readers, connected, function, *arguments)
 
 
 async def write(function: Callable[..., T], *arguments: Any) -> T:
     """Run what may write."""
-    return await asyncio.get_running_loop().run_in_executor(_writer, _connected, function, *arguments)
-
-
-def _connected(function: Callable[..., T], *arguments: Any) -> T:
-    """Work on this thread's connection, which stays open; after an error of the database it is opened anew."""
-    try:
-        return function(*arguments)
-    except DatabaseError:
-        connections.close_all()
-        raise
-    finally:
-        for connection in connections.all(initialized_only=True):
-            if connection.vendor == "postgresql":
-                connection.close_if_unusable_or_obsolete()
+    return await asyncio.get_running_loop().run_in_executor(_writer, connected, function, *arguments)
 
 
 def close() -> None:

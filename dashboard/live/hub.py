@@ -26,13 +26,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import redis.asyncio
-from django.conf import settings
-from django.db import DatabaseError, connections
-from redis.exceptions import RedisError
+from django.db import connections
 
-from cluster import access
-from cluster.nudge import CHANNEL
+from cluster import access, nudge
+from cluster.connecting import connected
 from cluster.store import clock, store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex
@@ -151,7 +148,7 @@ class Hub:
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run work that asks the database in one of the hub's threads."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, _with_connection, work, *arguments)
+        return await loop.run_in_executor(self._threads, connected, work, *arguments)
 
     # What the hub does by itself.
 
@@ -168,18 +165,13 @@ class Hub:
 
     async def _listen(self) -> None:
         """Wake up at each nudge; while Redis is away, let `_follow` poll."""
-        with suppress(RedisError, OSError):
-            async with (
-                redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-                client.pubsub() as channel,
-            ):
-                await channel.subscribe(CHANNEL)
-                self.polling = False
-                self._wake.set()
-                async for _ in channel.listen():
-                    self._wake.set()
+        await nudge.hear(self._heard)
         self.polling = True
         await asyncio.sleep(POLL_S)
+
+    def _heard(self, revision: int) -> None:
+        self.polling = False
+        self._wake.set()
 
     async def _follow(self) -> None:
         """Read the log, render what is stale, pause in proportion."""
@@ -322,15 +314,6 @@ def _render(rendering: Rendering) -> tuple[int, Parts, float]:
 
 def _rest(spent: float) -> float:
     return min(spent * REST, LONGEST_REST_S) if spent > FREE_S else 0.0
-
-
-def _with_connection(work: Callable[..., T], *arguments: Any) -> T:
-    """Work on this thread's connection, which stays open; after an error of the database it is opened anew."""
-    try:
-        return work(*arguments)
-    except DatabaseError:
-        connections.close_all()
-        raise
 
 
 def _close(threads: ThreadPoolExecutor) -> None:

@@ -7,6 +7,8 @@ import re
 
 import pytest
 from django.conf import settings
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = settings.BASE_DIR
 LOCKS = ["requirements.txt", "requirements-dev.txt"]
@@ -18,6 +20,19 @@ def test_every_requirement_is_pinned_with_hashes(name):
     pinned = [block for block in blocks if not block.startswith("#")]
     assert len(pinned) > 10
     assert all(re.match(r"[\w.\[\]-]+==\S+ \\\n +--hash=sha256:", block) for block in pinned)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_what_is_asked_for_is_locked(name):
+    lines = (ROOT / name).with_suffix(".in").read_text().splitlines()
+    asked = {
+        Requirement(line) for line in (line.partition("#")[0].strip() for line in lines) if line[:1].isalnum()
+    }
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
+    assert {canonicalize_name(each.name) for each in asked} <= locked.keys()
+    assert [
+        str(one) for one in asked if not one.specifier.contains(locked[canonicalize_name(one.name)])
+    ] == []
 
 
 @pytest.mark.parametrize("name", [*LOCKS, "package-lock.json", ".npmrc"])

@@ -18,14 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import redis.asyncio
-from django.conf import settings
-from django.db import DatabaseError, connections
-from redis.exceptions import RedisError
+from django.db import connections
 
+from cluster import nudge
 from cluster.apiserver.watching.selection import Entry
 from cluster.apiserver.watching.window import Window
-from cluster.nudge import CHANNEL
+from cluster.connecting import connected
 from cluster.store import log as history
 from cluster.store import store
 from kube.errors import Expired, Timeout
@@ -140,19 +138,14 @@ class Follower:
 
     async def _listen(self) -> None:
         """Wake up at each nudge; while Redis is away, let `_follow` poll."""
-        with suppress(RedisError, OSError):
-            async with (
-                redis.asyncio.Redis.from_url(settings.REDIS_URL) as client,
-                client.pubsub() as channel,
-            ):
-                await channel.subscribe(CHANNEL)
-                self.polling = False
-                self._wake.set()
-                async for message in channel.listen():
-                    if message["type"] != "message" or _number(message["data"]) > self.position:
-                        self._wake.set()
+        await nudge.hear(self._heard)
         self.polling = True
         await asyncio.sleep(POLL_S)
+
+    def _heard(self, revision: int) -> None:
+        self.polling = False
+        if revision > self.position:
+            self._wake.set()
 
     async def _follow(self) -> None:
         """Read on, hand on, pause in proportion."""
@@ -202,28 +195,11 @@ class Follower:
 
     async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, _connected, work, *arguments)
+        return await loop.run_in_executor(self._thread, connected, work, *arguments)
 
 
 def _next(after: int) -> list[history.Logged]:
     return history.following(after, limit=BATCH)
-
-
-def _connected(work: Callable[..., T], *arguments: Any) -> T:
-    """Work on this thread's connection, which stays open; after an error of the database it is opened anew."""
-    try:
-        return work(*arguments)
-    except DatabaseError:
-        connections.close_all()
-        raise
-
-
-def _number(data: Any) -> int:
-    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
-    try:
-        return int(data)
-    except (TypeError, ValueError):
-        return 1 << 63
 
 
 follower = Follower()
