@@ -213,3 +213,15 @@ def test_a_head_that_does_not_come_is_not_waited_for(server, monkeypatch):
 def test_compressed_bodies_are_not_unpacked(api):
     packed = gzip.compress(b"{}" * 1000)
     assert api.post(MAPS, packed, headers={"content-encoding": "gzip"}).status_code == 400
+
+
+def test_signs_inside_texts_are_no_values():
+    text = ",[{" * 300_000
+    assert bodies.from_json(json.dumps({"a": text}).encode()).value == {"a": text}
+
+
+def test_values_by_the_million_are_refused_before_they_are_made():
+    begun = time.process_time()
+    with pytest.raises(ApiError):
+        bodies.from_json(filled("[],", "[", "[]]"))
+    assert time.process_time() - begun < BLINK_S
