@@ -57,6 +57,44 @@ class Account:
             self.take(resource, obj, more)
         return text
 
+    def fit(self, resource: Resource, obj: Object, number: int) -> tuple[int, str]:
+        """Take room for up to `number` objects like this one; return for how many there is, and why not for more."""
+        more, used = rules.usage(resource, obj), self.used(resource)
+        concerned = [quota for quota in self.quotas if quota.counts_object(resource, obj)]
+        text = rules.refusal(concerned, used, resource, obj, more)
+        if text:
+            return 0, text
+        rooms = [rules.room(quota, used.get(quota.name, {}), more) for quota in concerned]
+        fitting = min([number, *(room for room in rooms if room is not None)])
+        taken = {name: amount * fitting for name, amount in more.items()}
+        self.take(resource, obj, taken)
+        return fitting, rules.refusal(concerned, used, resource, obj, more) if fitting < number else ""
+
+    def lack(self, resource: Resource, objects: Iterable[tuple[Object, int]]) -> str:
+        """Say why there is no room for so many objects together; nothing is taken."""
+        used = self.used(resource)
+        wanted: dict[str, Amounts] = {quota.name: {} for quota in self.quotas}
+        for obj, number in objects:
+            more = {name: amount * number for name, amount in rules.usage(resource, obj).items()}
+            for quota in self.quotas:
+                if quota.counts_object(resource, obj):
+                    rules.grow(wanted[quota.name], more, quota)
+        texts = (rules.exceeded(each, used.get(each.name, {}), wanted[each.name]) for each in self.quotas)
+        return next(filter(None, texts), "")
+
+    def copy(self) -> Account:
+        """Return an account of its own that begins with what is used of this one."""
+        other = Account(self.namespace, self.quotas)
+        other._used = {
+            kind: {name: dict(used) for name, used in by_quota.items()}
+            for kind, by_quota in self._used.items()
+        }
+        return other
+
+    def become(self, other: Account) -> None:
+        """Take over what is used of a copy."""
+        self._used = other._used
+
     def take(self, resource: Resource, obj: Object, more: Amounts) -> None:
         """Count an object that will be made."""
         used = self.used(resource)

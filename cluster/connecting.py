@@ -22,4 +22,6 @@ def connected(function: Callable[..., T], *arguments: Any) -> T:
     finally:
         for connection in connections.all(initialized_only=True):
             if connection.vendor == "postgresql":
+                # Without it a connection ends with each call: its age is for the requests of pages.
+                connection.close_at = None
                 connection.close_if_unusable_or_obsolete()

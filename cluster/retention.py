@@ -1,8 +1,9 @@
 """Forgetting old history and old events.
 
-A log row is removed when it is older than the retention, has been superseded
-(it is nobody's newest revision) and every consumer has read past it. After
-that a reader that asks for what came before gets Expired and lists again.
+A log row is removed when what superseded it is older than the retention and
+every consumer has read past that. So the state of every revision that is young
+enough stays whole, as after a compaction of etcd, however old its objects are.
+A reader that asks for what came before gets Expired and lists again.
 
 Events are objects of their own; the oldest go when they are too old or too many.
 """
@@ -49,7 +50,7 @@ def expire_events(until: float, *, now: int | None = None) -> int:
 
 
 def _horizon(now: int) -> int:
-    """Return the newest revision that may go: old enough, and read by every consumer."""
+    """Return the newest revision whose past may go: old enough, and read by every consumer."""
     oldest = now - settings.HISTORY_HOURS * 3600 * 1000
     old = sql.rows(store.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
     slowest = sql.rows(store.using, "SELECT MIN(position) FROM cluster_cursor")[0][0]
@@ -57,24 +58,20 @@ def _horizon(now: int) -> int:
 
 
 def _step(horizon: int) -> tuple[int, bool]:
-    """Remove one batch of superseded rows up to the horizon; tell how many, and whether all are gone."""
+    """Remove what one batch of changes up to the horizon replaced; tell how many rows, and whether that was all."""
     with transaction.atomic(using=store.using):
         sql.lock_head(store.using)
-        doomed = [
-            row[0]
-            for row in sql.rows(
-                store.using,
-                "SELECT c.revision FROM cluster_change c WHERE c.revision <= %s AND NOT EXISTS"
-                " (SELECT 1 FROM cluster_object o WHERE o.revision = c.revision) ORDER BY c.revision LIMIT %s",
-                [horizon, BATCH],
-            )
-        ]
-        if not doomed:
+        changes = sql.rows(
+            store.using,
+            "SELECT revision, previous, verb FROM cluster_change"
+            " WHERE revision > %s AND revision <= %s ORDER BY revision LIMIT %s",
+            [store.compacted(), horizon, BATCH],
+        )
+        if not changes:
             return 0, True
+        doomed = [(previous,) for _, previous, _ in changes if previous]
+        doomed += [(revision,) for revision, _, verb in changes if verb == "DELETED"]
         with connections[store.using].cursor() as cursor:
-            cursor.executemany("DELETE FROM cluster_change WHERE revision = %s", [(r,) for r in doomed])
-            cursor.execute(
-                "UPDATE cluster_log SET compacted = %s WHERE id = 1 AND compacted < %s",
-                [doomed[-1], doomed[-1]],
-            )
-        return len(doomed), len(doomed) < BATCH
+            cursor.executemany("DELETE FROM cluster_change WHERE revision = %s", doomed)
+            cursor.execute("UPDATE cluster_log SET compacted = %s WHERE id = 1", [changes[-1][0]])
+        return len(doomed), len(changes) < BATCH

@@ -12,13 +12,22 @@ class JobsConfig(AppConfig):
         from cluster import admission as chain
         from cluster.registry import Registration, register
         from jobs import admission, live, samples  # noqa: F401  topics, streams, offers register themselves
-        from kube.resources import CLAIMS, COMMANDS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+        from kube.resources import (
+            CLAIMS,
+            COMMANDS,
+            JOBS,
+            LIMIT_RANGES,
+            POD_GROUPS,
+            PODS,
+            PRIORITY_CLASSES,
+            RESOURCE_QUOTAS,
+        )
 
         register(
             Registration(
                 "jobs",
                 "jobs.consumer.JobConsumer",
-                (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES),
+                (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
             )
         )
         chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

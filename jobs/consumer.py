@@ -1,6 +1,7 @@
 """The job controller: keeps every job's pods, pod group and status as its spec says.
 
-Reads jobs, pods, pod groups, claims, priority classes and Commands; remembers
+Reads jobs, pods, pod groups, Commands, and what pods depend on beside their
+job: claims, priority classes, limit ranges and quotas. It remembers
 the unfinished jobs as compact facts (`jobs.facts`), and asks `jobs.plan` about
 each job that something happened to. A job whose last writes have not come
 back through the log yet is left alone until they have: what it knows is older
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from cluster import registry
+from cluster.charges import Account
 from cluster.consumer import Consumer, Plan, Timer
+from cluster.rules import quotas
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from jobs import facts, plan
 from jobs.lifecycle import FINISHED
@@ -28,14 +31,26 @@ from jobs.plan import Known, World
 from kube import commands, meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
-from kube.resources import CLAIMS, COMMANDS, JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES
+from kube.resources import (
+    CLAIMS,
+    COMMANDS,
+    JOBS,
+    LIMIT_RANGES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cluster.rules.quotas import Quota
     from jobs.facts import JobFact
     from kube.commands import CommandFact
+    from kube.meta import Object
 
+T = TypeVar("T")
 NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
@@ -76,15 +91,28 @@ class State:
     strangers: dict[str, str] = field(
         default_factory=dict
     )  # key of a pod that holds a job's name → the job's key
+    ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
+    quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
+    refused: dict[str, str] = field(
+        default_factory=dict
+    )  # key of a job that lacks pods for these → namespace
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
 
     def holds(self, key: str) -> bool:
         """Say whether a job belongs to this shard."""
         return self.shards == 1 or crc32(key.encode()) % self.shards == self.shard
 
-    @property
     def world(self) -> World:
-        return World(self.priorities, self.claims)
+        """Return what pods depend on; what quotas leave is counted when somebody asks for it."""
+        ranges = {place: list(found.values()) for place, found in self.ranges.items()}
+        accounts = {place: Account(place, list(found.values())) for place, found in self.quotas.items()}
+        return World(self.priorities, self.claims, ranges, accounts)
+
+    def look_again(self, namespace: str) -> None:
+        """Plan the jobs of a namespace that lack pods for its bounds."""
+        for key, place in self.refused.items():
+            if place == namespace:
+                self.touched[key] = None
 
 
 class JobConsumer(Consumer[State]):
@@ -104,6 +132,10 @@ class JobConsumer(Consumer[State]):
             _note_priority(state, stored.body)
         for stored in store.find(CLAIMS):
             state.claims.setdefault(stored.namespace, set()).add(stored.name)
+        for stored in store.find(LIMIT_RANGES):
+            state.ranges.setdefault(stored.namespace, {})[stored.name] = stored.object
+        for stored in store.find(RESOURCE_QUOTAS):
+            state.quotas.setdefault(stored.namespace, {})[stored.name] = quotas.read(stored.object)
         ending = {facts.job_key_of_pod(stored.body) for stored in store.find(PODS, phase=UNENDED)} - {""}
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
@@ -125,6 +157,7 @@ class JobConsumer(Consumer[State]):
         _refresh(state, [key for key in again if state.holds(key)])
         groups += _look_for_targets(state)
         deadlines: list[Timer] = []
+        world = state.world()
         room = ROOM
         while state.touched and room > 0:
             key = next(iter(state.touched))
@@ -137,25 +170,29 @@ class JobConsumer(Consumer[State]):
             elif _is_over(entry.known) and key not in state.commands:
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
-            elif writes := _plan_one(state, entry, now):
+            elif writes := _plan_one(state, entry, world, now):
                 groups.append(Group(writes, key))
                 room -= len(writes)
         more = [Timer(_MORE, now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
 
 
-def _plan_one(state: State, entry: Entry, now: int) -> list[Write]:
+def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
     waiting = list(state.commands.get(known.job.key, {}).values())
     # A job that no controller has seen is Pending first.
     command = waiting[0] if waiting and not known.job.is_new else None
     try:
-        writes, again = plan.reconcile(known, state.world, now, command=command)
-        entry.again = again or bool(waiting)
+        outcome = plan.reconcile(known, world, now, command=command)
+        writes, entry.again = outcome.writes, outcome.again or bool(waiting)
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         return []
+    if outcome.refused:
+        state.refused[known.job.key] = known.job.namespace
+    else:
+        state.refused.pop(known.job.key, None)
     known.group_in_step = known.group is not None and not _touches_group(writes)
     _expect(entry, writes)
     return writes
@@ -173,6 +210,7 @@ def _apply_job(state: State, change: Change) -> None:
     entry = state.entries.get(change.key)
     if change.verb == "DELETED":
         state.entries.pop(change.key, None)
+        state.refused.pop(change.key, None)
         if change.key in state.commands:
             state.touched[change.key] = None
         return
@@ -197,6 +235,8 @@ def _apply_pod(state: State, change: Change) -> None:
     key, pod = facts.read_pod(change.body, change.revision)
     if state.strangers and change.verb == "DELETED":
         key = state.strangers.pop(change.key, key)
+    if state.refused and (change.verb == "DELETED" or pod.has_ended):
+        state.look_again(change.namespace)
     entry = state.entries.get(key)
     if entry is None:
         return
@@ -251,6 +291,29 @@ def _apply_claim(state: State, change: Change) -> None:
         names.add(change.name)
 
 
+def _apply_range(state: State, change: Change) -> None:
+    _keep(state.ranges, change, change.object)
+    state.look_again(change.namespace)
+
+
+def _apply_quota(state: State, change: Change) -> None:
+    """Look again when what a quota bounds changes; what its status says is nothing new."""
+    quota = quotas.read(change.object)
+    if change.verb == "DELETED" or state.quotas.get(change.namespace, {}).get(change.name) != quota:
+        _keep(state.quotas, change, quota)
+        state.look_again(change.namespace)
+
+
+def _keep(known: dict[str, dict[str, T]], change: Change, value: T) -> None:
+    found = known.setdefault(change.namespace, {})
+    if change.verb == "DELETED":
+        found.pop(change.name, None)
+    else:
+        found[change.name] = value
+    if not found:
+        del known[change.namespace]
+
+
 def _apply_priority(state: State, change: Change) -> None:
     if change.verb == "DELETED":
         state.priorities.pop(change.name, None)
@@ -268,6 +331,8 @@ _APPLY = {
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
     CLAIMS.id: _apply_claim,
+    LIMIT_RANGES.id: _apply_range,
+    RESOURCE_QUOTAS.id: _apply_quota,
     PRIORITY_CLASSES.id: _apply_priority,
 }
 

@@ -55,6 +55,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     admitted: bool = True  # the scheduler has let the pod group into its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
     failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    refused: str = ""  # why the namespace's bounds let no more pods exist
     held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property
@@ -126,6 +127,7 @@ PENDING_RULES = (
         "MinAvailableReached",
         words.progress,
     ),
+    Rule(lambda s: bool(s.refused), None, "FailedCreate", words.refused),
     Rule(lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", words.waiting_for_queue),
     Rule(lambda s: bool(s.waiting), None, "Unschedulable", words.unschedulable),
     Rule(lambda s: bool(s.held), None, "NamesTaken", words.names_taken),
@@ -165,6 +167,7 @@ RUNNING_RULES = (
         "TooManyPending",
         words.progress,
     ),
+    Rule(lambda s: bool(s.refused), None, "FailedCreate", words.refused),
     Rule(always, None, "PodsRunning", words.progress),
 )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.store import Create, Delete, Patch, Update, Write
-from jobs import census, commands, facts, groups, lifecycle, plugins, status, words
+from jobs import bounds, census, commands, facts, groups, lifecycle, plugins, status, words
 from jobs.facts import GroupFact, JobFact, PodFact
 from jobs.lifecycle import Decision, Procedure, Situation, Step
 from jobs.pods import Blueprint, Priorities, claim_name, owner_of
@@ -25,13 +25,15 @@ from kube.kinds.batch import Action, JobPhase
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from cluster.charges import Account
     from kube.commands import CommandFact
     from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
 ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
+_TOLD = {"Unschedulable": "PodGroupPending", "FailedCreate": "FailedCreate"}  # reason → that of the event
 _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
 
@@ -49,13 +51,19 @@ class World(NamedTuple):
 
     priorities: Priorities
     claims: Mapping[str, Collection[str]]  # namespace → names
+    ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
+    accounts: Mapping[str, Account] = {}  # namespace → what its quotas leave, where it has some
 
 
 class Outcome(NamedTuple):
-    """The writes, all or none to be carried out, and whether to ask again when they have been."""
+    """The writes, all or none to be carried out, and whether to ask again when they have been.
+
+    `refused` says that pods are missing which the namespace's bounds do not let exist.
+    """
 
     writes: list[Write]
     again: bool = False
+    refused: bool = False
 
 
 def reconcile(
@@ -75,7 +83,7 @@ def reconcile(
         round_.kill(step)
     elif action is not Action.RESTART_PARTITION:  # a job always has pods, but not always partitions
         round_.kill_target(step)
-    return Outcome(round_.writes, round_.again or command is not None)
+    return Outcome(round_.writes, round_.again or command is not None, bool(round_.refusal))
 
 
 class _Round:
@@ -85,6 +93,7 @@ class _Round:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
         self.writes: list[Write] = []
         self.again = False
+        self.refusal = ""
         self.census = census.take(self.job, known.pods.values())
         self.counts = self.census.counts
 
@@ -110,8 +119,7 @@ class _Round:
         self._remove(leftovers, "they belong to a run that was ended")
         room = self.room - len(leftovers)
         if is_admitted:
-            made = list(islice(census.missing(self.job, self.known.pods, self.census), room))
-            self._make(made)
+            made = self._make(room)
             surplus = self.census.surplus[: room - len(made)]
             self._remove(surplus, "they are more than the job's replicas", is_surplus=True)
             room -= len(made) + len(surplus)
@@ -194,16 +202,35 @@ class _Round:
             changes = {"spec": {"volumes": named}}
             self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
 
-    def _make(self, wanted: list[tuple[int, int]]) -> None:
+    def _make(self, room: int) -> Sequence[bounds.Place]:
+        """Make missing pods; return which."""
+        missing = census.missing(self.job, self.known.pods, self.census)
+        namespace = self.job.namespace
+        ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
+        is_bound = bool(ranges) or account is not None
+        wanted = list(missing if is_bound else islice(missing, room))
         if not wanted:
-            return
+            return wanted
         whole = self.job.whole()
-        claims = self.world.claims.get(self.job.namespace, ())
+        claims = self.world.claims.get(namespace, ())
         blueprints: dict[int, Blueprint] = {}
-        for task, index in wanted:
+
+        def pod(place: bounds.Place) -> Object:
+            task, index = place
             if task not in blueprints:
-                blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims)
-            self.writes.append(Create(PODS, blueprints[task].pod(index)))
+                blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims, ranges)
+            return blueprints[task].pod(index)
+
+        if is_bound:
+            alive = self.counts.pending + self.counts.started
+            wanted, self.refusal = bounds.choose(self.job, wanted, alive, pod, ranges, account)
+            wanted = wanted[:room]
+        if wanted:
+            self.writes.extend(Create(PODS, pod(place)) for place in wanted)
+            self._tell_made(wanted, whole, claims)
+        return wanted
+
+    def _tell_made(self, wanted: Sequence[bounds.Place], whole: Object, claims: Collection[str]) -> None:
         for task, number in Counter(task for task, _ in wanted).items():
             self.counts.add_pending(self.job.tasks[task].name, number)
         if not self.known.pods:
@@ -247,6 +274,7 @@ class _Round:
             waiting=group.waiting if group else "",
             failures=tuple(pod.failure for pod in failed),
             held=tuple(self.census.held),
+            refused=self.refusal,
         )
         if self.job.is_new and not is_admitted:
             # Every job is Pending first, also one that needs no pod to be Running.
@@ -259,13 +287,14 @@ class _Round:
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return
+        before = (self.job.status.get("state") or {}).get("reason")
         if decision.phase != self.job.phase:
             # What holds in the next phase may lead further at once.
             self.again = True
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
             self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
-        elif decision.reason == "Unschedulable" != (self.job.status.get("state") or {}).get("reason"):
-            self._tell("PodGroupPending", decision.message, events.WARNING)
+        elif decision.reason in _TOLD and decision.reason != before:
+            self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
         metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
         self.writes.append(
             Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status")

@@ -6,10 +6,11 @@ its own name, index and, where a plugin asks for it, its own containers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from cluster.rules import ranges as ranging
 from jobs import facts, plugins
 from kube.kinds.core import PodPhase
 
@@ -34,11 +35,17 @@ class Blueprint:
 
     `claims` are the names of the claims that exist in the job's namespace; a
     volume whose claim does not exist becomes an `emptyDir` (seed: Job API, Job
-    Input/Output). The pods share their nested values: nobody may change them.
+    Input/Output). `ranges` are the limit ranges there. The pods share their nested values: nobody may change them.
     """
 
     def __init__(
-        self, job: JobFact, whole: Object, task: int, priorities: Priorities, claims: Collection[str]
+        self,
+        job: JobFact,
+        whole: Object,
+        task: int,
+        priorities: Priorities,
+        claims: Collection[str],
+        ranges: Sequence[Object] = (),
     ) -> None:
         spec = whole["spec"]["tasks"][task]
         template = spec.get("template") or {}
@@ -50,6 +57,10 @@ class Blueprint:
         self.annotations = self._annotations(template, whole["metadata"], spec)
         self.owners = [owner_of(job)]
         self.spec = self._spec(template, whole["spec"], priorities, claims)
+        if ranges:
+            common: Object = {"metadata": {"annotations": self.annotations}, "spec": self.spec}
+            ranging.fill(common, ranges)
+            self.annotations = common["metadata"]["annotations"]
         self.change_spec = plugins.pod_hooks(whole["spec"].get("plugins") or {})
 
     def pod(self, index: int) -> Object:

@@ -46,6 +46,13 @@ def unschedulable(s: Situation) -> str:
     return f"{s.waiting} {are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}."
 
 
+def refused(s: Situation) -> str:
+    """Give the refusal, and say whether it keeps the whole job or only more of it from being."""
+    if s.counts.pending or s.counts.started:
+        return f"{progress(s)} More are not made: {s.refused}."
+    return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
+
+
 def names_taken(s: Situation) -> str:
     """Name a pod that stands in the way."""
     return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 TOKENS_KIND = "meta.k8s.io/v1"
+EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result."
+    " You can start a new list without the continue parameter, or use the continue token in this response"
+    " to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent"
+    " list - objects that were created, modified, or deleted between the time the first chunk was returned"
+    " and now may show up in the list."
+)
 NEWEST = -1  # a token's revision when its list may go on from a newer state
 # Fields that a selector compares with false where they are absent: Go's booleans are never absent.
 BOOLEANS = frozenset({"spec.unschedulable", "spec.hostNetwork"})
@@ -66,8 +73,8 @@ class Page:
 class ExpiredToken(Expired):
     """A token whose state is gone; with the new one a client may go on from a newer state."""
 
-    def __init__(self, message: str, token: str) -> None:
-        super().__init__(message)
+    def __init__(self, token: str) -> None:
+        super().__init__(EXPIRED)
         self._token = token
 
     def status(self) -> dict[str, Any]:
@@ -98,10 +105,10 @@ def find(resource: Resource, namespace: str, options: ListOptions) -> Page:
                 options,
             )
             return _cut(resource, namespace, options, found, head if exact is None else exact)
-        except Expired as error:
+        except Expired:
             if not options.continue_:
                 raise
-            raise ExpiredToken(error.message, _token(NEWEST, start)) from None
+            raise ExpiredToken(_token(NEWEST, start)) from None
 
 
 def _exact(options: ListOptions) -> bool:

@@ -39,6 +39,7 @@ class Change(models.Model):
         indexes = [
             models.Index(fields=["at"], name="change_at"),
             models.Index(fields=["name", "namespace", "resource"], name="change_name"),
+            models.Index(fields=["resource", "revision"], name="change_kind"),
         ]
 
     def __str__(self) -> str:
@@ -46,7 +47,10 @@ class Change(models.Model):
 
 
 class Object(models.Model):
-    """A living object: its key, its newest revision and the columns of `kube.resources.Index`."""
+    """A living object: its key, its newest revision and the columns of `kube.resources.Index`.
+
+    Keys compare bytewise on every database: a migration gives the column that collation on PostgreSQL.
+    """
 
     key = models.CharField(primary_key=True, max_length=446)
     resource = models.CharField(max_length=128)

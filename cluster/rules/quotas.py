@@ -181,12 +181,13 @@ def refusal(
             if text := missing(quota, obj):
                 return f"failed quota: {quota.name}: {text}"
     for quota in concerned:
-        if text := _exceeded(quota, used.get(quota.name, {}), more):
+        if text := exceeded(quota, used.get(quota.name, {}), more):
             return text
     return ""
 
 
-def _exceeded(quota: Quota, used: Amounts, more: Amounts) -> str:
+def exceeded(quota: Quota, used: Amounts, more: Amounts) -> str:
+    """Say what of `more` a quota has no room for; "" when it has room for all."""
     over = [
         name
         for name in sorted(quota.hard)

@@ -2,8 +2,9 @@
 
 The objects are read as they are now; those that changed after the list's
 revision are put back to what they were, with the rows of the log that were
-replaced since. So a page costs what has changed meanwhile, and a list is
-exact as long as the log reaches back to its revision.
+replaced since. Only the keys of all those changes are read, the objects piece
+by piece as they are asked for. A list is exact as long as the log reaches back
+to its revision.
 
 Keys are in bytewise order of `resource/namespace/name`, as in etcd.
 """
@@ -11,10 +12,7 @@ Keys are in bytewise order of `resource/namespace/name`, as in etcd.
 from __future__ import annotations
 
 import heapq
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-from django.db import connections
 
 from cluster.store import sql
 from cluster.store.query import Filter
@@ -22,17 +20,14 @@ from cluster.store.types import Stored, key_of
 from kube.errors import Expired, Timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from cluster.store.store import Store
     from kube.resources import Resource
 
-CHUNK = 1000  # rows of one query
+CHUNK = 500  # objects of one query
 
-EXPIRED = (
-    "The provided continue parameter is too old to display a consistent list result."
-    " You can start a new list without the continue parameter."
-)
+EXPIRED = "The resourceVersion for the provided list is too old."
 
 
 def read(
@@ -53,22 +48,19 @@ def read(
     """
     span = _Span(store, resource, namespace, after, dict(filters or {}))
     if at is None:
-        yield from _merged(span.current(frozenset()), [])
-        return
+        return span.current(frozenset())
     head, compacted = sql.log_row(store.using)
     if at > head:
         raise Timeout.too_large_resource_version(at, head)
     if at < compacted:
         raise Expired(EXPIRED)
-    past = span.past(at)
-    were = [(key, stored) for key, stored in sorted(past.items(), key=itemgetter(0)) if stored is not None]
-    yield from _merged(span.current(frozenset(past)), were)
+    replaced = span.replaced(at) if at < head else {}
+    return heapq.merge(span.current(replaced), span.past(replaced), key=_key)  # no key is in both
 
 
 def remaining(store: Store, resource: Resource, namespace: str, after: str) -> int:
     """Return how many objects come behind a key now."""
-    span = _Span(store, resource, namespace, after, {})
-    where, params = span.where()
+    where, params = _Span(store, resource, namespace, after, {}).where()
     return int(sql.rows(store.using, f"SELECT COUNT(*) FROM cluster_object o WHERE {where}", params)[0][0])
 
 
@@ -83,57 +75,68 @@ class _Span:
         self._namespace = namespace
         self._after = after
         self._filters = filters
-        # PostgreSQL's own order depends on the locale of the database.
-        self._column = "o.key" if connections[store.using].vendor == "sqlite" else 'o.key COLLATE "C"'
 
     def where(self, after: str = "") -> tuple[str, list[Any]]:
         prefix = f"{self._resource.id}/{self._namespace}/" if self._namespace else f"{self._resource.id}/"
-        where, params = Filter(**self._filters).where(self._resource.id)
         start = after or self._after or prefix
-        where += f" AND {self._column} > %s AND {self._column} < %s"
-        return where, [*params, max(start, prefix), f"{prefix[:-1]}0"]  # 0 follows the slash
+        where, params = (
+            "o.key > %s AND o.key < %s",
+            [max(start, prefix), f"{prefix[:-1]}0"],
+        )  # 0 follows the slash
+        if self._filters:
+            # Without filters the key says it all, and counting needs no more than its index.
+            narrow, more = Filter(**self._filters).where(self._resource.id)
+            where, params = f"{where} AND {narrow}", [*params, *more]
+        return where, params
 
-    def current(self, changed: frozenset[str]) -> Iterator[tuple[str, Stored]]:
-        """Yield key and object of what is there now, except for the keys that changed."""
+    def current(self, replaced: Container[str]) -> Iterator[Stored]:
+        """Yield what is there now, except for the keys that were replaced."""
         after = ""
         while True:
             where, params = self.where(after)
-            text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE {where} ORDER BY {self._column} LIMIT {CHUNK}"
+            # Limited before it is joined: without statistics PostgreSQL would join all before it sorts.
+            first = f"SELECT o.* FROM cluster_object o WHERE {where} ORDER BY o.key LIMIT {CHUNK}"
+            text = (
+                f"SELECT {sql.COLUMNS} FROM ({first}) o JOIN cluster_change c ON c.revision = o.revision"
+                " ORDER BY o.key"
+            )
             rows = sql.rows(self._using, text, params)
             for kind, namespace, name, uid, revision, created, body in rows:
-                stored = Stored(kind, namespace, name, uid, revision, created, bytes(body))
-                after = key_of(stored.resource, stored.namespace, stored.name)
-                if after not in changed:
-                    yield after, stored
+                after = key_of(kind, namespace, name)
+                if after not in replaced:
+                    yield Stored(kind, namespace, name, uid, revision, created, bytes(body))
             if len(rows) < CHUNK:
                 return
 
-    def past(self, at: int) -> dict[str, Stored | None]:
-        """Return the keys that changed after a revision with what they held then, None for nothing."""
-        first = "SELECT MIN(revision) FROM cluster_change WHERE revision > %s AND resource = %s"
+    def replaced(self, at: int) -> dict[str, int]:
+        """Return the keys that changed after a revision, with the revision that each had then, 0 for nothing."""
+        text = "SELECT namespace, name, previous FROM cluster_change WHERE revision > %s AND resource = %s"
         params: list[Any] = [at, self._resource.id]
         if self._namespace:
-            first += " AND namespace = %s"
-            params.append(self._namespace)
-        first += " GROUP BY namespace, name"
-        text = (
-            "SELECT n.resource, n.namespace, n.name, p.uid, p.revision, p.body, n.previous"
-            " FROM cluster_change n LEFT JOIN cluster_change p ON p.revision = n.previous"
-            f" WHERE n.revision IN ({first})"
-        )
-        found: dict[str, Stored | None] = {}
-        for kind, namespace, name, uid, revision, body, previous in sql.rows(self._using, text, params):
-            key = key_of(kind, namespace, name)
-            if previous and body is None:
-                raise Expired(EXPIRED)
-            if key > self._after:
-                found[key] = (
-                    Stored(kind, namespace, name, uid, revision, 0, bytes(body)) if previous else None
-                )
+            text, params = f"{text} AND namespace = %s", [*params, self._namespace]
+        found: dict[str, int] = {}
+        # The newest first, so that the oldest stays.
+        for namespace, name, previous in sql.rows(self._using, f"{text} ORDER BY revision DESC", params):
+            if (key := key_of(self._resource.id, namespace, name)) > self._after:
+                found[key] = previous
         return found
 
+    def past(self, replaced: Mapping[str, int]) -> Iterator[Stored]:
+        """Yield what the replaced keys held."""
+        were = [revision for key, revision in sorted(replaced.items()) if revision]
+        for start in range(0, len(were), CHUNK):
+            chunk = were[start : start + CHUNK]
+            text = (
+                "SELECT revision, resource, namespace, name, uid, body FROM cluster_change"
+                f" WHERE revision IN ({sql.marks(len(chunk))})"
+            )
+            found = {row[0]: row for row in sql.rows(self._using, text, chunk)}
+            if len(found) < len(chunk):
+                raise Expired(EXPIRED)
+            for revision in chunk:
+                _, kind, namespace, name, uid, body = found[revision]
+                yield Stored(kind, namespace, name, uid, revision, 0, bytes(body))
 
-def _merged(current: Iterator[tuple[str, Stored]], past: list[tuple[str, Stored]]) -> Iterator[Stored]:
-    """Merge two sequences of which no key is in both."""
-    for _, stored in heapq.merge(current, past, key=itemgetter(0)):
-        yield stored
+
+def _key(stored: Stored) -> str:
+    return key_of(stored.resource, stored.namespace, stored.name)
