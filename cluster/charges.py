@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from cluster.admission import ClusterView
     from cluster.rules.quotas import Quota
-    from cluster.store import Stored
     from kube.amounts import Amounts
     from kube.meta import Object
     from kube.resources import Resource
@@ -150,38 +149,41 @@ def count(resource: Resource, namespace: str, quotas: Sequence[Quota]) -> dict[s
 
 def _count_pods(namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:
     """Add up pods; those that ended are read only where a quota counts some of them, and numbered where it counts all."""
-    by_scope = [quota for quota in quotas if quota.scopes]
-    ended = rules.counts_ended(by_scope)
-    live = store.find(PODS, namespace=namespace, phase=None if ended else UNENDED, order="revision")
     used: dict[str, Amounts] = {}
     plain = [quota for quota in quotas if not quota.scopes]
     if plain:
-        sums = _sum(live)
-        if not ended and rules.counts_ended(plain):
+        sums = _sum_of_live(namespace)
+        if rules.counts_ended(plain):
             sums[f"count/{PODS.id}"] = _number(PODS, namespace)
         used = {quota.name: {name: sums.get(name, 0) for name in quota.hard} for quota in plain}
+    by_scope = [quota for quota in quotas if quota.scopes]
     if by_scope:
-        objects = [stored.object for stored in live]
-        used |= {quota.name: rules.total(quota, PODS, objects) for quota in by_scope}
+        phase = None if rules.counts_ended(by_scope) else UNENDED
+        pods = [stored.object for stored in store.find(PODS, namespace=namespace, phase=phase)]
+        used |= {quota.name: rules.total(quota, PODS, pods) for quota in by_scope}
     return used
 
 
-def _sum(pods: Sequence[Stored]) -> Amounts:
+def _sum_of_live(namespace: str) -> Amounts:
+    """Add up the pods of a namespace that have not ended; only those that are new here are read."""
+    keys = store.names(PODS, namespace=namespace, phase=UNENDED)
+    weights = {uid: _known.get(uid) for uid in keys}
+    weights |= _weighed([keys[uid] for uid, weight in weights.items() if weight is None])
     total: dict[str, int] = {}
-    for stored in pods:
-        for name, amount in _weight(stored).items():
+    for weight in weights.values():
+        # One that went since is not found any more.
+        for name, amount in (weight or {}).items():
             total[name] = total.get(name, 0) + amount
     return total
 
 
-def _weight(stored: Stored) -> Amounts:
-    found = _known.get(stored.uid)
-    if found is None:
-        found = rules.usage(PODS, stored.object)
-        if "pods" in found:  # one that ended is not worth remembering, and one that has not might end
-            if len(_known) >= MOST_KNOWN:
-                _known.clear()
-            _known[stored.uid] = found
+def _weighed(keys: Sequence[str]) -> dict[str, Amounts]:
+    """Return what pods use, and remember it."""
+    read = store.by_keys(PODS, keys).values() if keys else ()
+    found = {stored.uid: rules.usage(PODS, stored.object) for stored in read}
+    if len(_known) + len(found) > MOST_KNOWN:
+        _known.clear()
+    _known.update(found)
     return found
 
 

@@ -55,7 +55,7 @@ _seen: dict[str, int] = {}
 
 
 def _behind(now: int) -> set[str]:
-    """Return the cursors with unread changes of their kinds, or due timers."""
+    """Return the cursors with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
     head = store.revision()
     names = {r.cursor_of(s): r for r in registry.every() for s in range(r.shards)}
     at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
@@ -65,7 +65,9 @@ def _behind(now: int) -> set[str]:
     }
     behind = {cursor for cursor in names if cursor not in at or cursor in late}
     for cursor, registration in names.items():
-        if cursor not in behind and _has_news(cursor, registration, at[cursor], head):
+        if cursor in behind:
+            continue
+        if head - at[cursor] > consumer.LAG or _has_news(cursor, registration, at[cursor], head):
             behind.add(cursor)
     return behind
 

@@ -45,7 +45,8 @@ END_OF_INPUT = b"\x04"  # to a terminal
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
 SPDY = (
     "Upgrade request required: exec and attach are served over WebSocket (v5.channel.k8s.io, v4.channel.k8s.io), "
-    "and SPDY is not; use kubectl 1.30 or later, or a client that speaks WebSocket."
+    "and SPDY is not; use kubectl 1.30 or later, set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29, "
+    "or take a client that speaks WebSocket."
 )
 _open = 0
 

@@ -148,6 +148,12 @@ class Store:
             params = [*params, limit, offset]
         return self._select(where, params, tail)
 
+    def names(self, resource: Resource, **filters: Any) -> dict[str, str]:
+        """Return the namespace/name key of each object that matches, by uid, without reading the objects."""
+        where, params = Filter(**filters).where(resource.id)
+        text = f"SELECT o.uid, o.namespace, o.name FROM cluster_object o WHERE {where}"
+        return {uid: f"{namespace}/{name}" for uid, namespace, name in sql.rows(self.using, text, params)}
+
     def by_keys(self, resource: Resource, keys: Sequence[str]) -> dict[str, Stored]:
         """Return the objects with these namespace/name keys that exist."""
         found: dict[str, Stored] = {}

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from django.db import connection
 
+from cluster import consumer, registry, tasks
 from cluster.consumer import Consumer, Plan, Runner, Timer
 from cluster.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, clock, store
@@ -192,6 +193,20 @@ def test_irrelevant_changes_cost_no_write():
     drain(runner)
     assert runner.generation == generation
     assert runner.consumer.heard == []
+
+
+def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch):
+    monkeypatch.setattr(consumer, "LAG", 3)
+    monkeypatch.setattr(registry, "every", lambda: [REGISTRATION])
+    add("one")
+    runner = Runner(REGISTRATION, 0, Copier())
+    drain(runner)
+    for name in "abcde":
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}}))
+    assert tasks._behind(clock()) == {"copier/0"}
+    drain(runner)
+    assert runner._read_cursor().position == store.revision()
+    assert tasks._behind(clock()) == set()
 
 
 def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):

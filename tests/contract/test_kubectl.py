@@ -210,13 +210,13 @@ def test_commands_run_in_containers(kubectl):
 
 
 def test_a_watch_shows_what_is_there_and_what_happens(kubectl):
-    kubectl("create", "quota", "before")
-    with kubectl.lines("get", "quota", "-w", "-o", "name") as lines:
-        assert next(lines) == "resourcequota/before\n"
-        kubectl("create", "quota", "after")
-        assert next(lines) == "resourcequota/after\n"
-        kubectl("delete", "quota", "before", "after")
-        assert [next(lines), next(lines)] == ["resourcequota/before\n", "resourcequota/after\n"]
+    kubectl("create", "secret", "generic", "before")
+    with kubectl.lines("get", "secrets", "-w", "-o", "name") as lines:
+        assert next(lines) == "secret/before\n"
+        kubectl("create", "secret", "generic", "after")
+        assert next(lines) == "secret/after\n"
+        kubectl("delete", "secret", "before", "after")
+        assert [next(lines), next(lines)] == ["secret/before\n", "secret/after\n"]
 
 
 def test_a_watched_table_has_a_row_for_every_change(kubectl):

@@ -1,0 +1,32 @@
+"""A thread's connection serves one call after the other, and is opened anew when the database was away."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError, connections
+
+from cluster.connecting import connected
+from cluster.store import sql
+
+
+@pytest.fixture
+def backend(database):
+    """Ask PostgreSQL which of its processes serves this thread."""
+    if connections[database].vendor != "postgresql":
+        pytest.skip("SQLite has no server")
+    return lambda: sql.rows(database, "SELECT pg_backend_pid()")[0][0]
+
+
+def test_calls_share_a_connection_that_is_opened_anew_when_it_is_gone(database, backend, django_db_blocker):
+    with django_db_blocker.unblock():
+        first = connected(backend)
+        assert connected(backend) == first
+        other = connections.create_connection(database)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+        other.close()
+        second = connected(backend)
+        assert second != first
+        with pytest.raises(OperationalError):
+            connected(sql.rows, database, "SELECT pg_terminate_backend(pg_backend_pid())")
+        assert connected(backend) not in (first, second)
