@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
-from django.db import DatabaseError, transaction
-
-from cluster import access, admission, custom, disruption, guard, kept, metadata, trail
+from cluster import access, admission, custom, guard, kept, metadata, steps, trail
 from cluster.admission import Admitted, ClusterView
+from cluster.placing import bind, evict
 from cluster.reviewing import review
-from cluster.store import Create, Delete, Group, Patch, Stored, Update, rules, sql, store
+from cluster.store import Create, Delete, Group, Stored, Update, store
 from cluster.store.store import clock
 from kube import apply as applying
 from kube import definitions, errors, resources
@@ -36,7 +34,6 @@ from kube.errors import (
     BadRequest,
     Conflict,
     Invalid,
-    NotFound,
     RequestEntityTooLarge,
     ServiceUnavailable,
 )
@@ -44,10 +41,12 @@ from kube.errors import (
 __all__ = [
     "Deletion",
     "apply",
+    "bind",
     "create",
     "create_many",
     "delete",
     "delete_many",
+    "evict",
     "patch",
     "review",
     "scale",
@@ -55,7 +54,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cluster.access import Actor
     from cluster.store import Write
@@ -128,7 +127,7 @@ def create(
     """
     with trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
         shaped = _new(actor, resource, obj)
-        with _transaction(dry_run):
+        with steps.transaction(dry_run):
             view = ClusterView()
             write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
@@ -152,7 +151,7 @@ def _create_batch(actor: Actor, resource: Resource, objs: Sequence[Object]) -> l
     # The part that needs no database is done before the transaction holds the database's one write lock.
     shaped = [_attempt(_new, actor, resource, obj) for obj in objs]
     try:
-        with _transaction(dry_run=False):
+        with steps.transaction(dry_run=False):
             view = ClusterView()
             _fetch_targets(shaped, view)
             writes = [s if isinstance(s, ApiError) else _attempt(_judged, actor, s, view) for s in shaped]
@@ -301,7 +300,7 @@ def apply(
         )
 
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, "apply", resource, target, quiet=dry_run) as step, _transaction(dry_run):
+    with trail.following(actor, "apply", resource, target, quiet=dry_run) as step, steps.transaction(dry_run):
         wish = admission.plain(resource, config)
         if not subresource and not _is_there(resource, namespace, name):
             stored = _apply_new(actor, resource, namespace, name, make, warn)
@@ -341,7 +340,7 @@ def _change(actor: Actor, resource: Resource, namespace: str, name: str, change:
     """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
     following = trail.following(actor, change.verb, resource, target, quiet=change.dry_run)
-    with following as step, _transaction(change.dry_run):
+    with following as step, steps.transaction(change.dry_run):
         return _change_once(actor, resource, namespace, name, change, step)
 
 
@@ -349,7 +348,7 @@ def _change_once(
     actor: Actor, resource: Resource, namespace: str, name: str, change: Change, step: trail.Step
 ) -> Stored:
     verb, subresource = change.verb, change.subresource
-    old = _stored(actor, verb, resource, namespace, name)
+    old = steps.stored(actor, verb, resource, namespace, name)
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
     before = custom.in_version(resource, old.object)
@@ -400,22 +399,6 @@ def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, c
     }
 
 
-def _stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:
-    """Return the object that is to be changed."""
-    try:
-        return store.get(resource, namespace if resource.namespaced else "", name)
-    except NotFound:
-        _missing(actor, verb, resource, namespace, name)
-
-
-def _missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> NoReturn:
-    """Raise NotFound, or Forbidden for who may not learn whether an object exists."""
-    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
-    if not access.allowed(actor, "get", resource, place):
-        access.require(actor, verb, resource, place, name)
-    raise NotFound.of(resource.id, name)
-
-
 def delete(
     actor: Actor,
     resource: Resource,
@@ -430,57 +413,17 @@ def delete(
 ) -> Stored:
     """Delete an object; what is returned is its last state, or the one in which it waits to go."""
     target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, "delete", resource, target, quiet=dry_run) as step, _transaction(dry_run):
-        old = _stored(actor, "delete", resource, namespace, name)
+    with (
+        trail.following(actor, "delete", resource, target, quiet=dry_run) as step,
+        steps.transaction(dry_run),
+    ):
+        old = steps.stored(actor, "delete", resource, namespace, name)
         view = ClusterView()
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
         way = _propagation(resource, old.object, propagation)
         write = Delete(resource, old.namespace, name, uid, revision, grace, way)
         stored = store.write(write)[0]
-        step.done(None, stored)
-    return stored
-
-
-def bind(
-    actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
-) -> Stored:
-    """Give an unscheduled pod its node; Conflict when it has one, or is being deleted, or is another pod than `uid`."""
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, "bind", resources.PODS, target, quiet=dry_run) as step, _transaction(dry_run):
-        old = _stored(actor, "create", resources.PODS, namespace, name)
-        if ClusterView().get(resources.NODES, "", node) is None:
-            raise NotFound.of(resources.NODES.id, node)
-        change = {"spec": {"nodeName": node}}
-        stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
-        step.done(old, stored)
-    return stored
-
-
-def evict(
-    actor: Actor,
-    namespace: str,
-    name: str,
-    *,
-    uid: str = "",
-    revision: int = 0,
-    grace: int | None = None,
-    dry_run: bool = False,
-) -> Stored:
-    """Delete a pod if its disruption budget lets it go; TooManyRequests when it does not now (§4.7)."""
-    pods = resources.PODS
-    target = {"metadata": {"namespace": namespace, "name": name}}
-    with trail.following(actor, "evict", pods, target, quiet=dry_run) as step, _transaction(dry_run):
-        old = _stored(actor, "create", pods, namespace, name)
-        if disruption.counts(old.object):
-            budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
-            mates = [each.object for each in store.find(pods, namespace=namespace)] if budgets else []
-            disruption.check(old.object, budgets, mates)
-        rules.check_preconditions(pods, old.object, uid, revision)
-        marked = disruption.marked(old.object, clock())
-        if marked is not None:
-            store.write(Patch(pods, namespace, name, {"status": marked}, "status"))
-        stored = store.write(Delete(pods, namespace, name, old.uid, grace=grace))[0]
         step.done(None, stored)
     return stored
 
@@ -508,7 +451,7 @@ def _delete_batch(
 ) -> list[Stored | ApiError]:
     targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
     try:
-        with _transaction(how.dry_run):
+        with steps.transaction(how.dry_run):
             view = ClusterView()
             view.fetch(resource, keys)
             writes = [_attempt(_deletion, actor, resource, key, how, view) for key in keys]
@@ -526,7 +469,7 @@ def _deletion(
     namespace, name = key
     old = view.get(resource, namespace, name)
     if old is None:
-        _missing(actor, "delete", resource, namespace, name)
+        steps.missing(actor, "delete", resource, namespace, name)
     guard.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
     way = _propagation(resource, old, how.propagation)
@@ -613,21 +556,3 @@ def _attempt(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R |
         return function(*args, **kwargs)
     except ApiError as error:
         return error
-
-
-@contextmanager
-def _transaction(dry_run: bool) -> Iterator[None]:
-    """One transaction, rolled back at its end for a dry run; a database that fails is a ServiceUnavailable.
-
-    It holds the log's lock from its start, so what rules and comparisons have read stays true until the write.
-    """
-    try:
-        with transaction.atomic():
-            sql.lock_head(store.using)
-            yield
-            if dry_run:
-                transaction.set_rollback(True)
-    except DatabaseError as error:
-        raise ServiceUnavailable(
-            f"The change was not stored, because the database failed: {error}."
-        ) from error

@@ -6,17 +6,19 @@ It speaks TLS only, because clients do not send tokens over plain HTTP.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
 import os
 import resource
 import socket
-import threading
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 if TYPE_CHECKING:
     import ssl
+
+    import uvicorn
 
     from cluster.certificates import Certificates
 
@@ -60,24 +62,30 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     )
     config.load()
     assert config.ssl is not None  # noqa: S101  there is a certificate
-    stopped = threading.Event()
-    threading.Thread(target=keep_certificate, args=(config.ssl, stopped), name="certificate").start()
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(_serve(uvicorn.Server(config), listener, config.ssl))
+
+
+async def _serve(server: uvicorn.Server, listener: socket.socket, context: ssl.SSLContext) -> None:
+    keeper = asyncio.create_task(keep_certificate(context))
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        await server.serve(sockets=[listener])
     finally:
-        stopped.set()
+        keeper.cancel()
 
 
-def keep_certificate(
-    context: ssl.SSLContext, stopped: threading.Event, *, every_s: float = LOOK_EVERY_S
-) -> None:
-    """Show a certificate that was renewed, by this system or by an administrator, until stopped."""
+async def keep_certificate(context: ssl.SSLContext, *, every_s: float = LOOK_EVERY_S) -> None:
+    """Show a certificate that was renewed, by this system or by an administrator, until cancelled.
+
+    It is taken over in the loop that greets clients: none of them can come between certificate and key.
+    """
     from cluster import certificates
 
     served = certificates.current().certificate.stat().st_mtime_ns
-    while not stopped.wait(every_s):
+    while True:
+        await asyncio.sleep(every_s)
         try:
-            found = certificates.current()
+            found = await asyncio.to_thread(certificates.current)
             changed = found.certificate.stat().st_mtime_ns
             if changed != served:
                 context.load_cert_chain(found.certificate, found.key)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from starlette.responses import Response
 
-from cluster.apiserver import routes
+from cluster.apiserver import forms, routes
 from kube import resources
 from kube.errors import NotAcceptable, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from cluster.apiserver.request import Request
     from kube.meta import Object
@@ -258,8 +258,7 @@ def _subresource_discovery(resource: Resource, part: Subresource) -> Object:
 @lru_cache(maxsize=256)
 def wanted(accept: str) -> str:
     """Return the form that an Accept header asks for: `v2`, `v2beta1`, or empty for legacy; NotAcceptable else."""
-    offers = [_media_type(part) for part in accept.split(",") if part.strip()] or [("*/*", {})]
-    for media_type, parameters in sorted(offers, key=lambda offer: -_weight(offer[1])):
+    for media_type, parameters in forms.clauses(accept):
         if media_type not in ("application/json", "application/*", "*/*"):
             continue
         if "as" not in parameters:
@@ -268,19 +267,6 @@ def wanted(accept: str) -> str:
         if asked == ("APIGroupDiscoveryList", AGGREGATED) and parameters.get("v") in AGGREGATED_VERSIONS:
             return parameters["v"]
     raise NotAcceptable.of(("application/json",))
-
-
-def _media_type(text: str) -> tuple[str, dict[str, str]]:
-    media_type, *rest = text.split(";")
-    pairs = (part.partition("=") for part in rest)
-    return media_type.strip().lower(), {key.strip().lower(): value.strip() for key, _, value in pairs}
-
-
-def _weight(parameters: Mapping[str, str]) -> float:
-    try:
-        return float(parameters.get("q", 1))
-    except ValueError:
-        return 0
 
 
 @routes.path("/api", prefix=True)

@@ -66,7 +66,7 @@ def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
     )
     given = query.get("includeObject")
     include: Include = given if given in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
-    for media, params in _clauses(accept):
+    for media, params in clauses(accept):
         form = _form_of(media, params)
         if form is not None:
             return form._replace(pretty=indented, include=include if form.kind == "Table" else "Metadata")
@@ -76,16 +76,16 @@ def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
     )
 
 
-def _clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """Return media types with their parameters, the most wanted first."""
+def clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
+    """Return the media types of an Accept header with their parameters, the most wanted first."""
     found = []
-    for clause in (accept or "*/*").split(",")[:50]:
+    for clause in [part for part in accept.split(",")[:50] if part.strip()] or ["*/*"]:
         media, *rest = (part.strip() for part in clause.split(";"))
         params = {k.strip().lower(): v.strip() for k, _, v in (part.partition("=") for part in rest)}
         try:
             quality = float(params.pop("q", "1"))
         except ValueError:
-            quality = 1.0
+            quality = 0.001  # comes last
         if quality > 0:
             found.append((quality, media.lower(), params))
     found.sort(key=lambda item: -item[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
-from cluster.apiserver import routes, threads
+from cluster.apiserver import forms, routes, threads
 from cluster.apiserver.openapi import documents
 from kube.errors import NotAcceptable, NotFound
 
@@ -78,9 +78,7 @@ def _address(path: str, found: Document) -> str:
 
 def _chosen(request: Request, offered: tuple[str, ...]) -> str:
     """Return the first media type of the Accept header that is offered; NotAcceptable if there is none."""
-    accept = request.headers.get("accept", "") or "*/*"
-    for part in accept.split(","):
-        wanted = part.partition(";")[0].strip().lower()
+    for wanted, _ in forms.clauses(request.headers.get("accept", "")):
         if wanted in ("*/*", "application/*"):
             return offered[0]
         if wanted in offered:

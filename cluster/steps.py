@@ -1,0 +1,54 @@
+"""What every change through the door (`cluster.api`) begins with: its transaction, and the object that it is about."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from django.db import DatabaseError
+from django.db import transaction as database
+
+from cluster import access
+from cluster.store import Stored, sql, store
+from kube import resources
+from kube.errors import NotFound, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.access import Actor
+    from kube.resources import Resource
+
+
+@contextmanager
+def transaction(dry_run: bool) -> Iterator[None]:
+    """One transaction, rolled back at its end for a dry run; a database that fails is a ServiceUnavailable.
+
+    It holds the log's lock from its start, so what rules and comparisons have read stays true until the write.
+    """
+    try:
+        with database.atomic():
+            sql.lock_head(store.using)
+            yield
+            if dry_run:
+                database.set_rollback(True)
+    except DatabaseError as error:
+        raise ServiceUnavailable(
+            f"The change was not stored, because the database failed: {error}."
+        ) from error
+
+
+def stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> Stored:
+    """Return the object that is to be changed."""
+    try:
+        return store.get(resource, namespace if resource.namespaced else "", name)
+    except NotFound:
+        missing(actor, verb, resource, namespace, name)
+
+
+def missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> NoReturn:
+    """Raise NotFound, or Forbidden for who may not learn whether an object exists."""
+    place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
+    if not access.allowed(actor, "get", resource, place):
+        access.require(actor, verb, resource, place, name)
+    raise NotFound.of(resource.id, name)
