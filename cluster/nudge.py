@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from cluster.registry import Registration
 
 CHANNEL = "volcano-ui:revisions"
-PAUSE_S = 0.005  # between two nudges of a server under load
+# Between two nudges of a server under load. Each costs every interested consumer a transaction, which the
+# server's own writes would wait for.
+PAUSE_S = 0.03
 NEWEST = 1 << 63  # stands for "something may have been missed"
 QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ already: an object in its plain form is sent as its stored bytes.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -35,6 +36,7 @@ AS_KINDS: dict[str, Kind] = {
     "PartialObjectMetadataList": "PartialObjectMetadata",
 }
 BROWSERS = ("curl/", "wget/", "mozilla/")  # whose users read what they get, so it is indented (§2.2)
+LONGEST_KEPT = 512  # characters of a header whose meaning is kept
 _encode = msgspec.json.Encoder().encode
 
 
@@ -66,14 +68,21 @@ def negotiate(accept: str, query: QueryParams, user_agent: str = "") -> Form:
     )
     given = query.get("includeObject")
     include: Include = given if given in ("None", "Metadata", "Object") else "Metadata"  # type: ignore[assignment]
-    for media, params in clauses(accept):
-        form = _form_of(media, params)
-        if form is not None:
-            return form._replace(pretty=indented, include=include if form.kind == "Table" else "Metadata")
+    form = _chosen(accept) if len(accept) <= LONGEST_KEPT else _choose(accept)
+    if form is not None:
+        return form._replace(pretty=indented, include=include if form.kind == "Table" else "Metadata")
     raise NotAcceptable(
         "only the following media types are accepted: application/json, application/yaml,"
         " application/json;as=Table;g=meta.k8s.io;v=v1, application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     )
+
+
+def _choose(accept: str) -> Form | None:
+    found = (_form_of(media, params) for media, params in clauses(accept))
+    return next((form for form in found if form is not None), None)
+
+
+_chosen = functools.lru_cache(256)(_choose)  # a program sends the same few headers again and again
 
 
 def clauses(accept: str) -> Iterable[tuple[str, dict[str, str]]]:
