@@ -1,0 +1,94 @@
+"""Every role, every kind, every verb: what the API lets through is what the table of roles says."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import access
+from cluster.roles import Role
+from cluster.store import Create, store
+from kube import resources
+from tests.cluster.door.conftest import person  # noqa: F401  a fixture
+
+SOMEBODY = "somebody"  # whose all the objects are
+METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+NAMED = frozenset({"get", "update", "patch", "delete"})
+PLACES = ("default", "other")
+KINDS = [
+    kind for kind in resources.ALL if kind is not resources.COMMANDS
+]  # whose right is that on their target
+
+
+def paths(kind, place, name):
+    """Return the path of the collection and that of one object."""
+    base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    where = f"{base}/namespaces/{place}/{kind.plural}" if kind.namespaced else f"{base}/{kind.plural}"
+    return where, f"{where}/{name}"
+
+
+def ask(api, kind, verb, place, name):
+    """Send the verb as a dry run, or such that it is refused once the right is checked; return the code."""
+    collection, one = paths(kind, place, name)
+    path = one if verb in NAMED else collection
+    query = {"watch": "?watch=1&resourceVersionMatch=Exact"}.get(verb, "?dryRun=All")
+    body = (
+        {"metadata": {"name": name if verb != "create" else "new"}}
+        if METHODS[verb] in ("POST", "PUT")
+        else None
+    )
+    if verb == "patch":
+        return api.patch(path + query, {"metadata": {"labels": {"a": "b"}}}).status_code
+    return api.request(METHODS[verb], path + query, body).status_code
+
+
+@pytest.fixture
+def somebodys(server):
+    """One object of each kind in each namespace; the name of a namespace is a place of its own."""
+    for kind in KINDS:
+        for place in PLACES if kind.namespaced else ("",):
+            metadata = {"name": "a", "annotations": {resources.CREATOR_ANNOTATION: SOMEBODY}}
+            if place:
+                metadata["namespace"] = place
+            store.write(Create(kind, {"metadata": metadata}))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
+def test_a_role_in_one_namespace_reaches_what_the_table_says(api, somebodys, person, role):  # noqa: F811
+    actor = person("somebody-else", default=role.value)
+    client = api.as_(actor)
+    wrong = []
+    for kind in KINDS:
+        for verb in kind.verbs:
+            for place in PLACES if kind.namespaced else ("",):
+                looked_up = "a" if kind is resources.NAMESPACES and verb in NAMED else place
+                owner = actor.name if verb == "create" else SOMEBODY
+                may = access.allowed(actor, verb, kind, looked_up, owner=owner)
+                code = ask(client, kind, verb, place, "a")
+                if (code != 403) != may:
+                    wrong.append(f"{verb} {kind.id} in {place or 'the cluster'}: {code}, allowed is {may}")
+    assert wrong == []
+
+
+def test_lists_of_all_namespaces_take_a_role_everywhere(api, somebodys, person):  # noqa: F811
+    local = api.as_(person("local", default="administrator"))
+    for kind in (each for each in KINDS if each.namespaced):
+        base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+        assert local.get(f"{base}/{kind.plural}").status_code == 403, kind.id
+
+
+def test_nobody_learns_what_he_may_not_read(api, somebodys, person):  # noqa: F811
+    client = api.as_(person("stranger", other="administrator"))
+    for kind in (each for each in KINDS if each.namespaced):
+        there, missing = (client.get(paths(kind, "default", name)[1]) for name in ("a", "missing"))
+        assert (there.status_code, missing.status_code) == (403, 403), kind.id
+        assert there.json()["message"].replace('"a"', '"missing"') == missing.json()["message"]
