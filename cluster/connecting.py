@@ -5,11 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError, connections
+from django.db.backends.signals import connection_created
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+# Pages of SQLite's write-ahead log at which a commit moves it into the database file; SQLite's own limit is 1000.
+LONG_LOG = 10_000
 T = TypeVar("T")
+
+
+def leave_checkpoints_to_workers() -> None:
+    """Keep this process's commits on SQLite from waiting for the disk; for servers, whose clients wait for each.
+
+    The commit that finds the write-ahead log long moves it into the database
+    file and syncs the disk, a tenth of a second now and then. The workers
+    commit as often, and nobody waits for theirs.
+    """
+    connection_created.connect(_lengthen_log)
+
+
+def _lengthen_log(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA wal_autocheckpoint = {LONG_LOG}")
 
 
 def connected(function: Callable[..., T], *arguments: Any) -> T:
