@@ -38,7 +38,12 @@ class System:
 
     def __init__(self, data, *, port=None, **environment):
         self.data, self.port = Path(data), port or free_port()
-        ours = {"VOLCANO_UI_DATA": str(data), "VOLCANO_UI_PORT": str(self.port)}
+        ours = {
+            "VOLCANO_UI_DATA": str(data),
+            "VOLCANO_UI_PORT": str(self.port),
+            # The one that follows from the other may be somebody else's.
+            "VOLCANO_UI_API_PORT": str(free_port()),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up"],
             cwd=settings.BASE_DIR,
