@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from cluster import disruption
 from cluster.charges import UNENDED
 from cluster.recount import Recounter
-from cluster.rules.view import part
 from cluster.store import store
-from kube import meta
+from kube import lenient, meta
 from kube.resources import DISRUPTION_BUDGETS, PODS
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class BudgetController(Recounter):
 
 def status(budget: Object, room: Room, now: int) -> dict[str, Any]:
     """Return the status of a budget that comes to this room; who has evicted what is kept."""
-    before = part(budget, "status")
+    before = lenient.mapping(budget, "status")
     allowed = room.allowed if room.expected else 0
     generation = budget["metadata"].get("generation") or 0
     after = {

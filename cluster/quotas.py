@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from cluster import charges, custom
 from cluster.recount import Recounter, has_ended
 from cluster.rules import quotas as rules
-from cluster.rules.view import part
-from kube import resources
+from kube import lenient, resources
 from kube.resources import RESOURCE_QUOTAS
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class QuotaController(Recounter):
         quotas = [rules.read(keeper) for keeper in keepers]
         used = used_of(namespace, quotas)
         return [
-            {"hard": part(keeper, "spec", "hard"), "used": rules.written(quota, used[quota.name])}
+            {"hard": lenient.mapping(keeper, "spec", "hard"), "used": rules.written(quota, used[quota.name])}
             for keeper, quota in zip(keepers, quotas, strict=True)
         ]
 

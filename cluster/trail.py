@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from cluster import audit
 from cluster.audit import Deed
 from cluster.models import AuditEntry
-from kube import resources
+from kube import lenient, resources
 from kube.errors import ApiError, Forbidden
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiEr
 
 def _entry(actor: Actor, verb: str, resource: Resource, obj: Any, stored: Stored | None) -> Deed:
     """Return a row about an object, which need not be well shaped. A Command is a deed done to its target."""
-    metadata = _mapping(obj, "metadata")
-    target = _mapping(obj, "target") if resource is resources.COMMANDS and verb == "create" else {}
+    metadata = lenient.mapping(obj, "metadata")
+    target = lenient.mapping(obj, "target") if resource is resources.COMMANDS and verb == "create" else {}
     aim = resources.by_kind(str(target.get("apiVersion") or ""), str(target.get("kind") or ""))
     namespace = (str(metadata.get("namespace") or "default")) if resource.namespaced else ""
     row = Deed(
@@ -119,8 +119,3 @@ def _entry(actor: Actor, verb: str, resource: Resource, obj: Any, stored: Stored
         row.namespace = row.namespace if aim.namespaced else ""
         row.revision = None
     return row
-
-
-def _mapping(obj: Any, field: str) -> dict[str, Any]:
-    value = obj.get(field) if isinstance(obj, dict) else None
-    return value if isinstance(value, dict) else {}

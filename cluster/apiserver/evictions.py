@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cluster import api
 from cluster.apiserver import query, respond, routes, threads
-from kube import errors
+from kube import errors, lenient
 from kube.errors import BadRequest, Invalid, MethodNotAllowed
 from kube.resources import PODS
 
@@ -28,8 +28,7 @@ async def binding(request: Request) -> Response:
     body = await request.object()
     _check_body(request, body, "Binding", ("v1",))
     options = query.write_options(request.query, request.user_agent)
-    target = body.get("target")
-    target = target if isinstance(target, dict) else {}
+    target = lenient.mapping(body, "target")
     causes = []
     if target.get("kind") not in (None, "", "Node"):
         causes.append(errors.not_supported("target.kind", target["kind"], ("Node", "<empty>")))
@@ -37,7 +36,7 @@ async def binding(request: Request) -> Response:
         causes.append(errors.required("target.name", "name the node"))
     if causes:
         raise Invalid.of("Binding", request.info.name, causes)
-    uid = str(_metadata(body).get("uid") or "")
+    uid = str(lenient.mapping(body, "metadata").get("uid") or "")
     await threads.write(_bind, request, target["name"], uid, options.dry_run)
     return respond.success(request, code=201)
 
@@ -52,8 +51,7 @@ async def eviction(request: Request) -> Response:
     _only_post(request)
     body = await request.object()
     _check_body(request, body, "Eviction", EVICTIONS)
-    given = body.get("deleteOptions")
-    options = query.delete_options(request.query, given if isinstance(given, dict) else {})
+    options = query.delete_options(request.query, lenient.mapping(body, "deleteOptions"))
     dry_run = options.dry_run or query.write_options(request.query, "").dry_run
     await threads.write(_evict, request, options, dry_run)
     return respond.success(request, code=201)
@@ -80,11 +78,6 @@ def _check_body(request: Request, body: Object, kind: str, versions: tuple[str, 
     given = (body.get("kind") or kind, body.get("apiVersion") or versions[0])
     if given[0] != kind or given[1] not in versions:
         raise BadRequest(f"{given[0]!s:.100} in {given[1]!s:.100} is no {kind} of {versions[0]}.")
-    name = _metadata(body).get("name") or request.info.name
+    name = lenient.mapping(body, "metadata").get("name") or request.info.name
     if name != request.info.name:
         raise BadRequest(f"name in URL does not match name in {kind} object: {name!s:.253}")
-
-
-def _metadata(body: Object) -> dict[str, Any]:
-    metadata = body.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}

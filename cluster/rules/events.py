@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import part
+from kube import lenient
 from kube.errors import Cause, invalid, required
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def validate(event: Object, old: Object | None, view: View) -> list[Cause]:
 
     What is about an object of no namespace lies in `default` (or `kube-system`).
     """
-    about = part(event, "involvedObject")
+    about = lenient.mapping(event, "involvedObject")
     place, namespace = event["metadata"].get("namespace") or "", about.get("namespace") or ""
     causes: list[Cause] = []
     if not namespace:

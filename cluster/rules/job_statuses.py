@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import job_policies
-from cluster.rules.view import IMMUTABLE, not_negative, part
+from cluster.rules.view import IMMUTABLE, not_negative
+from kube import lenient
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.workloads import CompletionMode
 from kube.kinds.workloads import JobConditionType as Type
@@ -33,7 +34,11 @@ NEEDS = ((Type.FAILED, Type.FAILURE_TARGET), (Type.COMPLETE, Type.SUCCESS_CRITER
 
 def check(job: Object, old: Object | None, view: View) -> list[Cause]:
     """Return what is wrong with the status of a job that replaces the one of old."""
-    spec, new, before = part(old, "spec"), part(job, "status"), part(old, "status")
+    spec, new, before = (
+        lenient.mapping(old, "spec"),
+        lenient.mapping(job, "status"),
+        lenient.mapping(old, "status"),
+    )
     return [
         *not_negative(new, COUNTERS, "status"),
         *_check_counters(new, before, spec),
@@ -113,7 +118,7 @@ def _check_end(new: Object, before: Object) -> Iterator[Cause]:
             yield invalid(f"status.{field}", new[field], f"{field}>0 is invalid for finished job")
     if not new.get("startTime"):
         yield required("status.startTime", "startTime is required for finished job")
-    if any(part(new, "uncountedTerminatedPods").get(field) for field in ("succeeded", "failed")):
+    if any(lenient.mapping(new, "uncountedTerminatedPods").get(field) for field in ("succeeded", "failed")):
         detail = "uncountedTerminatedPods needs to be empty for finished job"
         yield invalid("status.uncountedTerminatedPods", new["uncountedTerminatedPods"], detail)
 
@@ -159,7 +164,7 @@ def _check_uncounted(new: Object) -> Iterator[Cause]:
     seen: set[Any] = set()
     for field in ("succeeded", "failed"):
         path = f"status.uncountedTerminatedPods.{field}"
-        for number, uid in enumerate(part(new, "uncountedTerminatedPods").get(field) or ()):
+        for number, uid in enumerate(lenient.mapping(new, "uncountedTerminatedPods").get(field) or ()):
             if not uid:
                 yield forbidden(f"{path}[{number}]", "must not be empty")
             elif uid in seen:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import IMMUTABLE, fixed, part
+from cluster.rules.view import IMMUTABLE, fixed
+from kube import lenient
 from kube.errors import Cause, invalid
 from kube.kinds.workloads import CompletionMode
 
@@ -57,7 +58,7 @@ def _check_completions(new: Object, before: Object) -> Iterator[Cause]:
 def stands_still(job: Object, old: Object) -> bool:
     """Whether a job is suspended and none of its pods runs, so that its template may still be directed elsewhere."""
     status = old.get("status") or {}
-    was_suspended = bool(part(old, "spec").get("suspend"))
+    was_suspended = bool(lenient.mapping(old, "spec").get("suspend"))
     if not was_suspended:
         return False
     if not status.get("startTime"):
@@ -69,11 +70,13 @@ def stands_still(job: Object, old: Object) -> bool:
 def _without_directives(template: Object) -> Object:
     metadata = {
         key: value
-        for key, value in part(template, "metadata").items()
+        for key, value in lenient.mapping(template, "metadata").items()
         if key not in ("labels", "annotations")
     }
-    spec = {key: value for key, value in part(template, "spec").items() if key not in SCHEDULING}
-    affinity = {key: value for key, value in part(spec, "affinity").items() if key != "nodeAffinity"}
+    spec = {key: value for key, value in lenient.mapping(template, "spec").items() if key not in SCHEDULING}
+    affinity = {
+        key: value for key, value in lenient.mapping(spec, "affinity").items() if key != "nodeAffinity"
+    }
     spec.pop("affinity", None)
     for kind in ("containers", "initContainers"):
         if kind in spec:

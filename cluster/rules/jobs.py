@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import job_policies, job_updates, pods, templates
-from cluster.rules.view import check_selector, not_negative, one_of, part
-from kube import names, selector
+from cluster.rules.view import check_selector, not_negative, one_of
+from kube import lenient, names, selector
 from kube.errors import Cause, invalid, not_supported, required
 from kube.kinds.workloads import CompletionMode, PodReplacementPolicy
 from kube.resources import BATCH_JOBS
@@ -70,7 +70,7 @@ def default(job: Object, old: Object | None, view: View) -> None:
         failed = spec.get("podFailurePolicy") is not None
         policy = PodReplacementPolicy.FAILED if failed else PodReplacementPolicy.TERMINATING_OR_FAILED
         spec["podReplacementPolicy"] = policy.value
-    job_policies.default(part(spec, "podFailurePolicy"))
+    job_policies.default(lenient.mapping(spec, "podFailurePolicy"))
     templates.default(template["spec"])
     if old is None:
         job.pop("status", None)
@@ -82,7 +82,7 @@ def default(job: Object, old: Object | None, view: View) -> None:
 
 def _copy_labels(job: Object) -> None:
     """A job without labels has those of its pods; without any there either, the generated ones."""
-    labels = part(job["spec"]["template"], "metadata", "labels")
+    labels = lenient.mapping(job["spec"]["template"], "metadata", "labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)
 
@@ -228,7 +228,7 @@ def _check_template(spec: Object) -> Iterator[Cause]:
     for cause in templates.check(template, path):
         if cause.field != where:
             yield cause
-    policy = part(template, "spec").get("restartPolicy")
+    policy = lenient.mapping(template, "spec").get("restartPolicy")
     if policy in ("Always", "", None):
         yield required(where, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
@@ -246,7 +246,7 @@ def _check_selector(spec: Object) -> Iterator[Cause]:
         return
     problems = list(check_selector(written, "spec.selector"))
     yield from problems
-    labels = part(spec["template"], "metadata", "labels")
+    labels = lenient.mapping(spec["template"], "metadata", "labels")
     if not problems and not selector.from_object(written).matches(labels):
         detail = "`selector` does not match template `labels`"
         yield invalid("spec.template.metadata.labels", labels, detail)
@@ -258,7 +258,7 @@ def _check_generated(job: Object) -> Iterator[Cause]:
     if spec["manualSelector"]:
         return
     expected = _generated(job["metadata"])
-    labels: dict[str, Any] = part(spec["template"], "metadata", "labels")
+    labels: dict[str, Any] = lenient.mapping(spec["template"], "metadata", "labels")
     for key, value in expected.items():
         if labels.get(key) != value:
             yield invalid(f"spec.template.metadata.labels[{key}]", labels, f"must be '{value}'")

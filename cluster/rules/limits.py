@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import IMMUTABLE, amount, one_of, part
-from kube import names
+from cluster.rules.view import IMMUTABLE, amount, one_of
+from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.limits import LimitType, QuotaScope
 
@@ -37,7 +37,7 @@ def validate_quota(quota: Object, old: Object | None, view: View) -> list[Cause]
     spec = quota.get("spec") or {}
     causes = [*_check_hard(spec), *_check_scopes(spec)]
     if old is not None:
-        before = part(old, "spec").get("scopes") or []
+        before = lenient.mapping(old, "spec").get("scopes") or []
         if sorted(spec.get("scopes") or []) != sorted(before):
             causes.append(invalid("spec.scopes", spec.get("scopes"), IMMUTABLE))
     return causes
@@ -74,7 +74,7 @@ def _check_scopes(spec: Object) -> Iterator[Cause]:
 
 
 def _check_scope_selector(spec: Object) -> Iterator[Cause]:
-    for number, each in enumerate(part(spec, "scopeSelector").get("matchExpressions") or ()):
+    for number, each in enumerate(lenient.mapping(spec, "scopeSelector").get("matchExpressions") or ()):
         path = f"spec.scopeSelector.matchExpressions[{number}]"
         name, operator = each.get("scopeName"), each.get("operator")
         if name not in tuple(QuotaScope):
@@ -102,7 +102,7 @@ def _check_scope_selector(spec: Object) -> Iterator[Cause]:
 
 def default_range(limits: Object, old: Object | None, view: View) -> None:
     """For containers, the bounds stand in for the defaults (LimitRange's own defaulting)."""
-    for item in part(limits, "spec").get("limits") or ():
+    for item in lenient.mapping(limits, "spec").get("limits") or ():
         if item.get("type") != LimitType.CONTAINER:
             continue
         default = dict(item.get("default") or {})
@@ -121,7 +121,7 @@ def validate_range(limits: Object, old: Object | None, view: View) -> list[Cause
     """Return what is wrong with a limit range."""
     causes: list[Cause] = []
     seen: set[str] = set()
-    for number, item in enumerate(part(limits, "spec").get("limits") or ()):
+    for number, item in enumerate(lenient.mapping(limits, "spec").get("limits") or ()):
         path, kind = f"spec.limits[{number}]", item.get("type") or ""
         if kind in seen:
             causes.append(duplicate(f"{path}.type", kind))

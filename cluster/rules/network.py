@@ -10,8 +10,8 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.view import IMMUTABLE, check_selector, one_of, part
-from kube import names
+from cluster.rules.view import IMMUTABLE, check_selector, one_of
+from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 
 if TYPE_CHECKING:
@@ -66,8 +66,10 @@ def validate_service(service: Object, old: Object | None, view: View) -> list[Ca
         elif problem := names.label_value(value):
             causes.append(invalid("spec.selector", value, problem))
     if old is not None:
-        before = part(old, "spec").get("clusterIP")
-        was_external = part(old, "spec").get("type") == "ExternalName" or spec["type"] == "ExternalName"
+        before = lenient.mapping(old, "spec").get("clusterIP")
+        was_external = (
+            lenient.mapping(old, "spec").get("type") == "ExternalName" or spec["type"] == "ExternalName"
+        )
         if before and not was_external and spec.get("clusterIP") != before:
             causes.append(invalid("spec.clusterIP", spec.get("clusterIP"), IMMUTABLE))
     return causes

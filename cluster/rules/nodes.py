@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import one_of, part
-from kube import names
+from cluster.rules.view import one_of
+from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid
 from kube.kinds.core import TaintEffect
 
@@ -27,10 +27,10 @@ def default(node: Object, old: Object | None, view: View) -> None:
 
 def validate(node: Object, old: Object | None, view: View) -> list[Cause]:
     """Return what is wrong with a node; what was given to it stays."""
-    spec = part(node, "spec")
+    spec = lenient.mapping(node, "spec")
     causes = list(_check_taints(spec))
     for field in FIXED:
-        before = part(old, "spec").get(field)
+        before = lenient.mapping(old, "spec").get(field)
         if before and spec.get(field) != before:
             causes.append(forbidden(f"spec.{field}", "node updates may not change it once it is set"))
     return causes
@@ -53,8 +53,8 @@ def _check_taints(spec: Object) -> Iterator[Cause]:
 
 def validate_lease(lease: Object, old: Object | None, view: View) -> list[Cause]:
     """Return what is wrong with a lease."""
-    spec = part(lease, "spec")
-    transitions, before = spec.get("leaseTransitions"), part(old, "spec").get("leaseTransitions")
+    spec = lenient.mapping(lease, "spec")
+    transitions, before = spec.get("leaseTransitions"), lenient.mapping(old, "spec").get("leaseTransitions")
     if transitions is not None and before is not None and transitions < before:
         return [invalid("spec.leaseTransitions", transitions, "cannot be decremented")]
     return []

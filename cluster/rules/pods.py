@@ -10,7 +10,8 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import ranges, templates
-from cluster.rules.view import amount, part
+from cluster.rules.view import amount
+from kube import lenient
 from kube.errors import Cause, Forbidden
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def default(pod: Object, old: Object | None, view: View) -> None:
 
 
 def _is_filled_in(pod: Object) -> bool:
-    spec = part(pod, "spec")
+    spec = lenient.mapping(pod, "spec")
     filled = copy.deepcopy(spec)
     templates.default(filled)
     return filled == spec
@@ -60,7 +61,7 @@ def warn(pod: Object, old: Object | None, view: View) -> list[str]:
     """Return what a person should know about a pod although it is accepted."""
     if old is not None:
         return []
-    return command_warnings(part(pod, "spec"), "spec")
+    return command_warnings(lenient.mapping(pod, "spec"), "spec")
 
 
 def command_warnings(spec: Object, path: str) -> list[str]:
@@ -146,7 +147,7 @@ def quality(spec: Object) -> str:
 
 
 def _compute(container: Object, field: str) -> dict[str, Any]:
-    written = part(container, "resources", field)
+    written = lenient.mapping(container, "resources", field)
     amounts = {name: amount(written[name]) for name in COMPUTE if written.get(name) is not None}
     return {name: value for name, value in amounts.items() if value}
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.rules.pods import quality
-from cluster.rules.view import part
-from kube import amounts, quantity
+from kube import amounts, lenient, quantity
 from kube.kinds.core import PodPhase
 from kube.kinds.limits import QuotaScope
 from kube.resources import CLAIMS, CONFIGMAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES
@@ -61,11 +60,11 @@ class Quota(NamedTuple):
 
 def read(quota: Object) -> Quota:
     """Read a quota as it is stored."""
-    spec = part(quota, "spec")
+    spec = lenient.mapping(quota, "spec")
     scopes = [Scope(name) for name in spec.get("scopes") or ()]
     scopes += (
         Scope(each.get("scopeName") or "", each.get("operator") or "", tuple(each.get("values") or ()))
-        for each in part(spec, "scopeSelector").get("matchExpressions") or ()
+        for each in lenient.mapping(spec, "scopeSelector").get("matchExpressions") or ()
     )
     hard = {name: _amount(name, written) for name, written in (spec.get("hard") or {}).items()}
     return Quota(quota["metadata"]["name"], hard, tuple(scopes))
@@ -104,15 +103,15 @@ def usage(resource: Resource, obj: Object) -> Amounts:
     elif resource.id == CLAIMS.id:
         used |= _claim_usage(obj)
     elif resource.id == SERVICES.id:
-        used |= _service_usage(part(obj, "spec"))
+        used |= _service_usage(lenient.mapping(obj, "spec"))
     return used
 
 
 def _pod_usage(pod: Object) -> Amounts:
     """A pod that ended only counts as an object."""
-    if part(pod, "status").get("phase") in ENDED:
+    if lenient.mapping(pod, "status").get("phase") in ENDED:
         return {}
-    spec = part(pod, "spec")
+    spec = lenient.mapping(pod, "spec")
     used: Amounts = {}
     for name, amount in amounts.pod_request(spec).items():
         if name == "pods" or name in PLAIN or name.startswith("hugepages-"):
@@ -126,9 +125,9 @@ def _pod_usage(pod: Object) -> Amounts:
 
 
 def _claim_usage(claim: Object) -> Amounts:
-    spec = part(claim, "spec")
+    spec = lenient.mapping(claim, "spec")
     used = {CLAIMS.id: 1}
-    asked = part(spec, "resources", "requests").get("storage")
+    asked = lenient.mapping(spec, "resources", "requests").get("storage")
     if asked is not None:
         used["requests.storage"] = _amount("storage", asked)
     if spec.get("storageClassName"):
@@ -149,7 +148,7 @@ def _service_usage(spec: Object) -> Amounts:
 def missing(quota: Quota, pod: Object) -> str:
     """Say which containers leave open what a quota needs to know; "" when none does."""
     wanted = [name for name in sorted(MUST_BE_SAID) if name in quota.hard]
-    spec, texts = part(pod, "spec"), []
+    spec, texts = lenient.mapping(pod, "spec"), []
     for name in wanted:
         silent = sorted({each.get("name") or "" for each in _containers(spec) if not _says(each, name, spec)})
         if silent:
@@ -163,7 +162,7 @@ def _containers(spec: Object) -> list[Object]:
 
 def _says(container: Object, name: str, spec: Object) -> bool:
     prefix, _, plain = name.rpartition(".")
-    for resources in (part(container, "resources"), part(spec, "resources")):
+    for resources in (lenient.mapping(container, "resources"), lenient.mapping(spec, "resources")):
         # What is limited and not asked for is asked for.
         kinds = ("limits",) if prefix == "limits" else ("requests", "limits")
         if any((resources.get(kind) or {}).get(plain) is not None for kind in kinds):
@@ -246,7 +245,7 @@ def _amount(name: str, given: Any) -> int:
 
 
 def _in_scope(scope: Scope, pod: Object) -> bool:
-    spec = part(pod, "spec")
+    spec = lenient.mapping(pod, "spec")
     match scope.name:
         case QuotaScope.TERMINATING:
             return spec.get("activeDeadlineSeconds") is not None
@@ -277,10 +276,10 @@ def _has_class(scope: Scope, name: str) -> bool:
 def _looks_elsewhere(spec: Object) -> bool:
     """Whether a pod's place depends on pods of other namespaces."""
     for kind in ("podAffinity", "podAntiAffinity"):
-        rules = part(spec, "affinity", kind)
+        rules = lenient.mapping(spec, "affinity", kind)
         terms = list(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
         preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms += [part(each, "podAffinityTerm") for each in preferred]
+        terms += [lenient.mapping(each, "podAffinityTerm") for each in preferred]
         if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
             return True
     return False

@@ -8,8 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.rules.view import amount, part
-from kube import amounts, quantity
+from cluster.rules.view import amount
+from kube import amounts, lenient, quantity
 from kube.errors import Forbidden
 from kube.kinds.limits import LimitType
 from kube.resources import CLAIMS, LIMIT_RANGES, PODS
@@ -104,7 +104,7 @@ def _filled(
 
 
 def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
-    for item in part(limits, "spec").get("limits") or ():
+    for item in lenient.mapping(limits, "spec").get("limits") or ():
         if item.get("type") == LimitType.CONTAINER:
             for kind, _ in KINDS:
                 for container in pod["spec"].get(kind) or ():
@@ -115,7 +115,7 @@ def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:
 
 def _claim_problems(claim: Object, limits: Object) -> Iterator[str]:
     """Judge what a claim requests; a claim has no limits to speak of."""
-    resources = part(claim, "spec", "resources")
+    resources = lenient.mapping(claim, "spec", "resources")
     asked = _Asked(resources.get("requests") or {}, resources.get("limits") or {})
     for item in _items(limits, LimitType.CLAIM):
         yield from _too_little(item, asked)
@@ -128,7 +128,7 @@ def _claim_problems(claim: Object, limits: Object) -> Iterator[str]:
 
 
 def _items(limits: Object, kind: str) -> list[Object]:
-    return [item for item in part(limits, "spec").get("limits") or () if item.get("type") == kind]
+    return [item for item in lenient.mapping(limits, "spec").get("limits") or () if item.get("type") == kind]
 
 
 def _problems(item: Object, asked: _Asked) -> Iterator[str]:

@@ -29,13 +29,6 @@ class View(Protocol):
     def free_name(self, resource: Resource, namespace: str, base: str) -> str: ...
 
 
-def part(value: Any, *path: str) -> dict[str, Any]:
-    """Return the mapping at path; an empty one where there is none."""
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
 def fixed(new: Object, old: Object, fields: Iterable[str], path: str = "spec") -> Iterator[Cause]:
     """Refuse changes of fields that stay as they were created; absent and empty are the same."""
     for field in fields:

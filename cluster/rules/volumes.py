@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import amount, check_selector, one_of, part
+from cluster.rules.view import amount, check_selector, one_of
+from kube import lenient
 from kube.errors import Cause, forbidden, invalid, required
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def default_claim(claim: Object, old: Object | None, view: View) -> None:
     spec["volumeMode"] = spec.get("volumeMode") or "Filesystem"
     if old is None:
         # Its volume is a directory of this machine, so there is nothing to wait for.
-        capacity = part(spec, "resources", "requests")
+        capacity = lenient.mapping(spec, "resources", "requests")
         claim["status"] = {
             "phase": "Bound",
             "accessModes": spec.get("accessModes") or [],
@@ -44,7 +45,7 @@ def validate_claim(claim: Object, old: Object | None, view: View) -> list[Cause]
         detail = "may not use ReadWriteOncePod with other access modes"
         causes.append(forbidden("spec.accessModes", detail))
     causes += check_selector(spec.get("selector"), "spec.selector")
-    wanted = part(spec, "resources", "requests").get("storage")
+    wanted = lenient.mapping(spec, "resources", "requests").get("storage")
     if wanted is None:
         causes.append(required("spec.resources[storage]"))
     elif amount(wanted) <= 0:
@@ -58,14 +59,14 @@ def _check_update(claim: Object, old: Object) -> list[Cause]:
     new, before = claim["spec"], {"volumeMode": "Filesystem", **(old.get("spec") or {})}
     if _rest(new, bound=_is_bound(old)) != _rest(before, bound=_is_bound(old)):
         return [forbidden("spec", FIXED)]
-    wanted, had = (part(each, "resources", "requests").get("storage") for each in (new, before))
+    wanted, had = (lenient.mapping(each, "resources", "requests").get("storage") for each in (new, before))
     if wanted is not None and had is not None and amount(wanted) < amount(had):
         return [forbidden("spec.resources.requests.storage", SHRUNK)]
     return []
 
 
 def _is_bound(claim: Object) -> bool:
-    return part(claim, "status").get("phase") != "Pending"
+    return lenient.mapping(claim, "status").get("phase") != "Pending"
 
 
 def _rest(spec: Object, *, bound: bool) -> Object:
