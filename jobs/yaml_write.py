@@ -8,19 +8,9 @@ from typing import Any
 import yaml
 
 from jobs import yaml_scalar
+from kube.meta import SERVER_METADATA
 
-_SYSTEM_METADATA = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-    "selfLink",
-)
+_SYSTEM_METADATA = (*SERVER_METADATA, "ownerReferences", "finalizers", "managedFields")
 _OURS = ("ui.volcano.sh/created-by", "ui.volcano.sh/submission")
 _NUMBERED = re.compile(r"(.*?)-(\d{1,6})\Z")
 

@@ -42,6 +42,18 @@ class OwnerReference(View):
     block_owner_deletion: bool | None = None
 
 
+# Only the server writes these; what a client sends in them counts for nothing.
+SERVER_METADATA = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+
+
 class ObjectMeta(View):
     """An object's `metadata` (reference: kubernetes-api §4.5)."""
 

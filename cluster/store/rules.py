@@ -12,23 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from kube import apply, patch
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
-from kube.meta import parse_time, timestamp
+from kube.meta import SERVER_METADATA, parse_time, timestamp
 
 if TYPE_CHECKING:
     from cluster.store.types import Delete, Patch, Update
     from kube.meta import Object
     from kube.resources import Resource
 
-# Only the store writes these; what a caller sends in them is dropped.
-OWN_METADATA = (
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-)
 TERMINAL = ("Succeeded", "Failed")
 DEFAULT_GRACE_S = 30
 FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -44,7 +34,7 @@ def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
     metadata = dict(obj.get("metadata") or {})
     if metadata.get("resourceVersion"):
         raise BadRequest("resourceVersion should not be set on objects to be created")
-    for field in OWN_METADATA:
+    for field in SERVER_METADATA:
         metadata.pop(field, None)
     metadata["uid"] = uid or str(uuid.uuid4())
     metadata["creationTimestamp"] = timestamp(now)
@@ -122,8 +112,8 @@ def _finalized(namespace: Object, sent: Object) -> Object:
 
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
     kept = old["metadata"]
-    metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in OWN_METADATA}
-    metadata.update({field: kept[field] for field in OWN_METADATA if field in kept})
+    metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in SERVER_METADATA}
+    metadata.update({field: kept[field] for field in SERVER_METADATA if field in kept})
     metadata["name"] = kept["name"]
     if kept.get("namespace"):
         metadata["namespace"] = kept["namespace"]

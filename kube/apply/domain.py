@@ -9,26 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kube.meta import SERVER_METADATA
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-SERVERS = frozenset(
-    {
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "managedFields",
-    }
-)
+SERVERS = frozenset({"name", "namespace", "managedFields", *SERVER_METADATA})
 _TYPE = ("apiVersion", "kind", "metadata")
 # Who applies may say which object is meant.
 PRECONDITIONS = ("uid", "resourceVersion")
