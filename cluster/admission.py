@@ -10,7 +10,6 @@ because rules may rely on the shape.
 
 from __future__ import annotations
 
-import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ import msgspec
 
 from cluster import charges, custom, metadata
 from cluster.store import store
-from kube import names, resources, schema
+from cluster.store.rules import generated_name
+from kube import resources, schema
 from kube.custom import scale, structural
 from kube.errors import (
-    AlreadyExists,
     ApiError,
     BadRequest,
     Cause,
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 
 LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
 KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-NAME_TRIES = 8
-GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
-_random = random.Random()  # noqa: S311  names need not be secret
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -117,11 +113,7 @@ class ClusterView:
 
     def free_name(self, resource: Resource, namespace: str, base: str) -> str:
         """Return a name for `generateName` that nothing has."""
-        for _ in range(NAME_TRIES):
-            name = base[:GENERATED_BASE] + names.suffix(_random)
-            if self.get(resource, namespace, name) is None:
-                return name
-        raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
+        return generated_name(resource, base, lambda name: self.get(resource, namespace, name) is not None)
 
     def claim(self, namespace: str, name: str) -> Object | None:
         """Return a PersistentVolumeClaim."""

@@ -7,7 +7,6 @@ given out only when everything is known, so the log has no gaps.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ import msgspec
 
 from cluster.store import rules
 from cluster.store.types import Create, Delete, Patch, Stored, Update, key_of
-from kube import names
 from kube.errors import AlreadyExists, BadRequest, NotFound
 
 if TYPE_CHECKING:
@@ -25,10 +23,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-NAME_TRIES = 8
-GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
 _encode = msgspec.json.Encoder().encode
-_random = random.SystemRandom()
 
 
 @dataclass(slots=True)
@@ -124,11 +119,9 @@ class Ledger:
     def _generated(self, resource: Resource, namespace: str, base: str | None) -> str:
         if not base:
             raise BadRequest("name or generateName is required")
-        for _ in range(NAME_TRIES):
-            name = base[:GENERATED_BASE] + names.suffix(_random)
-            if self.rows.get(key_of(resource.id, namespace, name)) is None:
-                return name
-        raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
+        return rules.generated_name(
+            resource, base, lambda name: self.rows.get(key_of(resource.id, namespace, name)) is not None
+        )
 
     def _change(self, row: Row, new: Object | None) -> Row:
         if new is row.object:

@@ -7,21 +7,36 @@ shared with the result.
 
 from __future__ import annotations
 
+import random
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from kube import apply, patch
-from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
+from kube import apply, names, patch
+from kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.meta import SERVER_METADATA, parse_time, timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cluster.store.types import Delete, Patch, Update
     from kube.meta import Object
     from kube.resources import Resource
 
 TERMINAL = ("Succeeded", "Failed")
 DEFAULT_GRACE_S = 30
+NAME_TRIES = 8
+GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
+_random = random.SystemRandom()
 FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+
+
+def generated_name(resource: Resource, base: str, taken: Callable[[str], bool]) -> str:
+    """Return a name for `generateName` that nothing has (reference: kubernetes-api §2.4)."""
+    for _ in range(NAME_TRIES):
+        name = base[:GENERATED_BASE] + names.suffix(_random)
+        if not taken(name):
+            return name
+    raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
 
 
 def named(resource: Resource, name: str) -> str:
