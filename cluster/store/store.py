@@ -128,7 +128,7 @@ class Store:
         """Return one object or raise NotFound."""
         found = self._select("o.key = %s", [key_of(resource.id, namespace, name)])
         if not found:
-            raise NotFound(f'{resource.id} "{name}" not found')
+            raise NotFound.of(resource.id, name)
         return found[0]
 
     def find(
