@@ -261,9 +261,7 @@ def require(actor: Actor, verb: str, target: str, resource: Resource, place: str
         return
     owner = None
     if name and resource.stored:
-        view = ClusterView()
-        found = view.get(resource, place if resource.namespaced else "", name)
-        owner = guard.owner_of(found, view) if found else None
+        owner = guard.owner_named(resource, place, name, ClusterView())
     access.require(actor, verb, target, place, name, owner=owner)
 
 
