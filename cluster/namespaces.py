@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 NAME = "namespaces"
 AUTHORITY = "kube-root-ca.crt"
-KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}  # what every namespace has, by its kind
+# What every namespace has, by its kind.
+KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
 ROOM = 1000  # objects deleted in one transaction
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
