@@ -266,6 +266,8 @@ class Store:
 
 def _attempt(ledger: Ledger, group: Group) -> list[Row] | ApiError:
     try:
+        if group.check is not None:
+            group.check()
         return ledger.apply(group)
     except ApiError as error:
         return error
