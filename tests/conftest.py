@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests import chromium, kubectl, services
+from tests import chromium, kubectl, services, workers
 from volcano_ui import assets
 
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
@@ -28,11 +28,14 @@ def pytest_configure(config):
     _guard("connect_ex")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """A file's tests share a worker process, for their fixtures; those that start a whole system share one for all files."""
-    for item in items:
-        group = "system" if item.get_closest_marker("system") else item.path
-        item.add_marker(pytest.mark.xdist_group(str(group)))
+    items.sort(key=lambda item: workers.turn(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False
+    return workers.ByFile(config, log)
 
 
 def _guard(name):
