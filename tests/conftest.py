@@ -7,6 +7,7 @@ import ipaddress
 import os
 import socket
 
+import hypothesis
 import pytest
 
 from tests import chromium, kubectl, services, workers
@@ -15,6 +16,12 @@ from volcano_ui import assets
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
+
+# How long an example takes says more about the machine than about what it tries.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser):
