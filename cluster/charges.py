@@ -14,7 +14,7 @@ from cluster.rules import quotas as rules
 from cluster.store import store
 from kube import amounts
 from kube.errors import Forbidden
-from kube.kinds.core import PodPhase
+from kube.kinds.pod import UNENDED
 from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVICES
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
 GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more
-UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
 MOST_KNOWN = 100_000
 # What a pod uses is in the part of it that stays, so each is weighed once.
 _known: dict[str, Amounts] = {}

@@ -32,7 +32,7 @@ from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
 from kube import commands, meta
 from kube.kinds.batch import JobPhase
-from kube.kinds.core import PodPhase
+from kube.kinds.pod import UNENDED
 from kube.resources import (
     CLAIMS,
     COMMANDS,
@@ -57,7 +57,6 @@ NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-UNENDED = (PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
 _MORE = "more"
 _TTL = "ttl:"
 log = logging.getLogger(__name__)

@@ -144,7 +144,7 @@ async def _health(request: Request, path: str) -> Response:
 
 async def _health_of_one(path: str, name: str) -> Response:
     if name not in PATHS[path]:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     if await threads.read(failing, [name]):
         return PlainTextResponse(
             "internal server error: reason withheld\n", status_code=500, headers=_HEADERS

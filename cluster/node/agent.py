@@ -31,12 +31,13 @@ from cluster.node.port import Port
 from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
-from cluster.node.status import FINISHED, Place
+from cluster.node.status import Place
 from cluster.node.usage import Sampler
 from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Pod
+from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, PODS, SECRETS
 
@@ -160,7 +161,7 @@ class Agent:
                 local.pod, local.revision = pod, revision
                 self.dirty.add(uid)
             return
-        if pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+        if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             return
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)

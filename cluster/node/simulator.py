@@ -28,11 +28,11 @@ from cluster.node.holds import Holds, hold_of
 from cluster.node.listen import Listener
 from cluster.node.lookup import refused
 from cluster.node.simulated import Simulated
-from cluster.node.status import FINISHED
 from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Stored, Update, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Node, Pod
+from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Simulator:
         if pod.spec.node_name not in self.fleet.addresses:
             return
         known = self.pods.get(uid)
-        if pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+        if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             self.pods.pop(uid, None)
             return
         if known is None:
@@ -289,7 +289,7 @@ class Simulator:
 
     def _writes(self, known: Simulated, now_us: int) -> list[Write]:
         meta = known.pod.metadata
-        if known.pod.status.phase in FINISHED:
+        if known.pod.status.phase in ENDED:
             return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
         status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
         # Replacing the status is much cheaper than merging it, and the revision makes sure that nothing is lost.
@@ -319,7 +319,7 @@ class Simulator:
         if known.revision > self.revision:
             self.own.add(known.revision)
         self.gatherings.see(known.pod)
-        if known.removed or known.phase in FINISHED:
+        if known.removed or known.phase in ENDED:
             self.pods.pop(uid, None)
         else:
             self._schedule(uid, known, now_us)
