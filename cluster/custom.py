@@ -132,7 +132,7 @@ def creation_problem(resource: Resource, view: ClusterView) -> ApiError | None:
     """Say why nothing of a custom kind can be created: its definition is gone, or on its way out."""
     crd = view.get(DEFINITIONS, "", resource.id)
     if crd is None or not definition.is_established(crd):
-        return NotFound("the server could not find the requested resource", resource=resource.id)
+        return NotFound(resource=resource.id)
     if crd["metadata"].get("deletionTimestamp"):
         return MethodNotAllowed(
             "create not allowed while custom resource definition is terminating", resource=resource.id
@@ -149,7 +149,7 @@ def in_storage(resource: Resource, obj: Object) -> tuple[Resource, Object]:
     try:
         stored = resources.by_id(resource.id)
     except KeyError:
-        raise NotFound("the server could not find the requested resource", resource=resource.id) from None
+        raise NotFound(resource=resource.id) from None
     return stored, {**obj, "apiVersion": stored.api_version}
 
 

@@ -64,7 +64,8 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
             return Verdict(True, f"For what {actor.name} created.")
         if not asked.name:
             return Verdict(False, f"Only what {actor.name} created; name it to be told.")
-        if _owner(target, place, asked.name) == actor.name:
+        resource = resources.by_id(target.partition("/")[0])
+        if guard.owner_named(resource, place, asked.name, ClusterView()) == actor.name:
             return Verdict(True, f"{actor.name} created it.")
         return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
     return Verdict(False, _missing(asked.verb, target, place))
@@ -96,12 +97,6 @@ def _place(asked: ResourceAttributes, target: str) -> str:
     if base == NAMESPACE:
         return asked.name or asked.namespace
     return "" if base in CLUSTER else asked.namespace
-
-
-def _owner(target: str, place: str, name: str) -> str | None:
-    view = ClusterView()
-    found = view.get(resources.by_id(target.partition("/")[0]), place, name)
-    return guard.owner_of(found, view) if found else None
 
 
 def _by_role(actor: Actor, place: str) -> str:

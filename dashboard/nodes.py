@@ -183,7 +183,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     with store.reading() as head, picture.current(head) as shown:
         facts = shown.nodes.get(name)
         if facts is None:
-            raise NotFound(f'nodes "{name}" not found')
+            raise NotFound.of(NODES.id, name)
         uses = use.table(shown.on_node.get(name, {}), facts.allocatable)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
     context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions}

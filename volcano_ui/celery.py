@@ -61,6 +61,9 @@ app.conf.update(
     worker_send_task_events=False,
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
+    # Nothing is acknowledged late or taken ahead, so neither has an effect but that Celery says nothing of them.
+    worker_cancel_long_running_tasks_on_connection_loss=True,
+    worker_enable_prefetch_count_reduction=False,
     beat_scheduler="volcano_ui.beat:Clock",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

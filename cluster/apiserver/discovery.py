@@ -287,7 +287,7 @@ def _answer(request: Request) -> Response:
     form = wanted(request.headers.get("accept", ""))
     document = current().of(path, form)
     if document is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     if path not in ("/api", "/apis"):
         return Response(document.body, media_type="application/json")
     return cached(request, document, media_type(form))

@@ -62,7 +62,7 @@ async def answer(request: Request) -> Response:
 def _resource(request: Request) -> Resource:
     resource = request.info.resource
     if resource is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     return resource
 
 
@@ -78,10 +78,7 @@ def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
     with store.reading() as head:
         if wanted > head:
             raise Timeout.too_large_resource_version(wanted, head)
-        try:
-            return store.get(resource, namespace, name)
-        except NotFound:
-            raise NotFound.of(resource.id, name) from None
+        return store.get(resource, namespace, name)
 
 
 async def list_(request: Request) -> Response:
@@ -147,7 +144,7 @@ async def create(request: Request) -> Response:
         raise MethodNotAllowed()
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
-    obj = _placed(request, bodies.as_object(decoded.value))
+    obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_create, request, resource, obj, options)
     return await _shown(request, stored, 201)
@@ -159,14 +156,14 @@ def _create(request: Request, resource: Resource, obj: Object, options: WriteOpt
     )
 
 
-def _placed(request: Request, obj: Object) -> Object:
+def placed(request: Request, obj: Object) -> Object:
     """Put the namespace of the path into an object, and its name where the path has one."""
     info, resource = request.info, _resource(request)
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        return obj  # admission says what is wrong with it
+        raise BadRequest(f"metadata must be a mapping, not {errors.shown(metadata)}.")
     if info.name:
         given = metadata.get("name") or info.name
         if given != info.name:
@@ -216,7 +213,7 @@ async def update(request: Request) -> Response:
     resource = _resource(request)
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
-    obj = _placed(request, bodies.as_object(decoded.value))
+    obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_update, request, resource, obj, options)
     return await _shown(request, stored)
@@ -293,7 +290,7 @@ async def apply(request: Request) -> Response:
         cause = errors.required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = await request.decoded(bodies.YAML)
-    config = _placed(request, bodies.as_object(decoded.value))
+    config = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored, created = await threads.write(_apply, request, resource, config, options)
     return await _shown(request, stored, 201 if created else 200)

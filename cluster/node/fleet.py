@@ -180,10 +180,10 @@ class Fleet:
             self.lost.add(name)
             log.info("simulated node %s fails as it was told to", name)
 
-    def beat(self) -> None:
-        """When it is time, renew the lease, and correct nodes that are called unready although they live."""
+    def beat(self) -> bool:
+        """When it is time, renew the lease, and correct nodes called unready that live; say whether it was."""
         if time.monotonic() < self.due:
-            return
+            return False
         self.due = time.monotonic() + RETRY_S
         now_us = clock_us()
         renew(LEASE, now_us)
@@ -194,6 +194,7 @@ class Fleet:
         ]
         store.commit(groups)
         self.due = time.monotonic() + BEAT_S
+        return True
 
     def depart(self) -> None:
         """Say that the whole fleet stops in order."""
