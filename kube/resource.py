@@ -111,6 +111,7 @@ class Resource:
     served: bool = True
     storage: bool = True
     deprecation: str = ""
+    has_generation: bool = True  # metadata.generation counts the changes of what is wanted
     lists_as: str = ""  # the kind of a list where it is not the kind with List behind it
     default_propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
     id: str = field(init=False)
