@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from celery.beat import PersistentScheduler, SchedulingError
+from celery.beat import Scheduler, SchedulingError
 
 from cluster.outage import Outage
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Clock(PersistentScheduler):
-    """Beat's schedule without its habit of waking early.
+class Clock(Scheduler):
+    """Beat's schedule without its habit of waking early, and without a file.
 
     Celery's own sleeps until 10 ms before an entry is due and turns in a loop until then, which at
-    a tick a second is one percent of a core.
+    a tick a second is one percent of a core. What was due when is not worth keeping: after a start
+    every entry is.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -116,6 +116,13 @@ def test_events_of_the_job_and_its_pods_are_shown_and_those_of_namesakes_are_not
     assert "Nor this." not in content
 
 
+def test_a_series_of_events_shows_its_count(client, running):
+    event = world.event_object(running, "Placed", "Again and again.")
+    series = {"count": 7, "lastObservedTime": "2026-01-01T00:09:00.000001Z"}
+    store.write(Create(EVENTS, {**event, "series": series}))
+    assert "7 times" in client.get("/jobs/default/train/?tab=events").content.decode()
+
+
 def test_yaml_is_shown_and_downloaded(client, running):
     assert "minAvailable: 4" in client.get("/jobs/default/train/?tab=yaml").content.decode()
     download = client.get("/jobs/default/train/yaml/")
