@@ -73,20 +73,23 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
 
 def _targets(asked: ResourceAttributes) -> Iterator[str]:
     """Yield the rows of the table that the question is about."""
-    known = {*NAMESPACED, *CLUSTER, NAMESPACE, *(each.id for each in resources.served())}
+    known = {each: each for each in (*NAMESPACED, *CLUSTER, NAMESPACE)}
+    known |= {each.full_name: each.id for each in resources.served()}
     if asked.verb == "impersonate":
-        known |= SOMEBODY
+        known |= {each: each for each in SOMEBODY}
     suffix = f"/{asked.subresource}" if asked.subresource else ""
     if asked.resource == "*":
         for each in sorted(known):
             if "/" not in each and asked.group in ("*", each.partition(".")[2]):
-                yield f"{each}{suffix}"
+                yield f"{known[each]}{suffix}"
         return
     whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     if asked.group == "*":
-        yield from sorted(each + suffix for each in known if each.partition(".")[0] == asked.resource)
+        yield from sorted(
+            {known[each] + suffix for each in known if each.partition(".")[0] == asked.resource}
+        )
     elif whole in known:
-        yield f"{whole}{suffix}"
+        yield f"{known[whole]}{suffix}"
 
 
 def _place(asked: ResourceAttributes, target: str) -> str:

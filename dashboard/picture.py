@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.rules.simulation import SIMULATED
 from cluster.store import store
 from kube import amounts, resources
 from kube.errors import Expired
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
 
 ROOT = "root"  # the queue above all others; lists do not show it
-SIMULATED = "ui.volcano.sh/simulated"
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 

@@ -8,6 +8,7 @@ Names and columns are those of the CRDs (reference: volcano-queue-podgroup-cli
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kube import indexes
@@ -16,6 +17,7 @@ from kube.kinds import (
     accounts,
     batch,
     core,
+    events,
     extensions,
     limits,
     metrics,
@@ -61,12 +63,16 @@ _VOLCANO_QUEUE = Column("QUEUE", path="spec.queue", priority=1)
 def _core(
     kind: str, plural: str, short_names: tuple[str, ...], type_: type[View], *columns: Column, **changes: Any
 ) -> Resource:
-    """Return a resource of Kubernetes itself: namespaced and without a status unless changes say otherwise."""
+    """Return a resource: of the core group, namespaced and without a status unless changes say otherwise.
+
+    In the core group generations are the exception, elsewhere the rule.
+    """
     settings = {
         "group": "",
         "version": "v1",
         "namespaced": True,
         "status_subresource": False,
+        "has_generation": "group" in changes,
         "index": indexes.plain,
     }
     return Resource(
@@ -127,6 +133,7 @@ PODS = _core(
         Subresource("log", ("get",)),
     ),
     categories=ALL_CATEGORY,
+    has_generation=True,
 )
 NODES = _core(
     "Node",
@@ -178,6 +185,7 @@ _EVENT_NAME, _EVENT_COLUMNS = (
         Column("Count", cell="event_count", type="integer", priority=1),
     ),
 )
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 EVENTS = Resource(
     group="",
     version="v1",
@@ -191,19 +199,32 @@ EVENTS = Resource(
     columns=(*_EVENT_COLUMNS, _EVENT_NAME),
     index=indexes.event,
     fields=(
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
+        *(f"involvedObject.{part}" for part in _REFERENCE),
         "reason",
         "reportingComponent",
         "source",
         "type",
     ),
     computed={"source": _event_source},
+    has_generation=False,
+)
+EVENTS_VIEW = replace(
+    EVENTS,
+    group="events.k8s.io",
+    type=events.Event,
+    fields=(*(f"regarding.{part}" for part in _REFERENCE), "reason", "reportingController", "type"),
+    computed={},
+    storage=False,
+    view_of=EVENTS,
+    renamed={
+        "regarding": "involvedObject",
+        "note": "message",
+        "reportingController": "reportingComponent",
+        "deprecatedSource": "source",
+        "deprecatedFirstTimestamp": "firstTimestamp",
+        "deprecatedLastTimestamp": "lastTimestamp",
+        "deprecatedCount": "count",
+    },
 )
 CONFIGMAPS = _core(
     "ConfigMap",
@@ -274,6 +295,7 @@ LEASES = _core(
     Column("Holder", path="spec.holderIdentity"),
     _AGE,
     group="coordination.k8s.io",
+    has_generation=False,
 )
 ENDPOINTS = _core(
     "Endpoints",
@@ -482,7 +504,11 @@ VIRTUAL: tuple[Resource, ...] = (
     POD_METRICS,
 )
 
-_BUILT_IN = frozenset(resource.id for resource in (*ALL, *VIRTUAL))
+# The objects of other resources in another form.
+VIEWS: tuple[Resource, ...] = (EVENTS_VIEW,)
+
+BUILT_IN = (*ALL, *VIEWS, *VIRTUAL)
+_BUILT_IN = frozenset(resource.full_name for resource in BUILT_IN)
 
 
 class _Tables:
@@ -490,7 +516,7 @@ class _Tables:
 
     def __init__(self, custom: Iterable[Resource] = ()) -> None:
         self.custom = tuple(resource for resource in custom if resource.id not in _BUILT_IN)
-        known = (*ALL, *VIRTUAL, *(resource for resource in self.custom if resource.served))
+        known = (*BUILT_IN, *(resource for resource in self.custom if resource.served))
         self.served = known
         stored = (resource for resource in self.custom if resource.storage)
         self.by_id = {resource.id: resource for resource in (*ALL, *VIRTUAL, *stored)}

@@ -153,7 +153,8 @@ def storage_hash(resource: Resource) -> str:
     """Return by what clients see that objects are stored in another version than before; Kubernetes' formula."""
     if not resource.stored:
         return ""
-    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    form = resource.view_of or resource
+    text = f"{form.group}/{form.version}/{form.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 

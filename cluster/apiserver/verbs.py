@@ -89,9 +89,10 @@ async def list_(request: Request) -> Response:
     page = await threads.read(listing.find, resource, request.info.namespace, options)
     pieces = forms.write_list(request.form, resource, page.items, page.metadata, request.now)
     response: Response
-    if request.form != forms.PLAIN and _large(page.items):
+    as_stored = forms.as_stored(request.form, resource)
+    if not as_stored and _large(page.items):
         response = respond.respond(request, await intake.work(b"".join, pieces))
-    elif len(page.items) <= 100 or request.form != forms.PLAIN:
+    elif len(page.items) <= 100 or not as_stored:
         response = respond.respond(request, b"".join(pieces))
     else:
         response = StreamingResponse(_gathered(pieces), media_type=None)
@@ -107,9 +108,10 @@ def _large(items: list[Stored]) -> bool:
 
 async def _shown(request: Request, stored: Stored, status: int = 200) -> Response:
     """Answer with one object; in another form than the stored one a large object takes long."""
-    if request.form == forms.PLAIN or not _large([stored]):
+    resource = _resource(request)
+    if forms.as_stored(request.form, resource) or not _large([stored]):
         return respond.object(request, stored, status)
-    body = await intake.work(forms.write, request.form, _resource(request), stored, request.now)
+    body = await intake.work(forms.write, request.form, resource, stored, request.now)
     return respond.respond(request, body, status)
 
 

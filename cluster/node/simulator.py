@@ -28,6 +28,7 @@ from cluster.node.holds import Holds, hold_of
 from cluster.node.listen import Listener
 from cluster.node.lookup import refused
 from cluster.node.simulated import Simulated
+from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Stored, Update, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Node, Pod
@@ -65,6 +66,7 @@ class Simulator:
         self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
         self.stopping = False
         self.write_again_at = 0.0
+        self.outage = Outage("the fleet's work with the database", log)
         self._heard: object = None
 
     def run(self) -> None:
@@ -79,7 +81,7 @@ class Simulator:
                 self.begin()
                 break
             except DatabaseError as error:
-                refused("the database does not answer", error)
+                refused(self.outage, "the database does not answer", error)
                 time.sleep(RETRY_S)
         log.info("simulator ready: %d nodes", self.fleet.count)
         while not self.stopping:
@@ -115,10 +117,11 @@ class Simulator:
             self._read_changes()
             while self._play():
                 pass
-            self.fleet.beat()
             self.fleet.lose()
+            if self.fleet.beat():
+                self.outage.over()
         except DatabaseError as error:
-            refused("the database refused", error)
+            refused(self.outage, "the database refused", error)
             self.write_again_at = time.monotonic() + RETRY_S
 
     def _timeout(self) -> float:
