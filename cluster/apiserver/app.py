@@ -124,9 +124,12 @@ class App:
         if _lasts(request):
             await _authorize(request, resource)
             return await _handled(request, resource)
-        async with self._in_flight(request), asyncio.timeout(LONGEST_S):
-            await _authorize(request, resource)
-            return await _handled(request, resource)
+        async with asyncio.timeout(LONGEST_S):
+            if request.unread:
+                await request.body()  # who sends it slowly takes nobody's place
+            async with self._in_flight(request):
+                await _authorize(request, resource)
+                return await _handled(request, resource)
 
     async def _answer_path(self, request: Request) -> Response:
         found = routes.find_path(request.path)
