@@ -113,6 +113,7 @@ class App:
     async def _answer(self, request: Request) -> Response:
         request.intake = self._intake
         request.actor = await self._authenticate(request.headers)
+        threads.asking.set(request.actor.name)
         await customs.find(request)
         if not request.info.is_resource:
             return await self._answer_path(request)
@@ -163,6 +164,7 @@ class App:
             if request is None:
                 raise NotFound(NO_SUCH_PATH)
             request.actor = await self._authenticate(request.headers)
+            threads.asking.set(request.actor.name)
             if request.actor.name == ANONYMOUS:
                 raise Unauthorized("Unauthorized")
             await customs.find(request)

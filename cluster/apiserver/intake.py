@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
+from cluster.apiserver.threads import Pool
 from kube.errors import TooManyRequests
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_AT_ONCE = 2  # large bodies in work
 MOST_WAITING = 50  # large bodies of one actor
 MOST_HELD = 128 * 1024 * 1024  # bytes of bodies that wait
 T = TypeVar("T")
-_threads = ThreadPoolExecutor(MOST_AT_ONCE, "api-bodies")
+_threads = Pool("api-bodies", MOST_AT_ONCE, 1)
 
 
 class Intake:
@@ -81,4 +81,4 @@ def too_many() -> TooManyRequests:
 
 async def work(function: Callable[..., T], *arguments: Any) -> T:
     """Run what takes the processor for long, beside the event loop."""
-    return await asyncio.get_running_loop().run_in_executor(_threads, function, *arguments)
+    return await _threads.run(function, *arguments)

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from cluster.apiserver import app, bodies, intake
+from cluster.access import Actor
+from cluster.apiserver import app, bodies, intake, threads
 from kube.errors import TooManyRequests
 from tests.cluster.door.conftest import config_map
 from tests.system.harness import until
@@ -96,3 +97,37 @@ def test_who_sends_a_body_slowly_takes_nobodys_place(api, monkeypatch):
         slow.sendall(head.encode() + b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{")
         until(lambda: begun, within_s=20)
         assert api.post(MAPS, config_map("a")).status_code == 201
+
+
+def test_nobody_waits_behind_all_writes_of_another_actor():
+    order = []
+    go = threading.Event()
+
+    async def asked(who, what):
+        threads.asking.set(who)
+        await threads.write(lambda: (go.wait(20), order.append(what)))
+
+    async def main():
+        flood = [asyncio.create_task(asked("a", n)) for n in range(10)]
+        await settled()
+        other = asyncio.create_task(asked("b", "small"))
+        await settled()
+        go.set()
+        await asyncio.gather(*flood, other)
+
+    asyncio.run(main())
+    assert order.index("small") <= 2
+    assert [what for what in order if what != "small"] == list(range(10))
+
+
+def test_the_threads_work_for_who_asked(api, monkeypatch):
+    asked = set()
+    run = threads.Pool.run
+
+    def noted(pool, *arguments):
+        asked.add(threads.asking.get())
+        return run(pool, *arguments)
+
+    monkeypatch.setattr(threads.Pool, "run", noted)
+    api.as_(Actor("vera")).get(MAPS)
+    assert "vera" in asked
