@@ -27,7 +27,7 @@ from cluster.reviewing import review
 from cluster.store import Create, Delete, Group, Stored, Update, store
 from cluster.store.store import clock
 from kube import apply as applying
-from kube import definitions, errors, resources
+from kube import conversion, definitions, errors, resources
 from kube import patch as patches
 from kube.errors import (
     ApiError,
@@ -351,7 +351,7 @@ def _change_once(
     old = steps.stored(actor, verb, resource, namespace, name)
     view = ClusterView()
     part: Literal["", "status", "finalize"] = "" if subresource == "scale" else subresource
-    before = custom.in_version(resource, old.object)
+    before = conversion.shown(resource, old.object)
     made = _made(actor, resource, before, change)
     shaped = admission.shape(resource, custom.replaced(resource, made, before, part), before, part)
     if not shaped.causes:

@@ -14,6 +14,7 @@ class ClusterConfig(AppConfig):
         from cluster.store import AllBut, store
         from kube import resources
         from kube.resources import (
+            CONFIGMAPS,
             CUSTOM_RESOURCE_DEFINITIONS,
             DISRUPTION_BUDGETS,
             EVENTS,
@@ -39,9 +40,6 @@ class ClusterConfig(AppConfig):
         register(
             Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
         )
-        register(
-            Registration(
-                "namespaces", "cluster.namespaces.NamespaceController", (NAMESPACES, SERVICE_ACCOUNTS)
-            )
-        )
+        equipment = (NAMESPACES, SERVICE_ACCOUNTS, CONFIGMAPS)
+        register(Registration("namespaces", "cluster.namespaces.NamespaceController", equipment))
         register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster import disruption
-from cluster.charges import UNENDED
 from cluster.recount import Recounter
 from cluster.store import store
 from kube import lenient, meta
+from kube.kinds.pod import UNENDED
 from kube.resources import DISRUPTION_BUDGETS, PODS
 
 if TYPE_CHECKING:

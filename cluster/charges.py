@@ -1,7 +1,8 @@
 """What the ResourceQuotas of a namespace leave, asked of the store at the moment of a creation.
 
-The door asks inside its transaction, which holds the log's lock, so what was
-counted stays true until the write. A namespace without quotas costs one query
+Whoever creates asks inside the transaction that holds the log's lock, so what
+was counted stays true until the write: the door always, controllers in the
+check of a group. A namespace without quotas costs one query
 in the life of a `ClusterView`; the others one more for each kind that is made.
 """
 
@@ -13,7 +14,7 @@ from cluster.rules import quotas as rules
 from cluster.store import store
 from kube import amounts
 from kube.errors import Forbidden
-from kube.kinds.core import PodPhase
+from kube.kinds.pod import UNENDED
 from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVICES
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 UNCOUNTED = frozenset(kind.id for kind in (EVENTS, LEASES))
 GROWING = frozenset(kind.id for kind in (CLAIMS, SERVICES))  # an update may make them use more
-UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
 MOST_KNOWN = 100_000
 # What a pod uses is in the part of it that stays, so each is weighed once.
 _known: dict[str, Amounts] = {}
@@ -102,9 +102,11 @@ class Account:
                 rules.grow(used.setdefault(quota.name, {}), more, quota)
 
 
-def account_of(namespace: str, quotas: Iterable[Object]) -> Account:
-    """Return an account for the quotas of a namespace."""
-    return Account(namespace, [rules.read(quota) for quota in quotas])
+def account_in(namespace: str, view: ClusterView) -> Account | None:
+    """Return the account of a namespace that a view sees; None where no quota bounds anything."""
+    if namespace not in view.accounts and (found := view.listed(RESOURCE_QUOTAS, namespace)):
+        view.accounts[namespace] = Account(namespace, [rules.read(quota) for quota in found])
+    return view.accounts.get(namespace)
 
 
 def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> None:
@@ -114,12 +116,9 @@ def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView
     if old is not None and resource.id not in GROWING:
         return
     namespace = obj["metadata"]["namespace"]
-    found = view.listed(RESOURCE_QUOTAS, namespace)
-    if not found:
+    account = account_in(namespace, view)
+    if account is None:
         return
-    if namespace not in view.accounts:
-        view.accounts[namespace] = account_of(namespace, found)
-    account = view.accounts[namespace]
     more = rules.usage(resource, obj)
     name = obj["metadata"].get("name") or ""
     if old is not None:

@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.store import clock, sql, store
-from kube import resources
+from kube import conversion, resources
 from kube.custom import definition, kinds, naming
 from kube.errors import ApiError, MethodNotAllowed, NotFound
 from kube.lenient import text
@@ -132,7 +132,7 @@ def creation_problem(resource: Resource, view: ClusterView) -> ApiError | None:
     """Say why nothing of a custom kind can be created: its definition is gone, or on its way out."""
     crd = view.get(DEFINITIONS, "", resource.id)
     if crd is None or not definition.is_established(crd):
-        return NotFound("the server could not find the requested resource", resource=resource.id)
+        return NotFound(resource=resource.id)
     if crd["metadata"].get("deletionTimestamp"):
         return MethodNotAllowed(
             "create not allowed while custom resource definition is terminating", resource=resource.id
@@ -141,21 +141,16 @@ def creation_problem(resource: Resource, view: ClusterView) -> ApiError | None:
 
 
 def in_storage(resource: Resource, obj: Object) -> tuple[Resource, Object]:
-    """Return an object in the version in which objects of its kind are stored, and the resource of that."""
+    """Return an object in the form in which objects of its kind are stored, and the resource of that."""
+    if resource.view_of is not None:
+        return resource.view_of, conversion.stored(resource, obj)
     if resource.schema is None or resource.storage:
         return resource, obj
     try:
         stored = resources.by_id(resource.id)
     except KeyError:
-        raise NotFound("the server could not find the requested resource", resource=resource.id) from None
+        raise NotFound(resource=resource.id) from None
     return stored, {**obj, "apiVersion": stored.api_version}
-
-
-def in_version(resource: Resource, obj: Object) -> Object:
-    """Return a stored object in the version of a resource: all versions share one content."""
-    if resource.schema is None or obj.get("apiVersion") == resource.api_version:
-        return obj
-    return {**obj, "apiVersion": resource.api_version}
 
 
 def without_status(resource: Resource, obj: Object) -> Object:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube import meta, selector
 from kube.errors import Cause, InternalError, TooManyRequests
 from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kube.meta import Object
 
-ENDED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 TARGET = "DisruptionTarget"
 
 

@@ -46,6 +46,12 @@ def owner_of(obj: Object, view: ClusterView) -> str | None:
     return creator_of(obj)
 
 
+def owner_named(resource: Resource, place: str, name: str, view: ClusterView) -> str | None:
+    """Return whose the object of a name is; None also where there is none."""
+    found = view.get(resource, place if resource.namespaced else "", name)
+    return owner_of(found, view) if found else None
+
+
 def _referred(reference: Object, namespace: str, view: ClusterView) -> Object | None:
     """Return the object that a reference names, None when there is none with that uid."""
     resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")

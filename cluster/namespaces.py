@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 NAME = "namespaces"
 AUTHORITY = "kube-root-ca.crt"
+# What every namespace has, by its kind.
+KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
 ROOM = 1000  # objects deleted in one transaction
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
@@ -113,7 +115,7 @@ class NamespaceController(Consumer[State]):
             state.due[change.name] = None
             if change.verb == "DELETED":
                 timers.append(Timer(_GONE + change.name, now + AFTER_MS, {"looks": 1}))
-        elif change.verb == "DELETED" and change.name == DEFAULT_ACCOUNT:
+        elif change.name == KEPT[change.resource]:
             state.due[change.namespace] = None
 
     def _empty(self, state: State, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int) -> None:
@@ -172,8 +174,11 @@ def _authority(namespace: str) -> Iterator[Group]:
     if not found:
         config = {"metadata": {"namespace": namespace, "name": AUTHORITY}, "data": data}
         yield Group([Create(CONFIGMAPS, config)], _NAMESPACE + namespace)
-    elif next(iter(found.values())).object.get("data") != data:
-        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, {"data": data})], _NAMESPACE + namespace)
+        return
+    old = next(iter(found.values())).object.get("data") or {}
+    if old != data:
+        change = {"data": dict.fromkeys(old) | data}
+        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, change)], _NAMESPACE + namespace)
 
 
 def authority_text() -> str:

@@ -12,7 +12,7 @@ import functools
 import logging
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from django.conf import settings
 from kombu.exceptions import OperationalError
 
 from cluster import registry
+from cluster.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ PAUSE_S = 0.03
 NEWEST = 1 << 63  # stands for "something may have been missed"
 QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
 log = logging.getLogger(__name__)
+outage = Outage("news of commits through Redis", log)
 _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 
 
@@ -104,12 +106,14 @@ def _announce(touched: frozenset[str], revision: int) -> None:
             for shard in range(registration.shards):
                 _queue(registration, shard)
     except (redis.RedisError, OperationalError, OSError) as error:
-        log.debug("nudge dropped: %s", error)
+        outage.lasts(error)
+    else:
+        outage.over()
 
 
 async def hear(told: Callable[[int], None]) -> None:
     """Call `told` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
-    with suppress(redis.RedisError, OSError):
+    try:
         async with (
             redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
             listener.pubsub() as channel,
@@ -117,7 +121,13 @@ async def hear(told: Callable[[int], None]) -> None:
             await channel.subscribe(CHANNEL)
             async for message in channel.listen():
                 # The first confirms the subscription: what was announced before it was missed.
-                told(_number(message["data"]) if message["type"] == "message" else NEWEST)
+                if message["type"] == "message":
+                    told(_number(message["data"]))
+                else:
+                    outage.over()
+                    told(NEWEST)
+    except (redis.RedisError, OSError) as error:
+        outage.lasts(error)
 
 
 def _number(data: Any) -> int:

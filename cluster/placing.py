@@ -10,6 +10,7 @@ from cluster.store import Delete, Patch, Stored, rules, store
 from cluster.store.store import clock
 from kube import resources
 from kube.errors import NotFound
+from kube.kinds.pod import UNENDED
 
 if TYPE_CHECKING:
     from cluster.access import Actor
@@ -50,8 +51,8 @@ def evict(
         old = steps.stored(actor, "create", pods, namespace, name)
         if disruption.counts(old.object):
             budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
-            mates = [each.object for each in store.find(pods, namespace=namespace)] if budgets else []
-            disruption.check(old.object, budgets, mates)
+            mates = store.find(pods, namespace=namespace, phase=UNENDED) if budgets else []
+            disruption.check(old.object, budgets, [each.object for each in mates])
         rules.check_preconditions(pods, old.object, uid, revision)
         marked = disruption.marked(old.object, clock())
         if marked is not None:

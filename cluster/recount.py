@@ -16,8 +16,8 @@ import msgspec
 
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.store import Group, Update, clock, store
-from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
 from kube.resources import PODS
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SOONEST_MS = 200  # between two counts of a namespace
 SHARE = 10  # a namespace may take one part in so many of the worker process' time
-ENDED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 
 
 class _Status(View):

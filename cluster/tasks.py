@@ -8,24 +8,28 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from celery import shared_task
-from django.db import InterfaceError, OperationalError
 
 from cluster import consumer, nudge, registry
+from cluster.outage import AWAY, Outage
 from cluster.store import clock, sql, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
+_outages: dict[str, Outage] = {}
 
 
 @contextmanager
 def _patiently(what: str) -> Iterator[None]:
     """Put a task off when the database is away or full: nothing was committed, and beat's next tick tries again."""
+    outage = _outages.setdefault(what, Outage(what, log))
     try:
         yield
-    except (InterfaceError, OperationalError) as error:
-        log.warning("%s is put off: the database failed: %s", what, error)
+    except AWAY as error:
+        outage.lasts(error)
+    else:
+        outage.over()
 
 
 @shared_task(name="cluster.tasks.consume", ignore_result=True)

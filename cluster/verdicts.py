@@ -64,7 +64,8 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
             return Verdict(True, f"For what {actor.name} created.")
         if not asked.name:
             return Verdict(False, f"Only what {actor.name} created; name it to be told.")
-        if _owner(target, place, asked.name) == actor.name:
+        resource = resources.by_id(target.partition("/")[0])
+        if guard.owner_named(resource, place, asked.name, ClusterView()) == actor.name:
             return Verdict(True, f"{actor.name} created it.")
         return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
     return Verdict(False, _missing(asked.verb, target, place))
@@ -72,20 +73,23 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
 
 def _targets(asked: ResourceAttributes) -> Iterator[str]:
     """Yield the rows of the table that the question is about."""
-    known = {*NAMESPACED, *CLUSTER, NAMESPACE, *(each.id for each in resources.served())}
+    known = {each: each for each in (*NAMESPACED, *CLUSTER, NAMESPACE)}
+    known |= {each.full_name: each.id for each in resources.served()}
     if asked.verb == "impersonate":
-        known |= SOMEBODY
+        known |= {each: each for each in SOMEBODY}
     suffix = f"/{asked.subresource}" if asked.subresource else ""
     if asked.resource == "*":
         for each in sorted(known):
             if "/" not in each and asked.group in ("*", each.partition(".")[2]):
-                yield f"{each}{suffix}"
+                yield f"{known[each]}{suffix}"
         return
     whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     if asked.group == "*":
-        yield from sorted(each + suffix for each in known if each.partition(".")[0] == asked.resource)
+        yield from sorted(
+            {known[each] + suffix for each in known if each.partition(".")[0] == asked.resource}
+        )
     elif whole in known:
-        yield f"{whole}{suffix}"
+        yield f"{known[whole]}{suffix}"
 
 
 def _place(asked: ResourceAttributes, target: str) -> str:
@@ -93,12 +97,6 @@ def _place(asked: ResourceAttributes, target: str) -> str:
     if base == NAMESPACE:
         return asked.name or asked.namespace
     return "" if base in CLUSTER else asked.namespace
-
-
-def _owner(target: str, place: str, name: str) -> str | None:
-    view = ClusterView()
-    found = view.get(resources.by_id(target.partition("/")[0]), place, name)
-    return guard.owner_of(found, view) if found else None
 
 
 def _by_role(actor: Actor, place: str) -> str:

@@ -129,8 +129,8 @@ def show(stored: Stored) -> Shown:
         kind=about.kind,
         namespace=about.namespace,
         name=about.name,
-        times=event.count or 1,
-        seen=event.last_timestamp or event.event_time or event.metadata.creation_timestamp,
+        times=event.times,
+        seen=event.seen,
         source=event.source.get("component", "") or event.reporting_component,
         url=_address(about.kind, about.namespace, about.name),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import events, live, paging, phases, picture, svg, use
 from dashboard.live import Parts, Watch
@@ -183,10 +184,10 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     with store.reading() as head, picture.current(head) as shown:
         facts = shown.nodes.get(name)
         if facts is None:
-            raise NotFound(f'nodes "{name}" not found')
+            raise NotFound.of(NODES.id, name)
         uses = use.table(shown.on_node.get(name, {}), facts.allocatable)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
-    context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions}
+    context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions, "wish": WISH}
     made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),
         "node-use": render_to_string("dashboard/_node_use.html", context),

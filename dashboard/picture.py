@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.rules.simulation import SIMULATED
 from cluster.store import store
 from kube import amounts, resources
 from kube.errors import Expired
-from kube.kinds.core import Node, PodPhase, ResourceRequirements
+from kube.kinds.core import Node, ResourceRequirements
 from kube.kinds.fields import Quantities, View
+from kube.kinds.pod import ENDED, UNENDED
 from kube.kinds.scheduling import Queue
 from kube.meta import parse_time
 from kube.quantity import QuantityError
@@ -31,10 +33,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
 
 ROOT = "root"  # the queue above all others; lists do not show it
-SIMULATED = "ui.volcano.sh/simulated"
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
-ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
-LIVING = (PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value, "")
 
 
 class _Metadata(View):
@@ -179,7 +178,7 @@ class Picture:
         for kind in (NODES, QUEUES):
             for stored in store.find(kind):
                 _TAKERS[kind.id](picture, stored, False)
-        for stored in store.find(PODS, phase=LIVING):
+        for stored in store.find(PODS, phase=UNENDED):
             picture._take_pod(stored, False)
         return picture
 

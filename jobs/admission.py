@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import templates
+from cluster.rules import pods, simulation, templates
 from jobs import dependencies, frozen, plugins, policies
 from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
@@ -370,6 +370,5 @@ def _task_warnings(task: Any, path: str) -> Iterator[str]:
     pod = lenient.mapping(task, "template", "spec")
     if templates.forever(lenient.mapping(task, "template")):
         yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
-    for number, container in enumerate(lenient.sequence(pod, "containers")):
-        if not lenient.sequence(container, "command") and not lenient.sequence(container, "args"):
-            yield f"{path}.containers[{number}].command: without a command the container cannot run on this machine, which does not pull images."
+    yield from pods.command_warnings(pod, path)
+    yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

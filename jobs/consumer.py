@@ -15,22 +15,24 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from cluster import registry
+from cluster.admission import ClusterView
 from cluster.charges import Account
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.rules import quotas
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
-from jobs import facts, plan
+from jobs import bounds, facts, plan
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
 from kube import commands, meta
 from kube.kinds.batch import JobPhase
-from kube.kinds.core import PodPhase
+from kube.kinds.pod import UNENDED
 from kube.resources import (
     CLAIMS,
     COMMANDS,
@@ -43,7 +45,7 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cluster.rules.quotas import Quota
     from jobs.facts import JobFact
@@ -55,7 +57,6 @@ NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-UNENDED = (PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
 _MORE = "more"
 _TTL = "ttl:"
 log = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class JobConsumer(Consumer[State]):
         _refresh(state, [key for key in again if state.holds(key)])
         groups += _look_for_targets(state)
         deadlines: list[Timer] = []
-        world = state.world()
+        world, view = state.world(), ClusterView()
         room = ROOM
         while state.touched and room > 0:
             key = next(iter(state.touched))
@@ -171,7 +172,7 @@ class JobConsumer(Consumer[State]):
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
             elif writes := _plan_one(state, entry, world, now):
-                groups.append(Group(writes, key))
+                groups.append(Group(writes, key, _quota_check(writes, view)))
                 room -= len(writes)
         more = [Timer(_MORE, now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
@@ -196,6 +197,12 @@ def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]
     known.group_in_step = known.group is not None and not _touches_group(writes)
     _expect(entry, writes)
     return writes
+
+
+def _quota_check(writes: Sequence[Write], view: ClusterView) -> Callable[[], None] | None:
+    """Return what asks the quotas once more when nobody else can write any more; None for writes without pods."""
+    made = [write.object for write in writes if isinstance(write, Create) and write.resource == PODS]
+    return partial(bounds.recheck, made, view) if made else None
 
 
 def _came_back(state: State, key: str, entry: Entry) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.rules import simulation
 from cluster.store import Change, Stored, store
 from dashboard import paging
 from dashboard.live import Watch
@@ -94,6 +95,11 @@ class Detail:
         return _GANG_TEXT.split(self.why, maxsplit=1)
 
     @property
+    def wish(self) -> str:
+        """What the pods would say to run on simulated nodes, if the taint of these is among the reasons."""
+        return simulation.WISH if f"{simulation.SIMULATED}=" in self.why else ""
+
+    @property
     def watches(self) -> list[Watch]:
         """The changes that make the head of the page stale."""
         namespace, name, uid = self.stored.namespace, self.stored.name, self.stored.uid
@@ -116,6 +122,7 @@ class Detail:
             "stored": self.stored,
             "progress": progress.of_job(self.job),
             "why": self.reasons,
+            "wish": self.wish,
             "steps": steps.steps(self.job, self.stored.created, self.group, pods),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),

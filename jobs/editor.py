@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import api
+from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs import yaml_text, yaml_write
 from jobs.yaml_problem import YamlError
@@ -154,7 +155,17 @@ def summary(job: dict[str, Any]) -> str:
     if minimum == pods > 1:
         together = "all start together"
     many = f"{pods} {'pod' if pods == 1 else 'pods'} of {len(tasks)} {'task' if len(tasks) == 1 else 'tasks'}"
-    return f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
+    said = f"{many}{f'; {together}' if pods > 1 else ''}. {f'{wanted} in all.' if wanted else 'No requests are set.'}"
+    return f"{said}{_simulated(tasks)}"
+
+
+def _simulated(tasks: Sequence[dict[str, Any]]) -> str:
+    """Say which tasks only seem to run."""
+    asking = [task["name"] for task in tasks if simulation.asks(task["template"]["spec"])]
+    if not asking:
+        return ""
+    which = "The pods" if len(asking) == len(tasks) else f"Those of {', '.join(asking)}"
+    return f" {which} run on simulated nodes, where nothing is executed."
 
 
 def copy_text(namespace: str, name: str) -> str | None:

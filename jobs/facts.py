@@ -18,6 +18,7 @@ from kube import meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
 from scheduler.engine.message import people
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
 
     @property
     def has_ended(self) -> bool:
-        return self.phase in (PodPhase.SUCCEEDED, PodPhase.FAILED)
+        return self.phase in ENDED
 
     def counts_like(self, other: PodFact) -> bool:
         """Say whether two versions of a pod are the same to its job."""

@@ -22,12 +22,13 @@ from jobs import words
 from jobs.counts import Counts
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
-SOFT = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})  # the pods that a kill leaves for their logs
+SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
 
 
 class Task(Struct, frozen=True):
@@ -110,7 +111,7 @@ class Step(NamedTuple):
 
     procedure: Procedure
     rules: tuple[Rule, ...]
-    retain: frozenset[PodPhase] = frozenset()
+    retain: frozenset[str] = frozenset()
     why: str = "the job is over"  # what is said about the pods that end
     is_retry: bool = False
 
@@ -204,7 +205,7 @@ def _kill(
     message: Callable[[Situation], str],
     why: str,
     *,
-    retain: frozenset[PodPhase] = SOFT,
+    retain: frozenset[str] = SOFT,
     is_retry: bool = False,
 ) -> Step:
     """Return the step that ends all pods and goes to a phase whatever is found."""

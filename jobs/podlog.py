@@ -25,6 +25,7 @@ from cluster.store import store
 from dashboard import live
 from jobs.detail import Detail
 from kube.errors import NotFound
+from kube.kinds.pod import ENDED
 from kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Source:
     @property
     def is_over(self) -> bool:
         """Whether nothing will be written any more."""
-        return self.is_gone or (self.pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        return self.is_gone or (self.pod.get("status") or {}).get("phase") in ENDED
 
     def why_absent(self) -> str:
         """Say why there is no log."""

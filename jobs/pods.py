@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import ranges as ranging
+from cluster.rules import simulation
 from jobs import facts, plugins
 from kube.kinds.core import PodPhase
 
@@ -129,6 +130,7 @@ class Blueprint:
             spec["priorityClassName"] = class_name
         spec.setdefault("priority", priority_of(class_name, priorities))
         _mount(spec, self.job.name, job_spec.get("volumes") or [], claims)
+        simulation.tolerate(spec)
         return spec
 
 

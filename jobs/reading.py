@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kube import meta
 from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
 
 CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
@@ -206,7 +207,7 @@ class Pod(View):
     @property
     def is_ended(self) -> bool:
         """Whether the pod succeeded or failed."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in ENDED
 
     @property
     def is_simulated(self) -> bool:

@@ -156,7 +156,7 @@ spec:
         text="Forty pods sleep for a few seconds each, ten at least at a time: a timeline worth looking at.",
         icon="layers",
         yaml="""\
-# Forty pods that sleep; on simulated nodes the annotation says how long.
+# Forty pods that sleep; ten must start together, the others when there is room.
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
 metadata:
@@ -170,9 +170,6 @@ spec:
     replicas: 40
     minAvailable: 10
     template:
-      metadata:
-        annotations:
-          ui.volcano.sh/duration-seconds: "6"
       spec:
         restartPolicy: Never
         containers:

@@ -125,10 +125,15 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """The name is not there."""
+    """The name is not there; without a message, the path is not."""
 
     code = 404
     reason = "NotFound"
+
+    def __init__(
+        self, message: str = "the server could not find the requested resource", **details: Any
+    ) -> None:
+        super().__init__(message, **details)
 
     @classmethod
     def of(cls, resource: str, name: str) -> NotFound:

@@ -87,6 +87,11 @@ class Resource:
     A custom kind with several versions has one resource for each, with one
     id: objects are stored in the version that is `storage`. `deprecation` is
     what users of a version that goes away are told.
+
+    A view shows the objects of another resource in another form: `view_of` is
+    the resource that stores them, and `renamed` has the stored name of each
+    field that is called otherwise (`kube.conversion`). It has that resource's
+    id, so rights, rules, watches and quotas are the same, and `fields` of its own.
     """
 
     group: str
@@ -110,6 +115,8 @@ class Resource:
     scale: ScalePaths | None = None
     served: bool = True
     storage: bool = True
+    view_of: Resource | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
     deprecation: str = ""
     lists_as: str = ""  # the kind of a list where it is not the kind with List behind it
     default_propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
@@ -117,7 +124,7 @@ class Resource:
     api_version: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+        object.__setattr__(self, "id", self.full_name if self.view_of is None else self.view_of.id)
         object.__setattr__(
             self, "api_version", f"{self.group}/{self.version}" if self.group else self.version
         )
@@ -131,6 +138,16 @@ class Resource:
 
     def __repr__(self) -> str:
         return f"<Resource {self.id}>"
+
+    @property
+    def full_name(self) -> str:
+        """`jobs.batch.volcano.sh` or `pods`: what people call it to tell it from all others; the id, but of a view."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def converts(self) -> bool:
+        """Whether its objects may be stored in another form than its own."""
+        return self.schema is not None or self.view_of is not None
 
     @property
     def parts(self) -> tuple[Subresource, ...]:

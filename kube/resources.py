@@ -8,6 +8,7 @@ Names and columns are those of the CRDs (reference: volcano-queue-podgroup-cli
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kube import indexes
@@ -16,6 +17,7 @@ from kube.kinds import (
     accounts,
     batch,
     core,
+    events,
     extensions,
     limits,
     metrics,
@@ -178,6 +180,7 @@ _EVENT_NAME, _EVENT_COLUMNS = (
         Column("Count", cell="event_count", type="integer", priority=1),
     ),
 )
+_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 EVENTS = Resource(
     group="",
     version="v1",
@@ -191,19 +194,31 @@ EVENTS = Resource(
     columns=(*_EVENT_COLUMNS, _EVENT_NAME),
     index=indexes.event,
     fields=(
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
+        *(f"involvedObject.{part}" for part in _REFERENCE),
         "reason",
         "reportingComponent",
         "source",
         "type",
     ),
     computed={"source": _event_source},
+)
+EVENTS_VIEW = replace(
+    EVENTS,
+    group="events.k8s.io",
+    type=events.Event,
+    fields=(*(f"regarding.{part}" for part in _REFERENCE), "reason", "reportingController", "type"),
+    computed={},
+    storage=False,
+    view_of=EVENTS,
+    renamed={
+        "regarding": "involvedObject",
+        "note": "message",
+        "reportingController": "reportingComponent",
+        "deprecatedSource": "source",
+        "deprecatedFirstTimestamp": "firstTimestamp",
+        "deprecatedLastTimestamp": "lastTimestamp",
+        "deprecatedCount": "count",
+    },
 )
 CONFIGMAPS = _core(
     "ConfigMap",
@@ -482,7 +497,11 @@ VIRTUAL: tuple[Resource, ...] = (
     POD_METRICS,
 )
 
-_BUILT_IN = frozenset(resource.id for resource in (*ALL, *VIRTUAL))
+# The objects of other resources in another form.
+VIEWS: tuple[Resource, ...] = (EVENTS_VIEW,)
+
+BUILT_IN = (*ALL, *VIEWS, *VIRTUAL)
+_BUILT_IN = frozenset(resource.full_name for resource in BUILT_IN)
 
 
 class _Tables:
@@ -490,7 +509,7 @@ class _Tables:
 
     def __init__(self, custom: Iterable[Resource] = ()) -> None:
         self.custom = tuple(resource for resource in custom if resource.id not in _BUILT_IN)
-        known = (*ALL, *VIRTUAL, *(resource for resource in self.custom if resource.served))
+        known = (*BUILT_IN, *(resource for resource in self.custom if resource.served))
         self.served = known
         stored = (resource for resource in self.custom if resource.storage)
         self.by_id = {resource.id: resource for resource in (*ALL, *VIRTUAL, *stored)}

@@ -18,6 +18,7 @@ from cluster.consumer import Consumer, Plan, Timer
 from cluster.store import Change, Create, Group, Update, Write, store
 from kube import amounts, commands, events
 from kube.kinds.fields import View
+from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues import orders, states, usage
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters
-UNENDED = ("Pending", "Running", "Unknown")
 _COUNTED = tuple(phase.value for phase in PodGroupPhase)
 _FLUSH = "flush"
 log = logging.getLogger(__name__)

@@ -161,7 +161,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         with picture.current(head) as shown:
             facts = shown.queues.get(name)
             if facts is None:
-                raise NotFound(f'queues.scheduling.volcano.sh "{name}" not found')
+                raise NotFound.of(QUEUES.id, name)
             line = _line(shown, facts, 0, running, waiting)
             children = shown.children(name)
             below = [queue.name for queue in shown.below(name)]

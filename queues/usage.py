@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kube import amounts
-from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from kube.amounts import Amounts
 
 QUEUE_NAME = "volcano.sh/queue-name"
 GROUP_NAME = "scheduling.k8s.io/group-name"
-_ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
 
 
 class Usage(NamedTuple):
@@ -30,7 +29,7 @@ class Usage(NamedTuple):
 def of(body: bytes) -> Usage | None:
     """Return what a pod takes, or None if it is on no node or has ended."""
     pod = _decode(body)
-    if not pod.spec.node_name or pod.status.phase in _ENDED:
+    if not pod.spec.node_name or pod.status.phase in ENDED:
         return None
     notes = pod.metadata.annotations
     request = _request(

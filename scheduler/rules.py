@@ -128,6 +128,8 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
         return False
     if toleration.operator == "Exists":
         return True
+    if toleration.operator in ("Lt", "Gt"):  # as the taint's value compares with the toleration's
+        return bool(toleration.key) and _compares(toleration.operator, taint.value, [toleration.value])
     return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 

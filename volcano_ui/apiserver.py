@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import uvicorn
 
+    from cluster.apiserver.app import App
     from cluster.certificates import Certificates
 
 # Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
@@ -29,21 +30,13 @@ LOOK_EVERY_S = 3600.0  # whether the certificate is due, or was replaced
 log = logging.getLogger(__name__)
 
 
-def serve(listener: socket.socket, certificates: Certificates) -> None:
-    """Serve until SIGTERM."""
+def config(application: App, certificates: Certificates | None = None) -> uvicorn.Config:
+    """Return how the API server serves; without certificates, as tests ask for it, in the clear."""
     import uvicorn
 
-    from cluster.apiserver import openapi
-    from cluster.apiserver.asgi import application
     from cluster.apiserver.watching.connection import Connection
 
-    openapi.warm()
-    # What is there by now stays: to look through it again at each collection would take a tenth of a second.
-    gc.freeze()
-    # Each watch takes a descriptor, and the usual soft limit of 1024 is for programs that use select().
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    config = uvicorn.Config(
+    return uvicorn.Config(
         application,
         loop="uvloop",
         http=Connection,
@@ -60,13 +53,31 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
         # Pings keep connections alive. Who does not answer is not cut off: the Python client answers only while
         # it is asked to read, and of a client whose input waits for a slow command nothing is read meanwhile.
         ws_ping_timeout=None,
-        ssl_certfile=str(certificates.certificate),
-        ssl_keyfile=str(certificates.key),
+        ssl_certfile=certificates.certificate if certificates else None,
+        ssl_keyfile=certificates.key if certificates else None,
     )
-    config.load()
-    assert config.ssl is not None  # noqa: S101  there is a certificate
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(_serve(uvicorn.Server(config), listener, config.ssl))
+
+
+def serve(listener: socket.socket, certificates: Certificates) -> None:
+    """Serve until SIGTERM."""
+    import uvicorn
+
+    from cluster.apiserver import authentication, handlers, openapi  # noqa: F401  handlers registers who answers what
+    from cluster.apiserver.app import App
+    from volcano_ui.web import become_server
+
+    become_server()
+    openapi.warm()
+    # What is there by now stays: to look through it again at each collection would take a tenth of a second.
+    gc.freeze()
+    # Each watch takes a descriptor, and the usual soft limit of 1024 is for programs that use select().
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    tls = config(App(authentication.authenticate), certificates)
+    tls.load()
+    assert tls.ssl is not None  # noqa: S101  there is a certificate
+    with asyncio.Runner(loop_factory=tls.get_loop_factory()) as runner:
+        runner.run(_serve(uvicorn.Server(tls), listener, tls.ssl))
 
 
 async def _serve(server: uvicorn.Server, listener: socket.socket, context: ssl.SSLContext) -> None:

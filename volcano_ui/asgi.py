@@ -14,12 +14,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 # The applications are ready once this returns; what imports their models comes after it.
 http = get_asgi_application()
 
-from cluster import nudge  # noqa: E402
-from cluster.connecting import leave_checkpoints_to_workers  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
-
-nudge.from_a_thread()
-leave_checkpoints_to_workers()
 
 application = ProtocolTypeRouter(
     {

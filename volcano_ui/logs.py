@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import structlog
 if TYPE_CHECKING:
     from pathlib import Path
 
+AGAIN = re.compile(r"Trying again .*\((\d+)/")
 LOGIN_LINK = re.compile(r"/login/[^/\s\"']+")
 
 
@@ -27,15 +29,20 @@ def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> struct
 
 
 def _without_traces(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Log in one line what is not a crash: a request that Django refused, and each second of beat without Redis."""
-    logger = str(event.get("logger", ""))
-    if logger.startswith("django.security"):
+    """Log in one line what is not a crash: a request that Django refused."""
+    if str(event.get("logger", "")).startswith("django.security"):
         event.pop("exc_info", None)
         event["level"] = "warning"
-    elif logger == "celery.beat":
-        event.pop("exc_info", None)
-        event["event"] = str(event["event"]).partition("\n")[0]
     return event
+
+
+class FirstTry(logging.Filter):
+    """Drops what a worker says of each further try to reach its broker; that it is connected again it says itself."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep a record unless it tells of a try after the first."""
+        found = AGAIN.search(record.getMessage())
+        return found is None or found[1] == "1"
 
 
 SHARED: list[structlog.typing.Processor] = [
@@ -72,12 +79,14 @@ def configuration() -> dict[str, Any]:
                 "foreign_pre_chain": SHARED,
             }
         },
+        "filters": {"first try": {"()": FirstTry}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
         "loggers": {
             # Django's own handlers would write each line a second time.
             "django": {"handlers": [], "level": "INFO", "propagate": True},
             **{name: {"level": "WARNING", "propagate": True} for name in QUIET},
+            "celery.worker.consumer.consumer": {"filters": ["first try"]},
         },
     }
 

@@ -140,7 +140,6 @@ CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "cluster.tasks.tick", "schedule": 1.0, "options": {"expires": 1.0}},
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
 }
-CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "run" / "beat-schedule")
 
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)

@@ -225,9 +225,20 @@ def _die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | Non
     return ask
 
 
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+def _kill_group(group: int) -> None:
+    """Kill what is left of a program's group.
+
+    Without anybody of ours in it the group is gone, and its number may be somebody else's by now.
+    """
+    if _prctl is None or any(_group_of(pid) == group for pid in _own_children()):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def _group_of(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid)
+    return None
 
 
 def _kill_orphans() -> None:

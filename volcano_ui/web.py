@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import uvicorn
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
@@ -24,14 +28,23 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket) -> None:
-    """Serve until SIGTERM."""
+def become_server() -> None:
+    """Leave to a thread, and to other processes, what the clients of a server would wait for at each write."""
+    from cluster import nudge
+    from cluster.connecting import leave_checkpoints_to_workers
+
+    nudge.from_a_thread()
+    leave_checkpoints_to_workers()
+
+
+def config() -> uvicorn.Config:
+    """Return how the web server serves."""
     # Imported late: `up` needs `listen` alone.
     import uvicorn
 
     from cluster.apiserver.bounds import Bounded
 
-    config = uvicorn.Config(
+    return uvicorn.Config(
         "volcano_ui.asgi:application",
         loop="uvloop",
         http=Bounded,
@@ -44,7 +57,14 @@ def serve(listener: socket.socket) -> None:
         ws_max_size=64 * 1024,
         timeout_graceful_shutdown=2,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+
+
+def serve(listener: socket.socket) -> None:
+    """Serve until SIGTERM."""
+    import uvicorn
+
+    become_server()
+    uvicorn.Server(config()).run(sockets=[listener])
 
 
 def main() -> None:

@@ -52,7 +52,6 @@ LONGEST_S = 60.0  # of a request that is not meant to last
 READING = frozenset({"get", "list", "watch"})
 CHANGES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 ANONYMOUS = "system:anonymous"
-NO_SUCH_PATH = "the server could not find the requested resource"
 Authenticate = Callable[["Headers"], Awaitable["Actor"]]
 log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class App:
         """Return the answer to a request, whatever happens."""
         try:
             if request is None:
-                raise NotFound(NO_SUCH_PATH)
+                raise NotFound()
             return await self._answer(request)
         except ApiError as problem:
             return respond.error(request, problem)
@@ -137,7 +136,7 @@ class App:
         if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
             raise Unauthorized("Unauthorized")
         if found is None:
-            raise NotFound(NO_SUCH_PATH)
+            raise NotFound()
         if request.method not in found.methods:
             raise MethodNotAllowed()
         async with asyncio.timeout(LONGEST_S):
@@ -162,7 +161,7 @@ class App:
         request = _request(scope, receive, send)
         try:
             if request is None:
-                raise NotFound(NO_SUCH_PATH)
+                raise NotFound()
             request.actor = await self._authenticate(request.headers)
             threads.asking.set(request.actor.name)
             if request.actor.name == ANONYMOUS:
@@ -180,7 +179,7 @@ class App:
         name = request.info.subresource or request.info.verb
         handler = routes.find_websocket(resource, name) if resource is not None else None
         if resource is None or handler is None:
-            raise NotFound(NO_SUCH_PATH)
+            raise NotFound()
         await _authorize(request, resource)
         await handler(request)
 
@@ -225,15 +224,15 @@ def _served(request: Request) -> Resource:
     """Return the resource that is asked for; NotFound or MethodNotAllowed when the path or the verb has none."""
     info, resource = request.info, request.info.resource
     if resource is None or (info.namespace and not resource.namespaced):
-        raise NotFound(NO_SUCH_PATH)
+        raise NotFound()
     if info.name and resource.namespaced and not info.namespace and info.verb != "watch":
-        raise NotFound(NO_SUCH_PATH)
+        raise NotFound()
     if not info.subresource:
         allowed = resource.verbs
     else:
         part = next((part for part in resource.parts if part.name == info.subresource), None)
         if part is None:
-            raise NotFound(NO_SUCH_PATH)
+            raise NotFound()
         allowed = part.verbs
     if info.verb not in allowed:
         raise MethodNotAllowed()
@@ -267,9 +266,7 @@ def require(actor: Actor, verb: str, target: str, resource: Resource, place: str
         return
     owner = None
     if name and resource.stored:
-        view = ClusterView()
-        found = view.get(resource, place if resource.namespaced else "", name)
-        owner = guard.owner_of(found, view) if found else None
+        owner = guard.owner_named(resource, place, name, ClusterView())
     access.require(actor, verb, target, place, name, owner=owner)
 
 
@@ -282,7 +279,7 @@ async def _handled(request: Request, resource: Resource) -> Response:
     else:
         handler = verbs.answer
     if handler is None:
-        raise NotFound(NO_SUCH_PATH)
+        raise NotFound()
     return await handler(request)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.node.logs import SIMULATED
 from kube.errors import BadRequest
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +72,7 @@ def running(pod: Object, container: str, verb: str) -> str:
     """
     pod_name = pod["metadata"]["name"]
     phase = (pod.get("status") or {}).get("phase")
-    if phase in ("Succeeded", "Failed"):
+    if phase in ENDED:
         deed = "exec into" if verb == "exec" else "attach"
         raise BadRequest(f"cannot {deed} a container in a completed pod; current phase is {phase}")
     if not pod["spec"].get("nodeName"):

@@ -153,7 +153,8 @@ def storage_hash(resource: Resource) -> str:
     """Return by what clients see that objects are stored in another version than before; Kubernetes' formula."""
     if not resource.stored:
         return ""
-    text = f"{resource.group}/{resource.version}/{resource.kind}"
+    form = resource.view_of or resource
+    text = f"{form.group}/{form.version}/{form.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
@@ -286,7 +287,7 @@ def _answer(request: Request) -> Response:
     form = wanted(request.headers.get("accept", ""))
     document = current().of(path, form)
     if document is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     if path not in ("/api", "/apis"):
         return Response(document.body, media_type="application/json")
     return cached(request, document, media_type(form))

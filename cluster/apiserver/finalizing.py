@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster import api
 from cluster.apiserver import query, respond, routes, threads
-from kube.errors import BadRequest
+from cluster.apiserver.verbs import placed
 from kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 async def finalize(request: Request) -> Response:
     """Replace the finalizers of a namespace's spec; without any left, one that is being deleted is gone."""
     options = query.write_options(request.query, request.user_agent)
-    obj = await request.object()
-    metadata = obj.get("metadata") or {}
-    if metadata.get("name", request.info.name) != request.info.name:
-        raise BadRequest(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL ({request.info.name})"
-        )
-    named = {**obj, "metadata": {**metadata, "name": request.info.name}}
-    return respond.object(request, await threads.write(_finalize, request, named, options))
+    obj = placed(request, await request.object())
+    return respond.object(request, await threads.write(_finalize, request, obj, options))
 
 
 def _finalize(request: Request, obj: Object, options: WriteOptions) -> Stored:

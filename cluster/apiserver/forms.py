@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from cluster.store import Stored
-from kube import printing
+from kube import conversion, printing
 from kube.errors import NotAcceptable
 
 if TYPE_CHECKING:
@@ -121,11 +121,17 @@ def dump(form: Form, value: Any) -> bytes:
     return msgspec.json.format(body, indent=2) + b"\n" if form.pretty else body
 
 
+def as_stored(form: Form, resource: Resource) -> bool:
+    """Whether objects are sent as their stored bytes, so that to write many of them costs little."""
+    return form == PLAIN and not resource.converts
+
+
 def plain(resource: Resource, stored: Stored | Change) -> bytes:
-    """Return an object's JSON in the version that `resource` serves."""
-    if resource.schema is None or stored.object.get("apiVersion") == resource.api_version:
+    """Return an object's JSON in the form that `resource` serves."""
+    if not resource.converts:
         return stored.body
-    return _encode({**stored.object, "apiVersion": resource.api_version})
+    obj = conversion.shown(resource, stored.object)
+    return stored.body if obj is stored.object else _encode(obj)
 
 
 def metadata_only(form: Form, obj: Object) -> Object:
@@ -153,11 +159,7 @@ def write(form: Form, resource: Resource, subject: Stored | Object, now: int) ->
 
 
 def _object(resource: Resource, subject: Stored | Object) -> Object:
-    if not isinstance(subject, Stored):
-        return subject
-    if resource.schema is not None:
-        return {**subject.object, "apiVersion": resource.api_version}
-    return subject.object
+    return conversion.shown(resource, subject.object) if isinstance(subject, Stored) else subject
 
 
 def write_list(
@@ -233,7 +235,7 @@ def event(
     """Write one event of a watch as a line. Only the `first` one of a table names its columns."""
     if form.kind == "":
         return b'{"type":"%b","object":%b}\n' % (verb.encode(), plain(resource, subject))
-    obj = {**subject.object, "apiVersion": resource.api_version} if resource.schema else subject.object
+    obj = conversion.shown(resource, subject.object)
     if form.kind == "Table":
         version = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         shown = table(form, resource, [obj], now, version, headed=first)

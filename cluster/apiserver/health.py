@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 
 from cluster import nudge
 from cluster.apiserver import routes, threads
+from cluster.outage import Outage
 from cluster.store import store
 from kube.errors import NotFound
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from cluster.apiserver.request import Request
 
 log = logging.getLogger(__name__)
+_outages: dict[str, Outage] = {}
 
 MAJOR, MINOR = "1", "34"  # the Kubernetes API that clients may expect
 VERSION = f"v{MAJOR}.{MINOR}.0+volcano-ui"
@@ -73,11 +75,13 @@ def failing(names: Iterable[str]) -> set[str]:
 
 
 def _passes(name: str) -> bool:
+    outage = _outages.setdefault(name, Outage(f"what check {name} stands for", log))
     try:
         CHECKS[name]()
     except (DatabaseError, redis.RedisError, OSError) as error:
-        log.warning("check %s failed: %s", name, error)
+        outage.lasts(error)
         return False
+    outage.over()
     return True
 
 
@@ -140,7 +144,7 @@ async def _health(request: Request, path: str) -> Response:
 
 async def _health_of_one(path: str, name: str) -> Response:
     if name not in PATHS[path]:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     if await threads.read(failing, [name]):
         return PlainTextResponse(
             "internal server error: reason withheld\n", status_code=500, headers=_HEADERS

@@ -41,7 +41,10 @@ class RequestInfo:
     @property
     def target(self) -> str:
         """What a right is asked for: the resource's id, with the subresource after a slash."""
-        base = f"{self.plural}.{self.group}" if self.group else self.plural
+        if self.resource is not None:
+            base = self.resource.id
+        else:
+            base = f"{self.plural}.{self.group}" if self.group else self.plural
         return f"{base}/{self.subresource}" if self.subresource else base
 
 

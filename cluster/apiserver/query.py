@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from kube import errors, selector
+from kube import conversion, errors, selector
 from kube.errors import BadRequest, Cause, Invalid
 
 if TYPE_CHECKING:
@@ -272,4 +272,5 @@ def _fields(text: str, resource: Resource) -> FieldSelector | None:
             raise BadRequest(
                 f"field label not supported: {path[:200]}; supported are {', '.join(sorted(allowed))}"
             )
-    return parsed
+    terms = ((conversion.stored_path(resource, path), equal, value) for path, equal, value in parsed.terms)
+    return replace(parsed, terms=tuple(terms))

@@ -62,7 +62,7 @@ def text(differences: str) -> str:
 def _groups() -> Iterator[str]:
     yield "## Resources"
     yield "A row below a resource is one of its subresources."
-    for group in Discovery((*resources.ALL, *resources.VIRTUAL)).groups.values():
+    for group in Discovery(resources.BUILT_IN).groups.values():
         for version, served in group.versions.items():
             yield f"### {group.name}/{version}" if group.name else f"### {version}"
             rows = [
@@ -87,8 +87,8 @@ def _printed() -> Iterator[str]:
     yield "## Columns and field selectors"
     yield "Columns in brackets are shown by `-o wide`. Every kind can be selected by metadata.name and metadata.namespace."
     rows = [
-        (f"`{resource.id}`", _columns(resource), ", ".join(f"`{field}`" for field in resource.fields))
-        for resource in resources.ALL
+        (f"`{resource.full_name}`", _columns(resource), ", ".join(f"`{field}`" for field in resource.fields))
+        for resource in (*resources.ALL, *resources.VIEWS)
     ]
     yield table(("Resource", "Columns", "Fields"), rows)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import api
 from cluster.apiserver import bodies, query, respond, routes, threads
-from cluster.apiserver.verbs import HOW, patch_types
+from cluster.apiserver.verbs import HOW, patch_types, placed
 from cluster.store import Stored, store
 from kube import errors, patch, schema
 from kube.custom import scale as scales
@@ -29,22 +29,15 @@ async def scale(request: Request) -> Response:
     """Read or change how many replicas an object wants."""
     resource = request.info.resource
     if resource is None or resource.scale is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     if request.info.verb == "get":
-        stored = await threads.read(_get, request, resource)
+        stored = await threads.read(store.get, resource, request.info.namespace, request.info.name)
         return respond.plain(request, _shown(stored, resource.scale))
     if request.info.verb == "update":
         return await _update(request, resource)
     if request.info.verb == "patch":
         return await _patch(request, resource)
     raise MethodNotAllowed()
-
-
-def _get(request: Request, resource: Resource) -> Stored:
-    try:
-        return store.get(resource, request.info.namespace, request.info.name)
-    except NotFound:
-        raise NotFound.of(resource.id, request.info.name) from None
 
 
 def _shown(stored: Stored, paths: ScalePaths) -> Object:
@@ -85,13 +78,9 @@ def _checked(request: Request, value: Any) -> Object:
         raise BadRequest(
             f"The body of a scale is a Scale of autoscaling/v1, not {errors.shown(given[1])} of {errors.shown(given[0])}."
         )
-    name = request.info.name
     if causes := schema.check(found, Scale):
-        raise Invalid.of("Scale.autoscaling", name, causes)
-    given_name = (found.get("metadata") or {}).get("name") or name
-    if given_name != name:
-        raise BadRequest(f"the name of the object ({given_name}) does not match the name on the URL ({name})")
-    return found
+        raise Invalid.of("Scale.autoscaling", request.info.name, causes)
+    return placed(request, found)
 
 
 async def _written(request: Request, resource: Resource, change: Any, options: WriteOptions) -> Response:

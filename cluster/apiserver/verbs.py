@@ -62,7 +62,7 @@ async def answer(request: Request) -> Response:
 def _resource(request: Request) -> Resource:
     resource = request.info.resource
     if resource is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     return resource
 
 
@@ -78,10 +78,7 @@ def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
     with store.reading() as head:
         if wanted > head:
             raise Timeout.too_large_resource_version(wanted, head)
-        try:
-            return store.get(resource, namespace, name)
-        except NotFound:
-            raise NotFound.of(resource.id, name) from None
+        return store.get(resource, namespace, name)
 
 
 async def list_(request: Request) -> Response:
@@ -92,9 +89,10 @@ async def list_(request: Request) -> Response:
     page = await threads.read(listing.find, resource, request.info.namespace, options)
     pieces = forms.write_list(request.form, resource, page.items, page.metadata, request.now)
     response: Response
-    if request.form != forms.PLAIN and _large(page.items):
+    as_stored = forms.as_stored(request.form, resource)
+    if not as_stored and _large(page.items):
         response = respond.respond(request, await intake.work(b"".join, pieces))
-    elif len(page.items) <= 100 or request.form != forms.PLAIN:
+    elif len(page.items) <= 100 or not as_stored:
         response = respond.respond(request, b"".join(pieces))
     else:
         response = StreamingResponse(_gathered(pieces), media_type=None)
@@ -110,9 +108,10 @@ def _large(items: list[Stored]) -> bool:
 
 async def _shown(request: Request, stored: Stored, status: int = 200) -> Response:
     """Answer with one object; in another form than the stored one a large object takes long."""
-    if request.form == forms.PLAIN or not _large([stored]):
+    resource = _resource(request)
+    if forms.as_stored(request.form, resource) or not _large([stored]):
         return respond.object(request, stored, status)
-    body = await intake.work(forms.write, request.form, _resource(request), stored, request.now)
+    body = await intake.work(forms.write, request.form, resource, stored, request.now)
     return respond.respond(request, body, status)
 
 
@@ -145,7 +144,7 @@ async def create(request: Request) -> Response:
         raise MethodNotAllowed()
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
-    obj = _placed(request, bodies.as_object(decoded.value))
+    obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_create, request, resource, obj, options)
     return await _shown(request, stored, 201)
@@ -157,14 +156,14 @@ def _create(request: Request, resource: Resource, obj: Object, options: WriteOpt
     )
 
 
-def _placed(request: Request, obj: Object) -> Object:
+def placed(request: Request, obj: Object) -> Object:
     """Put the namespace of the path into an object, and its name where the path has one."""
     info, resource = request.info, _resource(request)
     metadata = obj.get("metadata")
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
-        return obj  # admission says what is wrong with it
+        raise BadRequest(f"metadata must be a mapping, not {errors.shown(metadata)}.")
     if info.name:
         given = metadata.get("name") or info.name
         if given != info.name:
@@ -214,7 +213,7 @@ async def update(request: Request) -> Response:
     resource = _resource(request)
     options = query.write_options(request.query, request.user_agent)
     decoded = await request.decoded()
-    obj = _placed(request, bodies.as_object(decoded.value))
+    obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored = await threads.write(_update, request, resource, obj, options)
     return await _shown(request, stored)
@@ -291,7 +290,7 @@ async def apply(request: Request) -> Response:
         cause = errors.required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
     decoded = await request.decoded(bodies.YAML)
-    config = _placed(request, bodies.as_object(decoded.value))
+    config = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     stored, created = await threads.write(_apply, request, resource, config, options)
     return await _shown(request, stored, 201 if created else 200)

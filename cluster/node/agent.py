@@ -31,11 +31,13 @@ from cluster.node.port import Port
 from cluster.node.prepare import Means
 from cluster.node.runtime import UNSETTLED_S, Handle, Runtime
 from cluster.node.spawn import Spawner
-from cluster.node.status import FINISHED, Place
+from cluster.node.status import Place
 from cluster.node.usage import Sampler
+from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Pod
+from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, PODS, SECRETS
 
@@ -75,6 +77,7 @@ class Agent:
         self.revision = 0
         self.stopping = False
         self.write_again_at = 0.0
+        self.outage = Outage("the node's work with the database", log)
         self.clean_at = time.monotonic() + CLEAN_S / 10
         self._heard: Any = None
 
@@ -106,9 +109,10 @@ class Agent:
         while not self.stopping:
             try:
                 ask()
+                self.outage.over()
                 return
             except DatabaseError as error:
-                refused("the database does not answer", error)
+                refused(self.outage, "the database does not answer", error)
                 time.sleep(RETRY_S)
 
     def load(self) -> None:
@@ -157,7 +161,7 @@ class Agent:
                 local.pod, local.revision = pod, revision
                 self.dirty.add(uid)
             return
-        if pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+        if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             return
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
@@ -229,7 +233,7 @@ class Agent:
         except Expired:
             self._reload()
         except DatabaseError as error:
-            refused("the log could not be read", error)
+            refused(self.outage, "the log could not be read", error)
 
     def _reload(self) -> None:
         """History before the agent's revision is gone: look at everything again."""
@@ -309,7 +313,7 @@ class Agent:
             try:
                 outcomes = store.commit([Group(self._writes(local)) for local in due])
             except DatabaseError as error:
-                refused("statuses not written", error)
+                refused(self.outage, "statuses not written", error)
                 self.write_again_at = time.monotonic() + RETRY_S
                 return
             for local, outcome in zip(due, outcomes, strict=True):
@@ -347,9 +351,10 @@ class Agent:
 
     def _beat(self) -> None:
         try:
-            self.machine.beat()
+            if self.machine.beat():
+                self.outage.over()
         except DatabaseError as error:
-            refused("heartbeat not written", error)
+            refused(self.outage, "heartbeat not written", error)
 
     def _clean(self) -> None:
         if time.monotonic() < self.clean_at:

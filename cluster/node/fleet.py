@@ -8,19 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.node.attempt import clock_us, time_text
 from cluster.node.machine import LEASE_ANNOTATION, LEASE_NAMESPACE, condition, lease, renew
+from cluster.rules.simulation import SIMULATED, TAINT, tainted, tolerate
 from cluster.store import Create, Delete, Group, Patch, store
-from kube.kinds.core import Node
-from kube.resources import LEASES, NODES
+from kube.errors import ApiError
+from kube.kinds.core import Node, PodPhase
+from kube.resources import LEASES, NODES, PODS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.store import Stored
     from kube.meta import Object
 
-LABEL = "ui.volcano.sh/simulated"
 LEASE = "simulated-nodes"
 FAIL_AT = "ui.volcano.sh/fail-at-seconds"
 BEAT_S = 10.0
 RETRY_S = 0.5
+ATTEMPTS = 5  # at correcting nodes that others write to as well
 log = logging.getLogger(__name__)
 
 
@@ -70,30 +74,32 @@ class Fleet:
 
     def announce(self) -> None:
         """Make the fleet what it should be: create, correct and remove nodes, all at once."""
-        now_us = clock_us()
-        renew(LEASE, now_us)
-        present = {one.name: one for one in self._present()}
-        groups = [Group([Delete(NODES, "", name)]) for name in present if name not in self.addresses]
-        for name, address in self.addresses.items():
-            wanted = self._node(name, address, now_us)
-            if name not in present:
-                groups.append(Group([Create(NODES, wanted)]))
-            elif self._differs(present[name], wanted):
-                metadata, status = {"metadata": wanted["metadata"]}, {"status": wanted["status"]}
-                groups.append(
-                    Group([Patch(NODES, "", name, metadata), Patch(NODES, "", name, status, "status")])
-                )
-        store.commit(groups)
+        renew(LEASE, clock_us())
+        for _ in range(ATTEMPTS):
+            outcomes = store.commit(list(self._corrections(clock_us())))
+            if not any(isinstance(outcome, ApiError) for outcome in outcomes):
+                break
         self.due = time.monotonic() + BEAT_S
+        store.commit(list(_tolerations()))
         for stored in self._present():
             self.see(stored.name, stored.read(Node))
 
+    def _corrections(self, now_us: int) -> Iterator[Group]:
+        present = {one.name: one for one in self._present()}
+        yield from (Group([Delete(NODES, "", name)]) for name in present if name not in self.addresses)
+        for name, address in self.addresses.items():
+            wanted = self._node(name, address, now_us)
+            if name not in present:
+                yield Group([Create(NODES, wanted)])
+            elif self._differs(present[name], wanted):
+                yield _correction(present[name], wanted)
+
     def _present(self) -> list[Stored]:
         found = store.find(NODES)
-        return [one for one in found if (one.object["metadata"].get("labels") or {}).get(LABEL) == "true"]
+        return [one for one in found if (one.object["metadata"].get("labels") or {}).get(SIMULATED) == "true"]
 
     def _differs(self, stored: Stored, wanted: Object) -> bool:
-        """Whether a node is not ready, of another size, described otherwise or bound to another lease."""
+        """Whether a node is not ready, without its taint, of another size, described otherwise or bound to another lease."""
         node = stored.read(Node)
         ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
         annotations = node.metadata.annotations
@@ -101,6 +107,7 @@ class Fleet:
             node.status.capacity == wanted["status"]["capacity"]
             and stored.object["status"].get("nodeInfo") == NODE_INFO
             and annotations.get(LEASE_ANNOTATION) == LEASE
+            and TAINT in _taints(stored)
         )
         return not (ready and same)
 
@@ -112,11 +119,11 @@ class Fleet:
                     "kubernetes.io/hostname": name,
                     "kubernetes.io/os": "linux",
                     "kubernetes.io/arch": "amd64",
-                    LABEL: "true",
+                    SIMULATED: "true",
                 },
-                "annotations": {LABEL: "true", LEASE_ANNOTATION: LEASE},
+                "annotations": {SIMULATED: "true", LEASE_ANNOTATION: LEASE},
             },
-            "spec": {},
+            "spec": {"taints": tainted(())},
             "status": self._status(name, address, now_us),
         }
 
@@ -180,10 +187,10 @@ class Fleet:
             self.lost.add(name)
             log.info("simulated node %s fails as it was told to", name)
 
-    def beat(self) -> None:
-        """When it is time, renew the lease, and correct nodes that are called unready although they live."""
+    def beat(self) -> bool:
+        """When it is time, renew the lease, and correct nodes called unready that live; say whether it was."""
         if time.monotonic() < self.due:
-            return
+            return False
         self.due = time.monotonic() + RETRY_S
         now_us = clock_us()
         renew(LEASE, now_us)
@@ -194,6 +201,7 @@ class Fleet:
         ]
         store.commit(groups)
         self.due = time.monotonic() + BEAT_S
+        return True
 
     def depart(self) -> None:
         """Say that the whole fleet stops in order."""
@@ -205,6 +213,30 @@ class Fleet:
             for name in self.addresses
             if name not in self.lost
         ])  # fmt: skip
+
+
+def _correction(stored: Stored, wanted: Object) -> Group:
+    about = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
+    # The list of taints is written whole, so only if nobody else has changed the node.
+    return Group([
+        Patch(NODES, "", stored.name, about, revision=stored.revision),
+        Patch(NODES, "", stored.name, {"status": wanted["status"]}, "status"),
+    ])  # fmt: skip
+
+
+def _tolerations() -> Iterator[Group]:
+    """Yield what lets waiting pods in that asked for simulated nodes when these had no taint yet."""
+    for stored in store.find(PODS, phase=PodPhase.PENDING):
+        before = stored.object["spec"]
+        spec = dict(before)
+        tolerate(spec)
+        if spec != before:
+            wanted = {"spec": {"tolerations": spec["tolerations"]}}
+            yield Group([Patch(PODS, stored.namespace, stored.name, wanted, revision=stored.revision)])
+
+
+def _taints(stored: Stored) -> list[dict[str, Any]]:
+    return (stored.object.get("spec") or {}).get("taints") or []
 
 
 def _seconds(text: str) -> float:

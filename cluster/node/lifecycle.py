@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.node import status
 from cluster.node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, Run, State, parse_us
-from cluster.node.status import FINISHED, Place, Waiting, is_sidecar
+from cluster.node.status import Place, Waiting, is_sidecar
 from kube.kinds.core import PodPhase, RestartPolicy
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +89,7 @@ def decide(
     verdict = refusal or _verdict(pod, runs, place, now_us)
     decision = Decision()
     waiting = dict(problems or {})
-    if verdict or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
+    if verdict or pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
         if any(run.current is not None and run.current.active for run in runs.values()):
             decision.stop = _stop(pod, verdict)
     else:
@@ -230,13 +231,13 @@ def _describe(
 ) -> None:
     active = any(run.current is not None and run.current.active for run in runs.values())
     reason, message = pod.status.reason, pod.status.message
-    if pod.status.phase in FINISHED:
+    if pod.status.phase in ENDED:
         phase = pod.status.phase
     elif verdict and not active:
         phase, reason, message = PodPhase.FAILED, verdict.reason, verdict.message
     else:
         phase = _phase(pod, runs, active)
-    decision.over = phase in FINISHED and not active and not decision.start
+    decision.over = phase in ENDED and not active and not decision.start
     if pod.metadata.deletion_timestamp and not active:
         decision.over = True
     decision.status = status.compose(

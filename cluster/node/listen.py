@@ -39,9 +39,11 @@ class Listener:
         try:
             connection.connect()
             connection.send_command("SUBSCRIBE", nudge.CHANNEL)
-        except (redis.RedisError, OSError):
+        except (redis.RedisError, OSError) as error:
+            nudge.outage.lasts(error)
             connection.disconnect()
             return
+        nudge.outage.over()
         self._connection = connection
         self._asked_at = 0.0  # what was committed before the subscription was not heard
 

@@ -16,6 +16,7 @@ from cluster.node import attempts
 from cluster.node.attempt import time_text
 from cluster.node.layout import Layout
 from cluster.node.shim.crilog import PIECE, PREFIX, segments
+from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,7 +221,7 @@ def why_absent(pod: Object) -> str:
         return "This pod ran on a simulated node: nothing was executed, so there is no output."
     if not (pod.get("spec") or {}).get("nodeName"):
         return "This pod has not been placed on a node yet, so there is no output."
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if (pod.get("status") or {}).get("phase") in ENDED:
         return "This pod has no output, or its log is older than the settings keep."
     return "This pod's container has not started yet, so there is no output."
 

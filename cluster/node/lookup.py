@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from django.db import connections
@@ -16,13 +15,12 @@ from kube.resources import CONFIGMAPS, SECRETS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from cluster.outage import Outage
 
-log = logging.getLogger(__name__)
 
-
-def refused(what: str, error: Exception) -> None:
-    """Log that the database did not do something, and have the next try begin with a new connection."""
-    log.warning("%s, trying again: %s", what, error)
+def refused(outage: Outage, what: str, error: Exception) -> None:
+    """Note that the database did not do something, and have the next try begin with a new connection."""
+    outage.lasts(f"{what}: {error}")
     connections.close_all()
 
 

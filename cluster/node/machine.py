@@ -117,16 +117,17 @@ class Machine:
         self._write_status(now_us)
         self.due = time.monotonic() + BEAT_S
 
-    def beat(self) -> None:
-        """When it is time, renew the lease, and write the node's conditions if they changed."""
+    def beat(self) -> bool:
+        """When it is time, renew the lease, and write the node's conditions if they changed; say whether it was."""
         if time.monotonic() < self.due:
-            return
+            return False
         self.due = time.monotonic() + RETRY_S
         now_us = clock_us()
         renew(self.name, now_us)
         if self._said != self._readings() or not self._is_ready():
             self._write_status(now_us)
         self.due = time.monotonic() + BEAT_S
+        return True
 
     def depart(self) -> None:
         """Say that this node stops in order, so that nothing is placed on it meanwhile."""

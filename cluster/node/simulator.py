@@ -28,10 +28,11 @@ from cluster.node.holds import Holds, hold_of
 from cluster.node.listen import Listener
 from cluster.node.lookup import refused
 from cluster.node.simulated import Simulated
-from cluster.node.status import FINISHED
+from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Stored, Update, store
 from kube.errors import ApiError, Expired
 from kube.kinds.core import Node, Pod
+from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Simulator:
         self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
         self.stopping = False
         self.write_again_at = 0.0
+        self.outage = Outage("the fleet's work with the database", log)
         self._heard: object = None
 
     def run(self) -> None:
@@ -79,7 +81,7 @@ class Simulator:
                 self.begin()
                 break
             except DatabaseError as error:
-                refused("the database does not answer", error)
+                refused(self.outage, "the database does not answer", error)
                 time.sleep(RETRY_S)
         log.info("simulator ready: %d nodes", self.fleet.count)
         while not self.stopping:
@@ -115,10 +117,11 @@ class Simulator:
             self._read_changes()
             while self._play():
                 pass
-            self.fleet.beat()
             self.fleet.lose()
+            if self.fleet.beat():
+                self.outage.over()
         except DatabaseError as error:
-            refused("the database refused", error)
+            refused(self.outage, "the database refused", error)
             self.write_again_at = time.monotonic() + RETRY_S
 
     def _timeout(self) -> float:
@@ -199,7 +202,7 @@ class Simulator:
         if pod.spec.node_name not in self.fleet.addresses:
             return
         known = self.pods.get(uid)
-        if pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
+        if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             self.pods.pop(uid, None)
             return
         if known is None:
@@ -286,7 +289,7 @@ class Simulator:
 
     def _writes(self, known: Simulated, now_us: int) -> list[Write]:
         meta = known.pod.metadata
-        if known.pod.status.phase in FINISHED:
+        if known.pod.status.phase in ENDED:
             return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
         status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
         # Replacing the status is much cheaper than merging it, and the revision makes sure that nothing is lost.
@@ -316,7 +319,7 @@ class Simulator:
         if known.revision > self.revision:
             self.own.add(known.revision)
         self.gatherings.see(known.pod)
-        if known.removed or known.phase in FINISHED:
+        if known.removed or known.phase in ENDED:
             self.pods.pop(uid, None)
         else:
             self._schedule(uid, known, now_us)

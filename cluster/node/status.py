@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kube.kinds.core import Container, Pod
 
-FINISHED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
-
 
 class Waiting(NamedTuple):
     """Why a container does not run."""

@@ -1,21 +1,59 @@
-"""Events that people and programs write (§4.7)."""
+"""Events that people and programs write (§4.7).
+
+Who writes the `events.k8s.io` form knows the newer rules and is held to them:
+an event is complete when it is created, and from then on only its series
+changes. Paths in causes are those of the core form, whichever form was sent,
+as Kubernetes has it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kube import lenient
+from kube import conversion, lenient, names
 from kube.errors import Cause, invalid, required
+from kube.kinds.core import EventType
+from kube.meta import parse_time
+from kube.resources import EVENTS_VIEW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cluster.rules.view import View
     from kube.meta import Object
 
 LONGEST_MESSAGE = 1024
+LONGEST_TEXT = 128
+# What old clients write, beside the source; newer ones say it by eventTime and series.
+_DEPRECATED = ("firstTimestamp", "lastTimestamp", "count")
+_TIMES = ("eventTime", "firstTimestamp", "lastTimestamp")
+_FIXED = (
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "count",
+    "type",
+    "action",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+    *_TIMES,
+)
 
 
 def validate(event: Object, old: Object | None, view: View) -> list[Cause]:
-    """Return what is wrong with an event: it lies where the object lies that it is about.
+    """Return what is wrong with an event, in either form."""
+    if event.get("apiVersion") != EVENTS_VIEW.api_version:
+        return _check(event)
+    told = conversion.stored(EVENTS_VIEW, event)
+    if old is None:
+        return [*_check(told), *_check_new(told)]
+    return [*_check(told), *_check_update(told, conversion.stored(EVENTS_VIEW, old))]
+
+
+def _check(event: Object) -> list[Cause]:
+    """An event lies where the object lies that it is about.
 
     What is about an object of no namespace lies in `default` (or `kube-system`).
     """
@@ -32,12 +70,56 @@ def validate(event: Object, old: Object | None, view: View) -> list[Cause]:
     return causes
 
 
-def _check_new_style(event: Object) -> list[Cause]:
+def _check_new_style(event: Object) -> Iterator[Cause]:
     """An event with an eventTime says who reports it, and what was done."""
-    fields = ("reportingComponent", "reportingInstance", "action", "reason")
-    causes = [required(field) for field in fields if not event.get(field)]
-    message = event.get("message") or ""
-    if len(message) > LONGEST_MESSAGE:
-        detail = f"can have at most {LONGEST_MESSAGE} characters"
-        causes.append(invalid("message", "", detail))
-    return causes
+    for field in ("reportingComponent", "reportingInstance", "action", "reason"):
+        if not event.get(field):
+            yield required(field)
+    reporter = event.get("reportingComponent") or ""
+    if reporter and (wrong := names.qualified_name(reporter)):
+        yield invalid("reportingComponent", reporter, wrong)
+    for field, limit in (
+        ("reportingInstance", LONGEST_TEXT),
+        ("action", LONGEST_TEXT),
+        ("message", LONGEST_MESSAGE),
+    ):
+        # Kubernetes counts bytes, and says characters.
+        if len((event.get(field) or "").encode()) > limit:
+            yield invalid(field, "", f"can have at most {limit} characters")
+
+
+def _check_new(event: Object) -> Iterator[Cause]:
+    yield from _check_series(event)
+    if not event.get("eventTime"):
+        yield required("eventTime")
+    if event.get("type") not in tuple(EventType):
+        yield invalid("type", "", f"has invalid value: {event.get('type') or ''}")
+    for field in _DEPRECATED:
+        if event.get(field):
+            yield invalid(field, "", "needs to be unset")
+    if any(lenient.mapping(event, "source").values()):
+        yield invalid("source", "", "needs to be unset")
+
+
+def _check_update(event: Object, old: Object) -> Iterator[Cause]:
+    if event.get("series") != old.get("series"):
+        yield from _check_series(event)
+    for field in _FIXED:
+        if _meaning(event, field) != _meaning(old, field):
+            yield invalid(field, event.get(field), "field is immutable")
+
+
+def _check_series(event: Object) -> Iterator[Cause]:
+    series = event.get("series")
+    if series is None:
+        return
+    if (lenient.whole(series, "count") or 0) < 2:
+        yield invalid("series.count", "", "should be at least 2")
+    if not lenient.text(series, "lastObservedTime"):
+        yield required("series.lastObservedTime")
+
+
+def _meaning(event: Object, field: str) -> object:
+    """Return the value of a field, the same for all that clients write for it: empty is absent, and a time is a moment."""
+    value = event.get(field) or None
+    return parse_time(value) if field in _TIMES and isinstance(value, str) else value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import ranges, templates
+from cluster.rules import ranges, simulation, templates
 from cluster.rules.view import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
@@ -30,8 +30,10 @@ def default(pod: Object, old: Object | None, view: View) -> None:
     spec = pod.setdefault("spec", {})
     if old is not None:
         # Controllers leave out what they do not need: filling that in now would look like a change.
-        if spec != old.get("spec") and _is_filled_in(old):
-            templates.default(spec)
+        if spec != old.get("spec"):
+            simulation.tolerate(spec)
+            if _is_filled_in(old):
+                templates.default(spec)
         return
     templates.default(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -39,6 +41,7 @@ def default(pod: Object, old: Object | None, view: View) -> None:
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
     _tolerate(spec)
+    simulation.tolerate(spec)
     pod["status"] = {"phase": "Pending", "qosClass": quality(spec)}
 
 
@@ -61,15 +64,17 @@ def warn(pod: Object, old: Object | None, view: View) -> list[str]:
     """Return what a person should know about a pod although it is accepted."""
     if old is not None:
         return []
-    return command_warnings(lenient.mapping(pod, "spec"), "spec")
+    return [*command_warnings(lenient.mapping(pod, "spec"), "spec"), *simulation.warnings(pod, "")]
 
 
-def command_warnings(spec: Object, path: str) -> list[str]:
-    """Name the containers that have nothing to run."""
+def command_warnings(spec: Any, path: str) -> list[str]:
+    """Name the containers that have nothing to run; a simulated node runs nothing anyway."""
+    if simulation.asks(spec):
+        return []
     return [
         f"{path}.containers[{number}].command: {NO_COMMAND}"
-        for number, container in enumerate(spec.get("containers") or ())
-        if not container.get("command") and not container.get("args")
+        for number, container in enumerate(lenient.sequence(spec, "containers"))
+        if not lenient.sequence(container, "command") and not lenient.sequence(container, "args")
     ]
 
 

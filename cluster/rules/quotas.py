@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.rules.pods import quality
 from kube import amounts, lenient, quantity
-from kube.kinds.core import PodPhase
 from kube.kinds.limits import QuotaScope
+from kube.kinds.pod import ENDED
 from kube.resources import CLAIMS, CONFIGMAPS, PODS, RESOURCE_QUOTAS, SECRETS, SERVICES
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ PLAIN = (*COMPUTE, "ephemeral-storage")
 ALIASED = frozenset(kind.id for kind in (SERVICES, SECRETS, CONFIGMAPS, RESOURCE_QUOTAS, CLAIMS))
 # Of these kinds it takes the object to know what it uses; of the others one is like another.
 WEIGHED = frozenset(kind.id for kind in (PODS, CLAIMS, SERVICES))
-ENDED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
 STORAGE_CLASS = ".storageclass.storage.k8s.io/"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube import lenient, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
-from kube.kinds.core import RestartPolicy
+from kube.kinds.core import RestartPolicy, TaintEffect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,8 @@ def check(template: Any, path: str) -> list[Cause]:
     if policy and policy not in tuple(RestartPolicy):
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
     causes += _check_names(spec, where)
+    for number, toleration in enumerate(lenient.sequence(spec, "tolerations")):
+        causes += _check_toleration(toleration, f"{where}.tolerations[{number}]")
     return causes
 
 
@@ -85,6 +87,24 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         elif problem := names.dns_label(name):
             yield invalid(f"{path}.volumes[{number}].name", name, problem)
         seen.add(name)
+
+
+def _check_toleration(toleration: Any, path: str) -> Iterator[Cause]:
+    key, operator, value, effect = (
+        lenient.text(toleration, field) for field in ("key", "operator", "value", "effect")
+    )
+    if problem := names.qualified_name(key) if key else None:
+        yield invalid(f"{path}.key", key, problem)
+    if not key and operator != "Exists":
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        yield invalid(f"{path}.operator", operator, detail)
+    if lenient.whole(toleration, "tolerationSeconds") is not None and effect != TaintEffect.NO_EXECUTE:
+        detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        yield invalid(f"{path}.effect", effect, detail)
+    if operator == "Exists" and value:
+        yield invalid(f"{path}.operator", toleration, "value must be empty when `operator` is 'Exists'")
+    elif problem := names.label_value(value):
+        yield invalid(f"{path}.operator", value, problem)
 
 
 def _check_container(container: Any, path: str, seen: set[str], volumes: set[str]) -> Iterator[Cause]:

@@ -99,7 +99,7 @@ class Ledger:
     def _row(self, resource: Resource, namespace: str, name: str) -> Row:
         row = self.rows.get(key_of(resource.id, namespace, name))
         if row is None:
-            raise NotFound(f"{rules.named(resource, name)} not found")
+            raise NotFound.of(resource.id, name)
         return row
 
     def _create(self, write: Create) -> Row:

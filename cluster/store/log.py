@@ -8,15 +8,16 @@ moment, whose rows are fetched piece by piece afterwards.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.store import sql
-from cluster.store.store import Store, store
-from cluster.store.types import Change
+from cluster.store.store import Store, change_of, store
 from kube.errors import Expired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cluster.store.types import Change
 
 _FIELDS = "c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body"
 _REPLACED = (
@@ -60,7 +61,7 @@ def following(
     found = sql.rows(source.using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
     check(after, source=source)
-    return [Logged(_change(row), None if row[8] is None else bytes(row[8])) for row in found]
+    return [Logged(change_of(row), None if row[8] is None else bytes(row[8])) for row in found]
 
 
 def check(after: int, *, source: Store = store) -> None:
@@ -88,12 +89,7 @@ def at(revisions: Sequence[int], *, source: Store = store) -> list[Change]:
         chunk = revisions[start : start + sql.CHUNK]
         text = f"SELECT {_FIELDS} FROM cluster_change c WHERE c.revision IN ({sql.marks(len(chunk))})"
         for row in sql.rows(source.using, text, list(chunk)):
-            found[row[0]] = _change(row)
+            found[row[0]] = change_of(row)
     if len(found) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
     return [found[revision] for revision in revisions]
-
-
-def _change(row: tuple[Any, ...]) -> Change:
-    revision, resource, namespace, name, uid, verb, at, body = row[:8]
-    return Change(revision, resource, namespace, name, uid, verb, at, bytes(body))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube import apply, names, patch
 from kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, forbidden
+from kube.kinds.pod import ENDED
 from kube.meta import SERVER_METADATA, parse_time, timestamp
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-TERMINAL = ("Succeeded", "Failed")
 DEFAULT_GRACE_S = 30
 NAME_TRIES = 8
 GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
@@ -228,7 +228,7 @@ def _grace(write: Delete, old: Object) -> int:
     if write.resource.kind != "Pod":
         return 0
     spec = old.get("spec") or {}
-    if not spec.get("nodeName") or (old.get("status") or {}).get("phase") in TERMINAL:
+    if not spec.get("nodeName") or (old.get("status") or {}).get("phase") in ENDED:
         return 0
     if write.grace is not None:
         return max(0, write.grace)

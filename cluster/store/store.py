@@ -128,7 +128,7 @@ class Store:
         """Return one object or raise NotFound."""
         found = self._select("o.key = %s", [key_of(resource.id, namespace, name)])
         if not found:
-            raise NotFound(f'{resource.id} "{name}" not found')
+            raise NotFound.of(resource.id, name)
         return found[0]
 
     def find(
@@ -215,7 +215,7 @@ class Store:
             kind, ids = self._of_kinds(kinds)
             where, params = f"{where} AND {kind}", [*params, *ids]
         text = f"SELECT {_LOGGED} FROM cluster_change WHERE {where} ORDER BY revision LIMIT %s"
-        return [_change(row) for row in sql.rows(self.using, text, [*params, limit])]
+        return [change_of(row) for row in sql.rows(self.using, text, [*params, limit])]
 
     def _of_kinds(self, kinds: Sequence[Resource] | AllBut) -> tuple[str, list[str]]:
         """Return the condition that a log row is of certain kinds, and its parameters."""
@@ -236,7 +236,7 @@ class Store:
             f"SELECT {_LOGGED} FROM cluster_change"
             " WHERE resource = %s AND namespace = %s AND name = %s ORDER BY revision DESC LIMIT %s"
         )
-        return [_change(row) for row in sql.rows(self.using, text, [resource.id, namespace, name, limit])]
+        return [change_of(row) for row in sql.rows(self.using, text, [resource.id, namespace, name, limit])]
 
     @contextmanager
     def reading(self) -> Iterator[int]:
@@ -266,13 +266,16 @@ class Store:
 
 def _attempt(ledger: Ledger, group: Group) -> list[Row] | ApiError:
     try:
+        if group.check is not None:
+            group.check()
         return ledger.apply(group)
     except ApiError as error:
         return error
 
 
-def _change(row: tuple[Any, ...]) -> Change:
-    revision, resource, namespace, name, uid, verb, at, body = row
+def change_of(row: tuple[Any, ...]) -> Change:
+    """Return the change that a row of the log is; further columns may follow."""
+    revision, resource, namespace, name, uid, verb, at, body = row[:8]
     return Change(revision, resource, namespace, name, uid, verb, at, bytes(body))
 
 

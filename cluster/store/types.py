@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kube.meta import Object
     from kube.resources import Resource
@@ -177,7 +177,12 @@ class AllBut:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Writes that are done all or not at all; `key` names the group to whoever planned it."""
+    """Writes that are done all or not at all; `key` names the group to whoever planned it.
+
+    `check` is called just before the writes, inside the transaction that
+    holds the log's lock; with the ApiError that it raises the group fails.
+    """
 
     writes: Sequence[Write]
     key: str = ""
+    check: Callable[[], None] | None = None

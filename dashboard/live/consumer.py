@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import DatabaseError
 
 from cluster import access
+from cluster.outage import AWAY, Outage
 from dashboard.live import hub, messages, streams
 from dashboard.live.sessions import still_valid
 from dashboard.live.topics import parse
@@ -43,6 +43,7 @@ TOO_MUCH = 4413
 UNREADABLE = 4400
 DEFECT = 1011
 log = logging.getLogger(__name__)
+_checking = Outage("looking whether live pages may go on", log)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
@@ -190,8 +191,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                     await self._end(LOGGED_OUT)
                     return
                 await self._check_rights()
-            except DatabaseError:
-                log.warning("live check put off", exc_info=True)
+                _checking.over()
+            except AWAY as error:
+                _checking.lasts(error)
             except Exception:
                 # Whose rights cannot be checked is not served on; the page opens another socket.
                 log.exception("live check failed")

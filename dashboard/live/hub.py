@@ -30,6 +30,7 @@ from django.db import connections
 
 from cluster import access, nudge
 from cluster.connecting import connected
+from cluster.outage import AWAY, Outage
 from cluster.store import clock, store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex
@@ -76,6 +77,7 @@ class Hub:
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._threads: ThreadPoolExecutor | None = None
+        self._outage = Outage("following the log", log)
 
     # Sockets come and go.
 
@@ -157,8 +159,11 @@ class Hub:
         while True:
             try:
                 await step()
-            except Exception:
-                log.exception("live hub failed", extra={"step": step.__name__})
+            except Exception as error:
+                if isinstance(error, AWAY):
+                    self._outage.lasts(error)
+                else:
+                    log.exception("live hub failed", extra={"step": step.__name__})
                 await asyncio.sleep(POLL_S)
                 self._mark(*self._renderings.values())  # what the step would have marked is not known
                 self._wake.set()
@@ -205,6 +210,7 @@ class Hub:
         self._mark(*(r for r in self._renderings.values() if r.again is not None and r.again <= now))
         kinds = self._index.kinds()
         head, changes = await self.in_thread(_news, self.revision, kinds, self._index.owned())
+        self._outage.over()
         self.revision = head
         if changes is None:
             self._mark(*self._index.all_of(kind.id for kind in kinds))
@@ -247,6 +253,9 @@ class Hub:
                 rendering.take(revision, parts)
         except ApiError as error:
             self._refuse(rendering, error.message)
+        except AWAY as error:
+            log.warning("topic put off", extra={"topic": rendering.topic, "error": str(error)})
+            self._fail(rendering)
         except Exception:
             # Whatever is wrong with a topic must not keep the others from their changes.
             log.exception("topic failed", extra={"topic": rendering.topic})

@@ -70,6 +70,8 @@ function readTask(doc, base) {
     image: at(...CONTAINER, "image"),
     workingDir: at(...CONTAINER, "workingDir"),
     restartPolicy: at(...POD, "restartPolicy"),
+    simulated: at(...POD, "nodeSelector", "ui.volcano.sh/simulated"),
+    seconds: at("template", "metadata", "annotations", "ui.volcano.sh/duration-seconds"),
     command: readCommand(doc, [...base, ...CONTAINER]),
     env: readEnv(doc, [...base, ...CONTAINER, "env"]),
     resources: readResources(doc, [...base, ...CONTAINER, "resources"]),

@@ -3,7 +3,7 @@ import { fill, grow, place, why } from "./editor-field.js";
 import { pathText } from "./editor-model.js";
 import * as yaml from "./editor-write.js";
 
-const PLAIN = ["name", "replicas", "image", "workingDir", "restartPolicy"];
+const PLAIN = ["name", "replicas", "image", "workingDir", "restartPolicy", "simulated", "seconds"];
 const CONTAINER = ["template", "spec", "containers", 0];
 
 // Returns the element of a task with show(task, index, count) and focus(). page offers text() and write(text).
@@ -205,6 +205,7 @@ export function taskForm(element, template, page) {
       place(part(name), task[name].path);
       fill(part(name), task[name]);
     }
+    part("seconds").closest(".field").hidden = task.simulated.text !== "true" && task.seconds.text === "";
     showCommand();
     showEnv();
     showResources();

@@ -139,7 +139,7 @@ def _apply(write: _Write, manager: str, force: bool, now: int) -> Object:
     result = write.whole(part)
     if manager == kubectl.MANAGER and not write.subresource:
         result = kubectl.noted(result, write.config)
-    return domain.with_managed(result, managed.listed(after))
+    return domain.with_managed(result, managed.listed(after, resource))
 
 
 def _meant(base: Object, config: Object) -> Object:
@@ -235,7 +235,7 @@ def track(
         whose = managed.key(manager, UPDATE, resource, subresource)
         mine = fieldset.union(entries[whose].fields, changed) if whose in entries else changed
         entries[whose] = Entry(mine, resource.api_version, timestamp(now))
-    return domain.with_managed(new, managed.listed(managed.capped(entries)))
+    return domain.with_managed(new, managed.listed(managed.capped(entries), resource))
 
 
 def same_but_times(a: Object, b: Object) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kube import resources
+from kube import conversion, resources
 from kube.apply import fieldset
 from kube.apply.fieldset import Fields, FieldsError
 from kube.errors import Cause, Conflict
@@ -48,7 +48,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one manager manages, in which version of the kind, and since when."""
+    """What one manager manages, said in which version of the kind, and since when.
+
+    The fields are named as in the version of the write that looks at them.
+    """
 
     fields: Fields
     version: str
@@ -106,8 +109,11 @@ def _entries(listed: Any, resource: Resource, parse: Any) -> Entries:
     entries: Entries = {}
     for item in listed:
         whose, entry = _entry(item, parse)
-        if _is_served(entry.version, resource):
+        form = _form(entry.version, resource)
+        if form is resource:
             entries[whose] = entry
+        elif form is not None:
+            entries[whose] = replace(entry, fields=conversion.fields(entry.fields, form, resource))
     return entries
 
 
@@ -142,17 +148,18 @@ def _time(value: Any) -> str:
         raise FieldsError("The time of an entry of managedFields is an RFC 3339 time.") from None
 
 
-def _is_served(version: str, resource: Resource) -> bool:
-    """Tell whether the kind has this version; what was said about one that is gone is forgotten."""
-    return version == resource.api_version or (
-        version.rpartition("/")[0] == resource.group and resources.by_kind(version, resource.kind) is not None
-    )
+def _form(version: str, resource: Resource) -> Resource | None:
+    """Return the kind in a version; None for one that is not served: what was said about it is forgotten."""
+    if version == resource.api_version:
+        return resource
+    found = resources.by_kind(version, resource.kind)
+    return found if found is not None and found.id == resource.id else None
 
 
-def listed(entries: Entries) -> list[Object]:
-    """Return the entries as `managedFields` lists them: applied ones first, then by time."""
+def listed(entries: Entries, resource: Resource) -> list[Object]:
+    """Return the entries as `managedFields` lists them: applied ones first, then by time; each in its own version."""
     ordered = sorted(entries.items(), key=_order)
-    return [_written(whose, entry) for whose, entry in ordered if entry.fields]
+    return [_written(whose, entry, resource) for whose, entry in ordered if entry.fields]
 
 
 def _order(item: tuple[Key, Entry]) -> tuple[str, ...]:
@@ -160,11 +167,12 @@ def _order(item: tuple[Key, Entry]) -> tuple[str, ...]:
     return (whose.operation, entry.time, whose.manager, entry.version, whose.subresource)
 
 
-def _written(whose: Key, entry: Entry) -> Object:
+def _written(whose: Key, entry: Entry, resource: Resource) -> Object:
+    fields = conversion.fields(entry.fields, resource, _form(entry.version, resource) or resource)
     item: Object = {"manager": whose.manager, "operation": whose.operation, "apiVersion": entry.version}
     if entry.time:
         item["time"] = entry.time
-    item |= {"fieldsType": "FieldsV1", "fieldsV1": entry.fields}
+    item |= {"fieldsType": "FieldsV1", "fieldsV1": fields}
     if whose.subresource:
         item["subresource"] = whose.subresource
     return item

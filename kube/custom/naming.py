@@ -39,7 +39,7 @@ class Taken(NamedTuple):
 def taken(group: str, others: Iterable[Object]) -> Taken:
     """Return the names of a group that built-in kinds and other definitions have."""
     plural, kinds = set[str](), set[str]()
-    for built_in in (*resources.ALL, *resources.VIRTUAL):
+    for built_in in resources.BUILT_IN:
         if built_in.group == group:
             plural |= {built_in.plural, built_in.singular, *built_in.short_names}
             kinds |= {built_in.kind, built_in.list_kind}

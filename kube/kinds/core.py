@@ -68,6 +68,7 @@ __all__ = [
     "EnvVar",
     "EnvVarSource",
     "Event",
+    "EventSeries",
     "EventType",
     "FieldRef",
     "KeyRef",
@@ -257,6 +258,13 @@ class Binding(View):
     target: Annotated[ObjectReference, REQUIRED] = ObjectReference()
 
 
+class EventSeries(View):
+    """How often an event happened that goes on, and when last."""
+
+    count: Int32 = 0
+    last_observed_time: Time = ""
+
+
 class Event(View):
     """Something that happened to an object, told to people."""
 
@@ -272,11 +280,22 @@ class Event(View):
     event_time: Time = ""
     count: Count = 0
     type: Annotated[str, one_of(EventType)] = ""
-    series: AnyObject | None = None
+    series: EventSeries | None = None
     action: str = ""
     related: ObjectReference | None = None
     reporting_component: str = ""
     reporting_instance: str = ""
+
+    @property
+    def times(self) -> int:
+        """How often it happened: newer clients keep a series, older ones a count."""
+        return self.series.count if self.series else self.count or 1
+
+    @property
+    def seen(self) -> str:
+        """When it happened last."""
+        last = self.series.last_observed_time if self.series else self.last_timestamp
+        return last or self.event_time or self.metadata.creation_timestamp
 
 
 class ConfigMap(View):

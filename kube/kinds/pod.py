@@ -38,6 +38,11 @@ class PodPhase(StrEnum):
     UNKNOWN = "Unknown"
 
 
+# The phases that a pod does not leave, and the others; "" is that of a pod nobody has said anything of yet.
+ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
+UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
+
+
 class RestartPolicy(StrEnum):
     """When the containers of a pod are started again."""
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kube import lenient
+from kube.kinds.pod import ENDED
 from kube.printing import ages
 
 if TYPE_CHECKING:
     from kube.meta import Object
-
-_TERMINAL = ("Succeeded", "Failed")
 
 
 class Restarts:
@@ -78,7 +77,7 @@ class Summary:
             return ""
         if self._status.get("reason") == "NodeLost":
             return "Unknown"
-        return "" if self._status.get("phase") in _TERMINAL else "Terminating"
+        return "" if self._status.get("phase") in ENDED else "Terminating"
 
     def _condition(self, kind: str) -> bool:
         return any(

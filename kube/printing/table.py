@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kube import lenient, resources
+from kube import conversion, lenient, resources
 from kube.printing import ages, paths, values
 from kube.printing.cells import CELLS, Row
 from kube.printing.descriptions import DESCRIPTIONS
@@ -45,8 +45,8 @@ def columns(resource: Resource) -> list[Object]:
 
 
 def row(resource: Resource, obj: Object, now: int) -> list[Any]:
-    """Return the cells of an object, one for each column; any object at all has a row."""
-    subject = Row(obj, now)
+    """Return the cells of an object, one for each column; any object at all has a row, a view's as it is stored."""
+    subject = Row(conversion.stored(resource, lenient.mapping(obj)), now)
     return [cell(subject) for cell in _printers(resource.columns or DEFAULT, _is_custom(resource))]
 
 

@@ -164,7 +164,8 @@ class _Facts:
         kinds = {exclusion.kind for _, exclusion in self._excluded}
         if kinds == {Kind.SELECTOR}:
             return self.cause(Reason.NO_MATCHING_NODE)
-        return self.cause(Reason.UNTOLERATED_TAINT if Kind.TAINT in kinds else Reason.NODES_UNAVAILABLE)
+        firm = kinds <= {Kind.SELECTOR, Kind.TAINT}
+        return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 
     def too_large(self) -> Cause | None:
         """Return the cause when one pod is more than any node that it may use."""

@@ -22,7 +22,10 @@ def fit_errors(cause: Cause) -> str:
 
 def sentence(cause: Cause) -> str:
     """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node is …`."""
-    return _SENTENCES[cause.reason](cause)
+    told = _SENTENCES[cause.reason](cause)
+    if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
+        told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
+    return told
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -37,7 +40,7 @@ def _no_nodes(_: Cause) -> str:
 
 def _nodes_unavailable(cause: Cause) -> str:
     listed = ", ".join(
-        f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind != Kind.SELECTOR
+        f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind in _PASSING
     )
     return f"No node takes pods: {listed}{_others(cause)}."
 
@@ -47,8 +50,7 @@ def _no_matching_node(cause: Cause) -> str:
 
 
 def _untolerated_taint(cause: Cause) -> str:
-    listed = ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == Kind.TAINT)
-    return f"The pods do not tolerate the taints of the nodes: {listed}."
+    return f"The pods do not tolerate the taints of the nodes: {_tainted(cause)}{_others(cause)}."
 
 
 def _never_fits(cause: Cause) -> str:
@@ -131,6 +133,10 @@ def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
+def _tainted(cause: Cause) -> str:
+    return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == Kind.TAINT)
+
+
 def _others(cause: Cause) -> str:
     other = sum(n for n, e in cause.excluded if e.kind == Kind.SELECTOR)
     return (
@@ -140,6 +146,8 @@ def _others(cause: Cause) -> str:
     )
 
 
+_PASSING = (Kind.NOT_READY, Kind.UNSCHEDULABLE)
+_NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
 _SENTENCES = {
     Reason.NO_NODES: _no_nodes,
     Reason.NODES_UNAVAILABLE: _nodes_unavailable,

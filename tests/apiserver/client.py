@@ -14,7 +14,7 @@ import uvicorn
 from cluster import access
 from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
 from cluster.apiserver.app import ANONYMOUS, App
-from cluster.apiserver.watching.connection import Connection
+from volcano_ui import apiserver
 
 ACTORS: dict[str, access.Actor] = {}
 _clients: list[httpx.Client] = []
@@ -73,16 +73,7 @@ def serving(authenticate=_by_header):
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
-    config = uvicorn.Config(
-        App(authenticate),
-        http=Connection,
-        ws="websockets-sansio",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(apiserver.config(App(authenticate)))
     thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),), daemon=True)
     thread.start()
     try:

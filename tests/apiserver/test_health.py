@@ -26,6 +26,7 @@ def redis_down(monkeypatch):
         raise ConnectionRefusedError
 
     monkeypatch.setitem(health.CHECKS, "redis", refuse)
+    monkeypatch.setattr(health, "_outages", {})
 
 
 def test_version_reads_as_clients_parse_it(api):
@@ -51,6 +52,13 @@ def test_a_failing_check_is_named_and_its_reason_withheld(api, redis_down):
     assert "[-]redis failed: reason withheld" in answer.text
     assert answer.text.endswith("readyz check failed\n")
     assert api.get("/readyz/redis").status_code == 500
+
+
+def test_a_check_that_goes_on_failing_is_logged_once(api, redis_down, caplog):
+    for _ in range(3):
+        api.get("/readyz")
+    lines = [record.getMessage() for record in caplog.records if record.name == health.__name__]
+    assert lines == ["what check redis stands for is put off: ConnectionRefusedError"]
 
 
 def test_a_check_can_be_excluded(api, redis_down):

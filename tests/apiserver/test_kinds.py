@@ -122,6 +122,14 @@ def test_a_namespace_is_finalized(api):
     assert api.put(f"{SPACES}/work/finalize", {"metadata": {"name": "other"}}).status_code == 400
 
 
+@pytest.mark.parametrize("metadata", [["a"], "a", 1, True], ids=str)
+@pytest.mark.parametrize("part", ["", "/status", "/finalize"])
+def test_metadata_of_a_replacement_is_a_mapping(api, part, metadata):
+    refused = api.put(f"{SPACES}/default{part}", {"metadata": metadata})
+    assert refused.status_code in (400, 422), refused.text
+    assert "metadata" in refused.json()["message"]
+
+
 def test_a_kept_namespace_is_not_deleted(api):
     refused = api.delete(f"{SPACES}/default")
     assert refused.status_code == 403

@@ -39,6 +39,7 @@ def test_an_object_can_be_created_replaced_and_deleted(api):
     ("path", "kind"),
     [
         (f"{CORE}/events", "event"),
+        ("/apis/events.k8s.io/v1/namespaces/default/events", "events-event"),
         (f"{CORE}/resourcequotas", "resourcequota"),
         ("/api/v1/namespaces", "namespace"),
         ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "lease"),

@@ -78,8 +78,3 @@ def enter(browser, system):
 @pytest.fixture
 def page(enter):
     return enter()
-
-
-@pytest.fixture
-def here(watcher):
-    return world.here(watcher)

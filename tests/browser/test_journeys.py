@@ -151,8 +151,8 @@ def test_waiting_job_says_why_and_what_is_missing_in_numbers(page):
     expect(page.locator("#job-head")).to_contain_text("0 of 4")
 
 
-def test_log_is_followed_live_and_readable_after_the_pod_is_gone(page, person, watcher, here):
-    person.create(job("talker", shell(world.TICKS, terminationGracePeriodSeconds=0, **here)))
+def test_log_is_followed_live_and_readable_after_the_pod_is_gone(page, person, watcher):
+    person.create(job("talker", shell(world.TICKS, terminationGracePeriodSeconds=0)))
     watcher.reaches("talker", "Running")
     page.goto("/jobs/default/talker/?tab=logs&pod=talker-main-0")
     log = page.locator("[data-part=text]")
@@ -164,13 +164,13 @@ def test_log_is_followed_live_and_readable_after_the_pod_is_gone(page, person, w
     person.post("/jobs/default/talker/delete/")
     until(lambda: watcher.job("talker") is None, within_s=20)
     expect(log).to_contain_text(f"tick {seen + 5}")
-    person.create(job("kept", shell("echo words that stay", **here)))
+    person.create(job("kept", shell("echo words that stay")))
     watcher.reaches("kept", "Completed")
     page.goto("/jobs/default/kept/?tab=logs&pod=kept-main-0")
     expect(page.locator("#log")).to_contain_text("words that stay")
 
 
-def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, person, watcher, here):
+def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, person, watcher):
     for number in range(30):
         person.create(job(f"many-{number:02}", world.nap(1), queue="batch"))
     page.goto("/jobs/?per=25")
@@ -193,7 +193,7 @@ def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, 
     page.goto("/jobs/?q=changes-live")
     live(page)
     stays(page)
-    person.create(job("changes-live", shell("sleep 1", **here)))
+    person.create(job("changes-live", shell("sleep 1")))
     row = page.locator("#table-rows tr")
     expect(row).to_contain_text("Running")
     expect(row).to_contain_text("Completed")
@@ -201,8 +201,8 @@ def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, 
     assert "page=2" in address
 
 
-def test_queue_is_closed_and_opened_and_says_what_that_means(page, person, watcher, here):
-    person.create(job("keeps-running", shell("sleep 4", **here), queue="batch"))
+def test_queue_is_closed_and_opened_and_says_what_that_means(page, person, watcher):
+    person.create(job("keeps-running", shell("sleep 4"), queue="batch"))
     watcher.reaches("keeps-running", "Running")
     page.goto("/queues/batch/")
     live(page)
@@ -239,7 +239,7 @@ def test_two_tabs_on_one_queue_do_not_overwrite_each_other(enter, person):
 
 
 @pytest.mark.parametrize("how", ["offline", "web server stands still"])
-def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(enter, person, watcher, system, here, how):
+def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(enter, person, watcher, system, how):
     page = enter()
     name = f"asleep-{how.split()[0]}"
     page.goto(f"/jobs/?q={name}")
@@ -248,10 +248,10 @@ def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(enter, person
     if how == "offline":
         page.context.set_offline(True)
         page.evaluate("dispatchEvent(new Event('offline'))")
-        person.create(job(name, shell("sleep 1", **here)))
+        person.create(job(name, shell("sleep 1")))
         watcher.reaches(name, "Completed")
     else:
-        person.create(job(name, shell("sleep 2", **here)))
+        person.create(job(name, shell("sleep 2")))
         web = system.children()["web"]
         os.kill(web, signal.SIGSTOP)
         try:

@@ -6,7 +6,6 @@ import contextlib
 
 from playwright.sync_api import sync_playwright
 
-from kube.resources import NODES
 from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
 
@@ -19,34 +18,22 @@ def furnish(system):
     """Submit jobs that end well, fail, wait and run, and make queues; return once each is as it should be."""
     with Person(system) as person, system.store() as store:
         watcher = Watcher(store)
-        real = here(watcher)
         for name, weight in (("training", "4"), ("batch", "1")):
             assert person.post("/queues/-/new/", name=name, weight=weight).status_code == 302
-        person.create(
-            job("finished", shell("echo all is done; sleep 1", replicas=2, **real), queue="training")
-        )
+        person.create(job("finished", shell("echo all is done; sleep 1", replicas=2), queue="training"))
         person.create(
             job(
                 "failed",
-                shell("sleep 1", **real),
-                shell("echo it broke >&2; exit 3", name="broken", **real),
+                shell("sleep 1"),
+                shell("echo it broke >&2; exit 3", name="broken"),
                 maxRetry=0,
             )
         )
-        person.create(job("running", shell(TICKS, terminationGracePeriodSeconds=0, **real), queue="training"))
+        person.create(job("running", shell(TICKS, terminationGracePeriodSeconds=0), queue="training"))
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
         for name, phase in (("finished", "Completed"), ("failed", "Failed"), ("running", "Running")):
             watcher.reaches(name, phase)
-
-
-def here(watcher):
-    """Return the pod fields that keep a pod on this machine's own node."""
-    nodes = [stored.object["metadata"]["labels"] for stored in watcher.store.find(NODES)]
-    (name,) = [
-        labels["kubernetes.io/hostname"] for labels in nodes if not labels.items() >= SIMULATED.items()
-    ]
-    return {"nodeSelector": {"kubernetes.io/hostname": name}}
 
 
 def nap(replicas, seconds=3600):

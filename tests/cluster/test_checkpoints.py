@@ -8,29 +8,42 @@ import pytest
 
 from cluster.connecting import LONG_LOG
 
-LIMIT = """
-import importlib, sys, django
+ASKED = """
+import asyncio, runpy, socket, sys, threading
+import django, uvicorn
 django.setup()
-importlib.import_module(sys.argv[1])
 from django.db import connection
-with connection.cursor() as cursor:
-    print(cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0])
+
+def tell():
+    with connection.cursor() as cursor:
+        print(cursor.execute("PRAGMA wal_autocheckpoint").fetchone()[0])
+    print(*(thread.name for thread in threading.enumerate() if thread.name == "nudge"))
+
+async def asked(server, sockets):
+    await asyncio.to_thread(tell)
+
+uvicorn.Server.serve = asked
+program = sys.argv[1]
+sys.argv = [program, "--fd", str(socket.create_server(("127.0.0.1", 0)).detach())]
+runpy.run_module(program, run_name="__main__")
+if program == "volcano_ui.celery":
+    tell()
 """
 
 
 @pytest.mark.parametrize(
-    ("module", "pages"),
+    ("program", "told"),
     [
-        pytest.param("volcano_ui.asgi", LONG_LOG, id="web server"),
-        pytest.param("cluster.apiserver.asgi", LONG_LOG, id="API server"),
-        pytest.param("volcano_ui.celery", 1000, id="workers"),
+        pytest.param("volcano_ui.web", f"{LONG_LOG}\nnudge\n", id="web server"),
+        pytest.param("volcano_ui.apiserver", f"{LONG_LOG}\nnudge\n", id="API server"),
+        pytest.param("volcano_ui.celery", "1000\n\n", id="workers"),
     ],
 )
-def test_servers_leave_checkpoints_to_the_workers(module, pages, tmp_path):
-    """Asked of processes of their own, since a process that became a server stays one."""
+def test_servers_leave_checkpoints_and_nudges_to_others(program, told, tmp_path):
+    """Asked of each program where it would begin to serve, in a process of its own, since it stays a server."""
     done = subprocess.run(
-        [sys.executable, "-c", LIMIT, module],
+        [sys.executable, "-c", ASKED, program],
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)},
         capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
-    assert done.stdout == f"{pages}\n", done.stderr
+    assert done.stdout == told, done.stderr

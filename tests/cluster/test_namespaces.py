@@ -110,6 +110,31 @@ def test_a_namespace_that_was_made_without_a_finalizer_gets_one(controller):
     assert stored["status"] == {"phase": "Active"}
 
 
+@pytest.fixture
+def authority(tmp_path, settings):
+    """The certificate of the API's authority."""
+    settings.DATA, settings.API_CERTIFICATE, settings.API_CERTIFICATE_CA = tmp_path, None, None
+    (tmp_path / "pki").mkdir()
+    (tmp_path / "pki" / "ca.crt").write_text("authority")
+    return {"ca.crt": "authority"}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        Delete(CONFIGMAPS, "work", "kube-root-ca.crt"),
+        Patch(CONFIGMAPS, "work", "kube-root-ca.crt", {"data": {"ca.crt": "another", "more": "x"}}),
+    ],
+    ids=["deleted", "changed"],
+)
+def test_the_authority_in_a_namespace_comes_back_at_once(controller, authority, write):
+    made()
+    settle(controller)
+    store.write(write)
+    settle(controller)
+    assert store.get(CONFIGMAPS, "work", "kube-root-ca.crt").object["data"] == authority
+
+
 def test_programs_in_a_namespace_find_the_authority_of_the_api(tmp_path, settings):
     settings.DATA, settings.API_CERTIFICATE, settings.API_CERTIFICATE_CA = tmp_path, None, None
     made()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -17,31 +18,38 @@ def _database(django_db_blocker):
         yield
 
 
+@contextlib.contextmanager
+def running(data, **options):
+    """A system as `make up` starts it; at its end nothing of it may be left."""
+    started = System(data, **options)
+    try:
+        yield started.start()
+    finally:
+        started.stop()
+    started.assert_gone()
+
+
+def administrators_kubeconfig(system, file):
+    """Write to a file what `manage.py kubeconfig` prints; return its path."""
+    command = [sys.executable, "manage.py", "kubeconfig"]
+    with file.open("w") as out:
+        subprocess.run(
+            command, cwd=PROJECT, env=system.environment, stdout=out, stderr=subprocess.PIPE, check=True
+        )
+    return file
+
+
 @pytest.fixture(scope="session")
 def system(tmp_path_factory):
-    """One running system for all of these tests, as `make up` starts it; at its end nothing of it may be left."""
-    running = System(tmp_path_factory.mktemp("contract") / "data", nodes=2)
-    try:
-        yield running.start()
-    finally:
-        running.stop()
-    running.assert_gone()
+    """One running system for all of these tests."""
+    with running(tmp_path_factory.mktemp("contract") / "data", nodes=2) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")
 def kubeconfig(system, tmp_path_factory):
-    """A kubeconfig of the administrator, as `manage.py kubeconfig` prints it."""
-    file = tmp_path_factory.mktemp("kubeconfig") / "config"
-    with file.open("w") as out:
-        subprocess.run(
-            [sys.executable, "manage.py", "kubeconfig"],
-            cwd=PROJECT,
-            env=system.environment,
-            stdout=out,
-            stderr=subprocess.PIPE,
-            check=True,
-        )
-    return file
+    """A kubeconfig of the administrator."""
+    return administrators_kubeconfig(system, tmp_path_factory.mktemp("kubeconfig") / "config")
 
 
 @pytest.fixture

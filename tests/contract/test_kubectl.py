@@ -138,7 +138,10 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
     assert kubectl("get", "vcjob,pods", "-n", "passing") == ""
 
 
-def simulated_pod(name, node):
+SIMULATED = "ui.volcano.sh/simulated"
+
+
+def simulated_pod(name, node, *, asks=True):
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -149,11 +152,37 @@ def simulated_pod(name, node):
                 "annotations": {"ui.volcano.sh/duration-seconds": "600"},
             },
             "spec": {
-                "nodeSelector": {"kubernetes.io/hostname": node},
+                "nodeSelector": {"kubernetes.io/hostname": node, **({SIMULATED: "true"} if asks else {})},
                 "containers": [{"name": "main", "image": "busybox"}],
             },
         }
     )
+
+
+def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
+    node = kubectl("get", "nodes", "-l", f"{SIMULATED}=true", "-o", "name").split()[0]
+    name = node.removeprefix("node/")
+    assert f"Taints:             {SIMULATED}=true:NoSchedule\n" in kubectl("describe", node)
+    kubectl("apply", "-f", "-", stdin=simulated_pod("stray", name, asks=False))
+    said = "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}=False"
+    kubectl("wait", said, "pod/stray", "--timeout=20s")
+    why = kubectl(
+        "get", "pod", "stray", "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
+    )
+    assert why.startswith(f"The pods do not tolerate the taints of the nodes: {SIMULATED}=true on 1 node")
+    groups = kubectl("get", "podgroups", "-o", "jsonpath={.items[*].status.conditions[*].message}")
+    assert f"1 node(s) had untolerated taint {{{SIMULATED}: true}}" in groups
+    kubectl("delete", "pod", "stray", "--grace-period=0", "--force")
+    kubectl("taint", "nodes", name, "gpu=yes:NoSchedule")
+    kubectl("cordon", node)
+    kubectl("uncordon", node)
+    taints = kubectl("get", node, "-o", "jsonpath={.spec.taints[*].key}")
+    assert sorted(taints.split()) == ["gpu", SIMULATED]
+    kubectl("apply", "-f", "-", stdin=simulated_pod("kept-off", name))
+    kubectl("wait", said, "pod/kept-off", "--timeout=20s")
+    kubectl("taint", "nodes", name, "gpu-")
+    kubectl("wait", "--for=condition=Ready", "pod/kept-off", "--timeout=20s")
+    kubectl("delete", "pod", "kept-off", "--grace-period=0", "--force")
 
 
 def test_nodes_are_cordoned_and_drained(kubectl):

@@ -340,6 +340,26 @@ def test_update(apply, expected):
         assert text in found[field]
 
 
+def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them():
+    def warned(**pod):
+        annotations = {"ui.volcano.sh/duration-seconds": "6", "ui.volcano.sh/note": "x"}
+        given = {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "i", "command": ["true"]}],
+            **pod,
+        }
+        template = {"metadata": {"annotations": annotations}, "spec": given}
+        return admission.warn(defaulted(job({**task(), "template": template})), None, CLUSTER)
+
+    (warning,) = warned()
+    assert warning.startswith("spec.tasks[0].template.metadata.annotations[ui.volcano.sh/duration-seconds]: ")
+    assert 'nodeSelector ui.volcano.sh/simulated: "true"' in warning
+    asking = {"nodeSelector": {"ui.volcano.sh/simulated": "true"}}
+    assert warned(**asking) == []
+    assert warned(tolerations=[{"key": "ui.volcano.sh/simulated", "operator": "Exists"}]) == []
+    assert warned(**asking, containers=[{"name": "c", "image": "i"}]) == [], "no command is needed there"
+
+
 def test_warnings_say_what_is_odd_and_nothing_else():
     odd = defaulted(
         job(

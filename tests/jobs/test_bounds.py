@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster import access, api
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import EVENTS, LIMIT_RANGES, PODS, RESOURCE_QUOTAS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit, task
@@ -132,6 +133,59 @@ def test_job_that_waits_may_be_deleted(controller):
     store.write(Delete(JOBS, "default", "demo"))
     controller.settle()
     assert controller.state.refused == {}
+
+
+@pytest.fixture
+def between(controller, monkeypatch):
+    """Have something done by somebody else after the controller planned pods, and before it commits them."""
+    plan, deeds = controller.consumer.plan, []
+
+    def planned(*args):
+        found = plan(*args)
+        if deeds and any(write.resource is PODS for group in found.groups for write in group.writes):
+            deeds.pop()()
+        return found
+
+    monkeypatch.setattr(controller.consumer, "plan", planned)
+    return deeds.append
+
+
+def rival():
+    spec = {"containers": [{"name": "c", "image": "i", "command": ["true"]}]}
+    api.create(access.SYSTEM, PODS, {"metadata": named("rival"), "spec": spec})
+
+
+def test_creation_in_between_does_not_lead_beyond_the_quota(controller, between):
+    quota(pods=2)
+    between(rival)
+    start(controller, job(replicas=2))
+    assert pods() == ["rival"]
+    assert told()[-1].endswith("exceeded quota: q, requested: pods=2, used: pods=1, limited: pods=2.")
+    store.write(Delete(PODS, "default", "rival", grace=0))
+    controller.settle()
+    assert pods() == ["demo-main-0", "demo-main-1"]
+
+
+def test_creation_in_between_leaves_room_for_fewer_pods_of_an_elastic_job(controller, between):
+    quota(pods=3)
+    between(rival)
+    start(controller, job(replicas=3, minAvailable=2))
+    assert pods() == ["demo-main-0", "demo-main-1", "rival"]
+
+
+def test_quota_that_appears_in_between_binds(controller, between):
+    between(lambda: quota(pods=1))
+    start(controller, job(replicas=2))
+    assert pods() == []
+
+
+def test_of_jobs_planned_together_only_those_wait_that_lost_their_room(controller, between):
+    quota(pods=4)
+    submit(controller, job("first"))
+    submit(controller, job("second"))
+    between(rival)
+    admit(controller)
+    assert pods() == ["first-main-0", "first-main-1", "rival"]
 
 
 def test_quotas_of_other_things_do_not_bind(controller):

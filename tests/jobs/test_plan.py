@@ -97,6 +97,21 @@ def test_pods_of_a_task_share_what_they_have_in_common():
     assert first["metadata"]["labels"] is not second["metadata"]["labels"]
 
 
+def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
+    tolerations = [{"key": "gpu", "operator": "Exists"}]
+    asking = task("a", pod={"nodeSelector": {"ui.volcano.sh/simulated": "true"}, "tolerations": tolerations})
+    known = Known(stored(job(asking, task("b"))))
+    after(known, plan.reconcile(known, WORLD, NOW).writes)
+    made = created(plan.reconcile(known, WORLD, NOW).writes, PODS)
+    simulated, real = (next(p["spec"] for p in made if f"-{name}-" in p["metadata"]["name"]) for name in "ab")
+    assert simulated["tolerations"] == [
+        *tolerations,
+        {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    assert "tolerations" not in real
+    assert len(tolerations) == 1
+
+
 def test_job_that_is_being_deleted_is_left_alone():
     obj = defaulted(job())
     obj["metadata"] |= {"uid": UID, "deletionTimestamp": "2026-01-01T00:00:00Z"}

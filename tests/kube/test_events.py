@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from kube import events, names, schema
@@ -45,3 +46,22 @@ def test_long_message_is_cut_between_characters():
     message = event(message="ü" * 2000)["message"]
     assert len(message.encode()) <= events.LONGEST_MESSAGE
     assert message.endswith("ü…")
+
+
+MOMENT, LATER = "2026-01-01T00:00:00.000001Z", "2026-01-01T00:09:00.000001Z"
+
+
+@pytest.mark.parametrize(
+    ("fields", "times", "seen"),
+    [
+        pytest.param({"count": 4, "lastTimestamp": LATER}, 4, LATER, id="an older client's"),
+        pytest.param({"eventTime": MOMENT}, 1, MOMENT, id="a newer client's"),
+        pytest.param(
+            {"eventTime": MOMENT, "series": {"count": 3, "lastObservedTime": LATER}}, 3, LATER, id="a series"
+        ),
+        pytest.param({}, 1, "2026-01-01T00:00:00Z", id="one that says nothing"),
+    ],
+)
+def test_how_often_an_event_happened_and_when_last(fields, times, seen):
+    told = msgspec.convert({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, **fields}, Event)
+    assert (told.times, told.seen) == (times, seen)

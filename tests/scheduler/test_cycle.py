@@ -14,6 +14,9 @@ def pods(count, name="g", **more):
     return [pod(f"{name}-{i}", name, **more) for i in range(count)]
 
 
+SIMULATED = [{"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}]
+
+
 def sentence(world, name="g"):
     return people(world.condition(name)["message"])
 
@@ -88,6 +91,20 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
             id="taint",
         ),
         pytest.param(
+            [node("n1", cpu="1"), node("s1", taints=SIMULATED), node("s2", taints=SIMULATED)],
+            "NeverFits",
+            "This can never start: a pod needs 2 CPU, the largest node that it may use has 1 CPU (n1). "
+            "Other nodes have taints that the pods do not tolerate: ui.volcano.sh/simulated=true on 2 nodes.",
+            id="too large but for nodes that are not asked for",
+        ),
+        pytest.param(
+            [node("n1", unschedulable=True), node("s1", taints=SIMULATED)],
+            "NodesUnavailable",
+            "No node takes pods: 1 is unschedulable. "
+            "Other nodes have taints that the pods do not tolerate: ui.volcano.sh/simulated=true on 1 node.",
+            id="a taint beside what passes",
+        ),
+        pytest.param(
             [node("n1", cpu="1500m"), node("n2", cpu="1")],
             "NeverFits",
             "This can never start: a pod needs 2 CPU, the largest node that it may use has 1.5 CPU (n1).",
@@ -147,6 +164,20 @@ def test_every_gang_that_is_not_placed_says_why(objects, reason, words):
     assert (event["type"], event["reason"]) == ("Warning", "Unschedulable")
     told = world.get(resources.PODS, "g-0")["status"]["conditions"][0]
     assert (told["status"], told["reason"], told["message"]) == ("False", "Unschedulable", words)
+
+
+def test_simulated_nodes_take_only_pods_that_ask_for_them():
+    simulated = [node(f"s{number}", cpu="64", taints=SIMULATED) for number in range(3)]
+    world = World(node("n1", cpu="1"), *simulated, queue(), group(), pod("g-0", cpu="2"))
+    world.cycle()
+    assert world.condition()["message"].endswith(
+        "Origin reason is 0/4 nodes are unavailable: 1 Insufficient cpu, "
+        "3 node(s) had untolerated taint {ui.volcano.sh/simulated: true}."
+    )
+    asking = {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}
+    world.put(group("h"), pod("h-0", "h", "2", tolerations=[asking]))
+    world.cycle()
+    assert world.where() == {"h-0": "s0"}
 
 
 def test_a_selector_that_no_node_matches():

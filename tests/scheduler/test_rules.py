@@ -89,11 +89,28 @@ def test_node_selector(selector, matches):
         pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
         pytest.param({"key": "j", "operator": "Exists"}, False, id="another key"),
         pytest.param({"value": "v"}, False, id="no key needs Exists"),
+        pytest.param({"key": "k", "operator": "Gt", "value": "1"}, False, id="no number"),
     ],
 )
 def test_taints(toleration, tolerated):
     taints = [("k", "v", "NoSchedule")]
     assert closed(tolerations=[toleration], taints=taints) == (Kind.NONE if tolerated else Kind.TAINT)
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "tolerated"),
+    [
+        ("Gt", "949", True),
+        ("Gt", "950", False),
+        ("Lt", "951", True),
+        ("Lt", "950", False),
+        ("Lt", "many", False),
+    ],
+)
+def test_taints_are_compared_as_numbers(operator, value, tolerated):
+    toleration = {"key": "k", "operator": operator, "value": value}
+    found = closed(tolerations=[toleration], taints=[("k", "950", "NoSchedule")])
+    assert found == (Kind.NONE if tolerated else Kind.TAINT)
 
 
 @pytest.mark.parametrize(

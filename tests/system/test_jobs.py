@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from kube.resources import NODES, QUEUES
+from kube.resources import QUEUES
 from tests.system.harness import until
 from tests.system.seed import SPARK_JOB, TF_JOB
 from tests.system.work import job, problems, shell, task
@@ -26,20 +26,9 @@ for number in range(worker * 5000, worker * 5000 + 5000):
 
 
 @pytest.fixture
-def here(watcher):
-    """A selector that keeps a pod on this machine's own node."""
-    (node,) = [n.object for n in watcher.store.find(NODES) if not is_simulated(n.object)]
-    return {"nodeSelector": {"kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]}}
-
-
-@pytest.fixture
 def mark(request):
     """A command that never ends, and that only this test's processes run."""
     return f"sleep 35{abs(hash(request.node.name)) % 10**6}.{os.getpid()}"
-
-
-def is_simulated(node):
-    return (node["metadata"].get("labels") or {}).get("ui.volcano.sh/simulated") == "true"
 
 
 def log(person, name, pod):
@@ -53,9 +42,9 @@ def ended(pod):
     return pod["status"]["containerStatuses"][0]["state"]["terminated"]
 
 
-def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watcher, here):
-    worker = task(["python3", "-c", PRIMES], name="worker", replicas=4, **here)
-    broken = shell("sleep 1; echo gave up >&2; exit 3", name="broken", minAvailable=0, **here)
+def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watcher):
+    worker = task(["python3", "-c", PRIMES], name="worker", replicas=4)
+    broken = shell("sleep 1; echo gave up >&2; exit 3", name="broken", minAvailable=0)
     person.create(job("primes", worker, broken, minimum=4, maxRetry=0, plugins={"env": []}))
     done = watcher.reaches("primes", "Completed", "Failed", within_s=60)["status"]
     assert (done["succeeded"], done["failed"]) == (4, 1), done
@@ -65,13 +54,11 @@ def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watche
     assert b"worker 2: 525 primes up to 14999" in log(person, "primes", "primes-worker-2")
 
 
-def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_is_room(person, watcher, here):
+def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_is_room(person, watcher):
     cores = os.cpu_count()
-    person.create(
-        job("holder", shell("sleep 3600", cpu=str(cores - 0.5), terminationGracePeriodSeconds=0, **here))
-    )
+    person.create(job("holder", shell("sleep 3600", cpu=str(cores - 0.5), terminationGracePeriodSeconds=0)))
     watcher.reaches("holder", "Running")
-    person.create(job("gang", shell("exit 0", replicas=2, cpu="500m", **here)))
+    person.create(job("gang", shell("exit 0", replicas=2, cpu="500m")))
 
     def why():
         message = watcher.state("gang").get("message") or ""
@@ -92,11 +79,9 @@ def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_i
         pytest.param(["sh", "-c", "kill -9 $$$$"], 137, "137", id="killed by a signal"),
     ],
 )
-def test_failing_command_fails_its_job_and_the_reason_is_said(
-    person, watcher, here, request, command, code, words
-):
+def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, request, command, code, words):
     name = "fails-" + request.node.callspec.id.replace(" ", "-")
-    person.create(job(name, task(command, **here), maxRetry=0))
+    person.create(job(name, task(command), maxRetry=0))
     watcher.reaches(name, "Failed", within_s=40)
     (pod,) = watcher.pods(name).values()
     state = ended(pod)
@@ -104,9 +89,9 @@ def test_failing_command_fails_its_job_and_the_reason_is_said(
     assert words in str(state), state
 
 
-def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, here, system, mark):
+def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, system, mark):
     stubborn = f"trap '' TERM; echo ready; while :; do {mark}; done"
-    person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2, **here)))
+    person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2)))
     watcher.reaches("stubborn", "Running")
     until(lambda: marked(system, mark), within_s=10)
     person.post("/jobs/default/stubborn/delete/")
@@ -114,9 +99,9 @@ def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, h
     until(lambda: not marked(system, mark), within_s=10, what="the end of its processes")
 
 
-def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, here, system, mark):
+def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, system, mark):
     fork = f"for i in 1 2 3; do setsid nohup {mark} >/dev/null 2>&1 & done; exit 0"
-    person.create(job("forks", shell(fork, **here)))
+    person.create(job("forks", shell(fork)))
     watcher.reaches("forks", "Completed")
     until(lambda: not marked(system, mark), within_s=10, what="the end of its daemons")
 
@@ -125,11 +110,11 @@ def marked(system, mark):
     return [line for line in system.processes(mark).values() if mark in line]
 
 
-def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, here, system):
+def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, system):
     flood = (
         "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
     )
-    person.create(job("flood", shell(flood, **here)))
+    person.create(job("flood", shell(flood)))
     watcher.reaches("flood", "Completed", within_s=60)
     assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")
     uid = watcher.pods("flood")["flood-main-0"]["metadata"]["uid"]
@@ -137,9 +122,9 @@ def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, h
     assert kept < 56_000_000
 
 
-def test_binary_output_does_not_harm_the_log(person, watcher, here):
+def test_binary_output_does_not_harm_the_log(person, watcher):
     script = r"head -c 100000 /dev/urandom; printf '\000\033[2J\377\n<script>alert(1)</script>\nend\n'"
-    person.create(job("binary", shell(script, **here)))
+    person.create(job("binary", shell(script)))
     watcher.reaches("binary", "Completed")
     assert log(person, "binary", "binary-main-0").rstrip().endswith(b"end")
     page = person.get("/jobs/default/binary/", tab="logs", pod="binary-main-0")
@@ -147,8 +132,8 @@ def test_binary_output_does_not_harm_the_log(person, watcher, here):
     assert "<script>alert(1)</script>" not in page.text
 
 
-def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, here, system, mark):
-    person.create(job("endless", shell(f"while :; do {mark}; done", **here, terminationGracePeriodSeconds=1)))
+def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, system, mark):
+    person.create(job("endless", shell(f"while :; do {mark}; done", terminationGracePeriodSeconds=1)))
     watcher.reaches("endless", "Running")
     until(lambda: marked(system, mark), within_s=10, what="its process")
     answer = person.post("/jobs/default/endless/delete/")
@@ -170,10 +155,10 @@ def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
     until(lambda: watcher.job(name) is None, within_s=30, what="the end of the job")
 
 
-def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, here):
+def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher):
     assert person.post("/queues/-/new/", name="batch", weight="1").status_code == 302
     until(lambda: queue(watcher, "batch") == "Open", within_s=10)
-    person.create(job("inside", shell("sleep 3", **here), queue="batch"))
+    person.create(job("inside", shell("sleep 3"), queue="batch"))
     watcher.reaches("inside", "Running")
     person.post("/queues/batch/close/")
     until(lambda: queue(watcher, "batch") == "Closing", within_s=10, what="Closing")
@@ -184,7 +169,7 @@ def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watc
     until(lambda: queue(watcher, "batch") == "Closed", within_s=10, what="Closed")
     person.post("/queues/batch/open/")
     until(lambda: queue(watcher, "batch") == "Open", within_s=10, what="Open again")
-    person.create(job("outside", shell("exit 0", **here), queue="batch"))
+    person.create(job("outside", shell("exit 0"), queue="batch"))
     watcher.reaches("outside", "Completed")
 
 
@@ -192,8 +177,8 @@ def queue(watcher, name):
     return (watcher.store.get(QUEUES, "", name).object.get("status") or {}).get("state")
 
 
-def test_killed_pod_process_is_reported_with_its_signal(person, watcher, here, system, mark):
-    person.create(job("victim", shell(f"exec {mark}", **here), maxRetry=0))
+def test_killed_pod_process_is_reported_with_its_signal(person, watcher, system, mark):
+    person.create(job("victim", shell(f"exec {mark}"), maxRetry=0))
     watcher.reaches("victim", "Running")
     pid = until(
         lambda: next((p for p, line in system.processes(mark).items() if line.strip() == mark), None),

@@ -75,14 +75,13 @@ def test_refused_requests_are_logged_without_a_traceback(client, written):
     assert not any("exception" in line or line["level"] != "warning" for line in refusals)
 
 
-def test_beat_without_redis_logs_one_line_a_second(written):
-    try:
-        raise ConnectionError("Redis is away")
-    except ConnectionError as error:
-        # As celery.beat.Scheduler.apply_entry does.
-        logging.getLogger("celery.beat").error(
-            "Message Error: %s\n%s", error, ["  File …", "  File …"], exc_info=True
+def test_a_worker_tells_of_its_first_try_to_reach_its_broker_only(written):
+    for tries in ("now... (1/None)", "now... (2/None)", "in 1.00 second... (10/None)"):
+        # As celery.worker.consumer.consumer.Consumer.ensure_connected does.
+        logging.getLogger("celery.worker.consumer.consumer").error(
+            "consumer: Cannot connect to %s: %s.\n%s\n", "redis://", "refused", f"Trying again {tries}"
         )
-    (line,) = written()
-    assert line["event"] == "Message Error: Redis is away"
-    assert "exception" not in line
+    logging.getLogger("celery.worker.consumer.consumer").warning("Connection to broker lost")
+    first, lost = written()
+    assert "(1/None)" in first["event"]
+    assert lost["event"] == "Connection to broker lost"

@@ -97,6 +97,37 @@ def test_what_a_program_left_in_another_session_is_killed_at_the_end(run, tmp_pa
     assert not alive(int((tmp_path / "child").read_text()))
 
 
+COUNTED = """
+    kill = os.killpg
+    def counted(group, number):
+        (folder / "killed").open("a").write(f"{group} ")
+        kill(group, number)
+    os.killpg = counted
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "long ago"])
+def test_number_of_a_program_that_has_ended_is_left_alone(run, tmp_path, when):
+    run(f"""
+        {COUNTED.strip()}
+        await supervisor.start(sh("short", "exit 3"))
+        while (folder / "short.log").stat().st_size == 0:  # that it is started again later
+            await asyncio.sleep(0.01)
+        {"await supervisor.stop()" if when == "long ago" else ""}
+    """).wait(30)
+    assert not (tmp_path / "killed").exists()
+
+
+def test_group_of_a_program_that_has_ended_is_killed(run, tmp_path):
+    run("""
+        await supervisor.start(sh("parent", "sleep 600 & echo $! > child; exit 3"))
+        while not (folder / "parent.log").stat().st_size:
+            await asyncio.sleep(0.01)
+        os._exit(0)
+    """).wait(30)
+    until(lambda: not alive(int((tmp_path / "child").read_text())), 10, "its end")
+
+
 def test_killed_supervisor_sends_each_program_its_signal(run, tmp_path):
     process = run("""
         await supervisor.start(sh("soft", "echo $$ > soft; trap 'echo bye > said; exit' TERM; while :; do sleep 0.05; done",

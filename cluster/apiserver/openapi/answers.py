@@ -58,7 +58,7 @@ async def _group_version(request: Request) -> Response:
     path = request.path.removeprefix(f"{ROOT}/").rstrip("/")
     found = await threads.read(documents.version3, path)
     if found is None:
-        raise NotFound("the server could not find the requested resource")
+        raise NotFound()
     given = request.query.get("hash")
     if given is None:
         return _answer(request, found, JSON)

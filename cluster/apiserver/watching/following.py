@@ -24,6 +24,7 @@ from cluster import nudge
 from cluster.apiserver.watching.selection import Entry
 from cluster.apiserver.watching.window import Window
 from cluster.connecting import connected
+from cluster.outage import AWAY, Outage
 from cluster.store import log as history
 from cluster.store import store
 from kube.errors import Expired, Timeout
@@ -57,6 +58,7 @@ class Follower:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Lock | None = None
         self._thread: ThreadPoolExecutor | None = None
+        self._outage = Outage("following the log", log)
 
     def listen(self, callback: Callable[[Change], None], lost: Callable[[], None] = lambda: None) -> None:
         """Call back for each change from here on, in order, in the event loop.
@@ -131,8 +133,11 @@ class Follower:
         while True:
             try:
                 await step()
-            except Exception:
-                log.exception("follower failed", extra={"step": step.__name__})
+            except Exception as error:
+                if isinstance(error, AWAY):
+                    self._outage.lasts(error)
+                else:
+                    log.exception("follower failed", extra={"step": step.__name__})
                 await asyncio.sleep(POLL_S)
                 self._wake.set()
 
@@ -160,6 +165,7 @@ class Follower:
         except Expired:
             self._lose(await self._read(store.revision))
             return
+        self._outage.over()
         if logged:
             self._hand_on([Entry(each) for each in logged])
         if len(logged) == BATCH:

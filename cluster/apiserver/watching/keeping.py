@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
 from cluster.apiserver import authentication, threads
+from cluster.outage import AWAY, Outage
 from kube import resources
 from kube.errors import Forbidden, TooManyRequests
 
@@ -47,6 +48,7 @@ class Keeper:
         self._names: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
         self._rights_due = 0.0
+        self._outage = Outage("looking whether watches may go on", log)
 
     def admit(self, actor: Actor) -> None:
         """Raise TooManyRequests when there is no room for one more watch."""
@@ -91,6 +93,9 @@ class Keeper:
             try:
                 self._look(time.monotonic())
                 await self._look_at_rights()
+            except AWAY as error:
+                self._outage.lasts(error)
+                await asyncio.sleep(1.0)
             except Exception:
                 log.exception("watches could not be looked after")
                 await asyncio.sleep(1.0)
@@ -123,6 +128,7 @@ class Keeper:
         for right in await threads.read(_lost, list(asked)):
             for stream in asked[right]:
                 stream.end()
+        self._outage.over()
         self._rights_due = time.monotonic() + access.FRESH_S
 
 

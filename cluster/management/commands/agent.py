@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from cluster.leaving import leave
 from cluster.node.agent import Agent
 
 
@@ -16,3 +17,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         Agent(settings.DATA, name=settings.NODE_NAME).run()
+        leave()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from cluster.leaving import leave
 from cluster.node.fleet import Size
 from cluster.node.simulator import Simulator
 from cluster.node.stages import StageError
@@ -33,3 +34,4 @@ class Command(BaseCommand):
             Simulator(options["nodes"], size, options["stages"]).run()
         except StageError as error:
             raise CommandError(str(error)) from None
+        leave()

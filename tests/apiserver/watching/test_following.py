@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import OperationalError
 
-from cluster.apiserver.watching import window
+from cluster.apiserver.watching import following, window
 from cluster.apiserver.watching.following import Follower
 from cluster.apiserver.watching.selection import Entry
 from cluster.store import Change, store
@@ -112,3 +113,25 @@ async def test_a_follower_can_be_stopped_and_started_again(follower):
     await until(lambda: heard, "the change")
     assert heard == ["a"]
     assert follower.position == await in_db(store.revision)()
+
+
+async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, caplog):
+    tries = []
+
+    def away(after):
+        tries.append(after)
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(following, "POLL_S", 0.01)
+    await follower.start()
+    with monkeypatch.context() as outage:
+        outage.setattr(following, "_next", away)
+        await until(lambda: len(tries) > 2, "the tries")
+    heard = []
+    follower.listen(heard.append)
+    await make("a")
+    await until(lambda: heard, "the change")
+    first, last = [record for record in caplog.records if record.name == following.__name__]
+    assert first.getMessage() == "following the log is put off: gone"
+    assert last.getMessage().startswith("following the log goes on")
+    assert first.exc_info is None

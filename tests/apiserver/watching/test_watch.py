@@ -7,7 +7,8 @@ import asyncio
 import pytest
 import websockets
 
-from cluster.store import store
+from cluster.store import Create, store
+from kube.resources import EVENTS
 from tests.apiserver.watching import world
 from tests.apiserver.watching.world import Client, in_db, label, make, phase, remove
 
@@ -271,3 +272,40 @@ async def test_a_web_socket_brings_one_event_in_each_message(port):
         await make("b")
         lines = [world.Line(await client.recv()) for _ in range(2)]
     assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+@in_db
+def tell(name, reason="New"):
+    about = {"kind": "Pod", "name": "web-0", "namespace": "default"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"}}
+    return store.write(Create(EVENTS, {**event, "involvedObject": about, "reason": reason, "message": "m"}))[
+        0
+    ]
+
+
+async def test_a_view_is_watched_in_its_own_form(port):
+    first = await tell("a")
+    selected = {"fieldSelector": "regarding.name=web-0,reason=New"}
+    state = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+    }
+    rows = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    view = "/apis/events.k8s.io/v1/events"
+    async with (
+        Client(port, view, **selected, **state) as ours,
+        Client(port, "/api/v1/events", fieldSelector="involvedObject.name=web-0,reason=New") as core,
+        Client(port, view, headers=rows, resourceVersion=first.revision) as table,
+    ):
+        before = await ours.hear(2)
+        await core.hear(1)
+        await tell("other", "Old")
+        await tell("b")
+        line, cores = (await ours.hear(1))[0], (await core.hear(1))[0]
+        shown = (await table.hear(2))[1]
+    assert told(before) == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert {each.object["apiVersion"] for each in (*before, line)} == {"events.k8s.io/v1"}
+    assert (line.name, line.object["note"], line.object["regarding"]["name"]) == ("b", "m", "web-0")
+    assert (cores.name, cores.object["message"]) == ("b", "m")
+    assert "pod/web-0" in shown.object["rows"][0]["cells"]

@@ -15,9 +15,9 @@ from asgiref.sync import sync_to_async
 from cluster import access, retention
 from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
 from cluster.apiserver.app import App
-from cluster.apiserver.watching.connection import Connection
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
+from volcano_ui import apiserver
 
 WITHIN_S = 10
 in_db = sync_to_async
@@ -34,16 +34,7 @@ async def serving():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(128)
-    config = uvicorn.Config(
-        App(by_header),
-        http=Connection,
-        ws="websockets-sansio",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=2,
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(apiserver.config(App(by_header)))
     server.capture_signals = contextlib.nullcontext
     task = asyncio.create_task(server.serve(sockets=[listener]))
     await until(lambda: server.started, "the server")

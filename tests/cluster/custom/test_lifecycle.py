@@ -9,7 +9,7 @@ import pytest
 from cluster import api, custom
 from cluster.access import SYSTEM
 from cluster.store import Create, Delete, Group, Patch, store
-from kube import resources
+from kube import conversion, resources
 from kube.errors import Invalid, MethodNotAllowed, NotFound
 from kube.resources import CONFIGMAPS, EVENTS
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
@@ -120,7 +120,7 @@ def test_versions_share_one_content():
         "stable.example.com/v1",
         2,
     )
-    read = custom.in_version(second, changed.object)
+    read = conversion.shown(second, changed.object)
     assert api.update(SYSTEM, second, read).revision == changed.revision
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from cluster import nudge
 from cluster.node.shim import linux
@@ -501,6 +501,23 @@ class TestMachine:
         node.agent.machine.beat()
         assert store.get(LEASES, "kube-node-lease", "here").object["spec"]["renewTime"] > first
 
+    def test_database_that_is_away_is_told_of_once(self, node, monkeypatch, caplog):
+        node.begin()
+        caplog.clear()
+        with monkeypatch.context() as outage:
+            outage.setattr(store, "changes", _away)
+            outage.setattr("cluster.node.machine.renew", _away)
+            for _ in range(3):
+                node.agent.machine.due = 0
+                node.agent.listener.hurry()
+                node.agent.turn()
+        node.agent.turn()
+        node.agent.machine.due = 0
+        node.agent.turn()
+        first, last = [each.getMessage() for each in caplog.records if each.name == "cluster.node.agent"]
+        assert first == "the node's work with the database is put off: the log could not be read: gone"
+        assert last.startswith("the node's work with the database goes on")
+
     def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
         node.begin()
         monkeypatch.setattr("cluster.node.machine.DISK_LEAST_SHARE", 2)
@@ -510,3 +527,7 @@ class TestMachine:
         found = {one["type"]: one for one in store.get(NODES, "", "here").object["status"]["conditions"]}
         assert found["DiskPressure"]["status"] == "True"
         assert "is full; make room" in found["DiskPressure"]["message"]
+
+
+def _away(*_, **__):
+    raise OperationalError("gone")

@@ -38,7 +38,7 @@ def simulator(transactional_db, redis_url, settings):
     nudge.client.cache_clear()
 
 
-def add_pod(name="p", node="sim-0001", owner="", deleted=False, **annotations):
+def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, **annotations):
     metadata = {
         "name": name,
         "namespace": "d",
@@ -51,8 +51,17 @@ def add_pod(name="p", node="sim-0001", owner="", deleted=False, **annotations):
         metadata["ownerReferences"] = [reference]
         metadata["annotations"]["volcano.sh/job-name"] = "j"
     spec = {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+    if selector:
+        spec["nodeSelector"] = selector
     body = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
     return store.write(Create(PODS, body))[0].uid
+
+
+SIMULATED = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}
+
+
+def taints(name):
+    return store.get(NODES, "", name).object["spec"].get("taints")
 
 
 def phase(name="p"):
@@ -171,6 +180,42 @@ class TestFleet:
         assert len(store.find(LEASES)) == 1
         simulator(10)
         assert store.count(NODES) == {"Ready": 10}
+
+    def test_nodes_keep_away_pods_that_do_not_ask_for_them(self, simulator):
+        simulator()
+        assert taints("sim-0001") == [SIMULATED]
+
+    def test_nodes_of_an_older_version_get_their_taint_and_keep_those_of_others(self, simulator):
+        simulator()
+        own = {"key": "maintenance", "value": "", "effect": "NoExecute"}
+        bare = Patch(NODES, "", "sim-0001", {"spec": {"taints": None}})
+        store.write(bare, Patch(NODES, "", "sim-0002", {"spec": {"taints": [own]}}))
+        simulator()
+        assert taints("sim-0001") == [SIMULATED]
+        assert taints("sim-0002") == [SIMULATED, own]
+
+    def test_pods_of_an_older_version_that_wait_for_simulated_nodes_are_let_in(self, simulator):
+        add_pod("asks", node="", selector={"ui.volcano.sh/simulated": "true"})
+        add_pod("real", node="")
+        simulator()
+        (toleration,) = store.get(PODS, "d", "asks").object["spec"]["tolerations"]
+        assert (toleration["key"], toleration["effect"]) == (SIMULATED["key"], SIMULATED["effect"])
+        assert "tolerations" not in store.get(PODS, "d", "real").object["spec"]
+
+    def test_taint_that_somebody_adds_at_the_same_moment_is_not_lost(self, simulator, monkeypatch):
+        simulator()
+        store.write(Patch(NODES, "", "sim-0001", {"spec": {"taints": None}}))
+        own = {"key": "maintenance", "effect": "NoSchedule"}
+        commit, late = store.commit, [Patch(NODES, "", "sim-0001", {"spec": {"taints": [own]}})]
+
+        def after_somebody_else(groups, now=None):
+            if late and any(write.resource is NODES for group in groups for write in group.writes):
+                store.write(late.pop())
+            return commit(groups, now)
+
+        monkeypatch.setattr(store, "commit", after_somebody_else)
+        simulator()
+        assert taints("sim-0001") == [SIMULATED, own]
 
     def test_second_start_writes_no_node(self, simulator):
         simulator(10)

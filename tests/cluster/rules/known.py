@@ -18,6 +18,7 @@ class Known:
         self.objects = {
             (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
         }
+        self.accounts = {}
         self.numbers = count(1)
 
     def namespace(self, name):

@@ -56,6 +56,35 @@ def test_a_pod_stays_for_a_while_on_a_node_that_is_not_heard_of():
     ]
 
 
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
+TOLERATION = {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "tolerated"),
+    [
+        pytest.param({}, [], id="a real pod"),
+        pytest.param({"nodeSelector": {"ui.volcano.sh/simulated": "false"}}, [], id="another value"),
+        pytest.param({"nodeSelector": {"kubernetes.io/hostname": "sim-0001"}}, [], id="one node by its name"),
+        pytest.param({"nodeSelector": SIMULATED}, [TOLERATION], id="one that asks"),
+        pytest.param(
+            {"nodeSelector": SIMULATED, "tolerations": [TOLERATION]},
+            [TOLERATION],
+            id="one that says so itself",
+        ),
+    ],
+)
+def test_a_pod_tolerates_simulated_nodes_when_it_asks_for_them(fields, tolerated):
+    spec = admitted(PODS, pod(**fields))["spec"]
+    assert [t for t in spec["tolerations"] if t["key"] == "ui.volcano.sh/simulated"] == tolerated
+
+
+def test_a_pod_that_asks_for_simulated_nodes_tolerates_them_whatever_an_update_leaves_out():
+    stored = admitted(PODS, pod(nodeSelector=SIMULATED))
+    updated = admit(PODS, changed(stored, "spec.tolerations", DROP), stored)
+    assert updated.object["spec"]["tolerations"] == [TOLERATION]
+
+
 def test_a_pod_that_a_controller_made_can_be_labelled_and_is_not_filled_in():
     made = {**pod(), "apiVersion": "v1", "kind": "Pod"}
     labelled = changed(made, "metadata.labels", {"a": "b"})
@@ -155,6 +184,14 @@ REFUSED = {
     "more asked than allowed": (changed(pod(), "spec.containers.0.resources", {"requests": {"cpu": 2}, "limits": {"cpu": 1}}), "spec.containers[0].resources.requests[cpu]"),
     "a node chosen by hand": (pod(nodeName="n"), "spec.nodeName"),
     "no spec": (changed(pod(), "spec", DROP), "spec"),
+    "a toleration of all keys by value": (pod(tolerations=[{"value": "v"}]), "spec.tolerations[0].operator"),
+    "a toleration of any value that names one": (pod(tolerations=[{"key": "k", "operator": "Exists", "value": "v"}]), "spec.tolerations[0].operator"),
+    "a toleration of what is no value": (pod(tolerations=[{"key": "k", "value": "a b"}]), "spec.tolerations[0].operator"),
+    "a toleration of what is no key": (pod(tolerations=[{"key": "a b", "operator": "Exists"}]), "spec.tolerations[0].key"),
+    "a toleration for a time of what does not evict": (
+        pod(tolerations=[{"key": "k", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5}]),
+        "spec.tolerations[0].effect",
+    ),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 from cluster import nudge
 from dashboard import picture
 from tests.services import wait_until
-from volcano_ui import assets
+from volcano_ui import assets, web
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -27,14 +27,11 @@ class Site:
         self.server = self.thread = None
 
     def start(self):
-        from volcano_ui.asgi import application
-
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
-        config = uvicorn.Config(application, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
+        self.server = uvicorn.Server(web.config())
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()
         wait_until(lambda: socket.create_connection(("127.0.0.1", self.port)).close(), OSError)

@@ -9,6 +9,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from cluster.models import RoleBinding
 from cluster.store import store
@@ -325,6 +326,29 @@ async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, w
             await world.until(lambda: "live hub failed" in caplog.text, "the defect is met")
         assert getattr(where, name) is whole
         assert (await tab.hear(op="parts"))["set"]
+
+
+async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplog):
+    tries = []
+
+    def away(*_):
+        tries.append(1)
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(hub, "POLL_S", 0.01)
+    await in_db(world.make)("a")
+    async with Tab(alice) as tab:
+        await tab.subscribe(TOPIC)
+        await tab.hear(op="parts")
+        with monkeypatch.context() as outage:
+            outage.setattr(hub, "_news", away)
+            await in_db(world.phase)("a", "Running")
+            await world.until(lambda: len(tries) > 2, "the tries")
+        assert (await tab.hear(op="parts"))["set"]
+    first, last = [record for record in caplog.records if record.name == hub.__name__]
+    assert first.getMessage() == "following the log is put off: gone"
+    assert last.getMessage().startswith("following the log goes on")
+    assert first.exc_info is None
 
 
 def _defect(*_):

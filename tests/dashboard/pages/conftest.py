@@ -55,6 +55,9 @@ def stranger(db):
     return reader("stranger")
 
 
+TAINT = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}
+
+
 def node(name, *, ready=True, simulated=False, cpu="8"):
     annotations = {"ui.volcano.sh/simulated": "true"} if simulated else {}
     condition = {
@@ -64,6 +67,7 @@ def node(name, *, ready=True, simulated=False, cpu="8"):
     }
     return NODES, {
         "metadata": {"name": name, "annotations": annotations},
+        "spec": {"taints": [TAINT] if simulated else []},
         "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "110"}, "conditions": [condition]},
     }
 

@@ -115,6 +115,13 @@ def test_another_namespace_stays_unseen(alice, address):
     assert "other-0" not in shown
 
 
+def test_a_simulated_node_says_who_may_come(alice):
+    wish = 'nodeSelector ui.volcano.sh/simulated: "true"'
+    assert wish in page(alice, "/nodes/sim-1/").text(id="node-head")
+    assert "ui.volcano.sh/simulated=true:NoSchedule" in page(alice, "/nodes/sim-1/").text(id="node-head")
+    assert wish not in page(alice, "/nodes/one/").text(id="node-head")
+
+
 @pytest.mark.parametrize("address", ["/audit/", "/access/", "/queues/-/new/", "/queues/vision/edit/"])
 def test_a_page_for_others_says_what_it_takes(alice, address):
     shown = page(alice, address)

@@ -50,6 +50,17 @@ def test_a_waiting_job_says_why_in_the_schedulers_words(client, alice, parse):
     assert "Needs 4 × 64 CPU; the largest node has 2." in text_of(page, ".//*[@id='job-why']")
 
 
+def test_a_job_that_a_taint_keeps_from_simulated_nodes_says_how_to_run_there(client, alice, parse):
+    waits = "No node takes pods: 1 is unschedulable."
+    world.make("plain", "Pending", why=waits)
+    world.make(
+        "tainted", "Pending", why=f"{waits} Other nodes have taints: ui.volcano.sh/simulated=true on 3 nodes."
+    )
+    wish = 'ui.volcano.sh/simulated: "true"'
+    assert wish not in text_of(parse(client.get("/jobs/default/plain/")), ".//*[@id='job-why']")
+    assert wish in text_of(parse(client.get("/jobs/default/tainted/")), ".//*[@id='job-why']")
+
+
 def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, running, parse):
     page = parse(client.get("/jobs/default/train/"))
     drawn = json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
@@ -103,6 +114,13 @@ def test_events_of_the_job_and_its_pods_are_shown_and_those_of_namesakes_are_not
     assert "Main &lt;b&gt;began&lt;/b&gt;." in content
     assert "Not ours." not in content
     assert "Nor this." not in content
+
+
+def test_a_series_of_events_shows_its_count(client, running):
+    event = world.event_object(running, "Placed", "Again and again.")
+    series = {"count": 7, "lastObservedTime": "2026-01-01T00:09:00.000001Z"}
+    store.write(Create(EVENTS, {**event, "series": series}))
+    assert "7 times" in client.get("/jobs/default/train/?tab=events").content.decode()
 
 
 def test_yaml_is_shown_and_downloaded(client, running):

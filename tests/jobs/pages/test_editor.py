@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.store import store
-from jobs import yaml_text, yaml_write
+from jobs import editor, yaml_text, yaml_write
 from jobs.samples import SAMPLES
 from kube.resources import JOBS
 from tests.jobs.pages import world
@@ -131,6 +131,18 @@ def test_an_accepted_text_says_what_it_asks_for(client, alice):
     assert report["accepted"] is True
     assert report["summary"] == "4 pods of 1 task; all start together. 0.8 CPU and 256 MiB memory in all."
     assert names() == []
+
+
+def test_the_summary_says_which_tasks_only_seem_to_run():
+    def tasks(*asking):
+        selector = {"nodeSelector": {"ui.volcano.sh/simulated": "true"}}
+        pods = {"a": selector if "a" in asking else {}, "b": selector if "b" in asking else {}}
+        return [{"name": name, "replicas": 1, "template": {"spec": pod}} for name, pod in pods.items()]
+
+    said = {asking: editor.summary({"spec": {"tasks": tasks(*asking)}}) for asking in ("", "b", "ab")}
+    assert "simulated" not in said[""]
+    assert said["b"].endswith(" Those of b run on simulated nodes, where nothing is executed.")
+    assert said["ab"].endswith(" The pods run on simulated nodes, where nothing is executed.")
 
 
 def test_a_namespace_where_one_may_not_submit_is_said_before_submitting(client, alice):

@@ -1,0 +1,45 @@
+"""Programs that are told to stop do not take themselves apart first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import redis
+from django.conf import settings
+
+from tests.volcano_ui.system import until
+
+
+def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
+    environment = {**os.environ, "VOLCANO_UI_REDIS_URL": redis_url, "VOLCANO_UI_DATA": str(tmp_path)}
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui", "beat", "--pidfile="]
+    with redis.Redis.from_url(redis_url) as broker:
+        broker.delete("controllers")
+        beat = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)
+        try:
+            until(lambda: broker.llen("controllers"), what="the first tick")
+            beat.send_signal(signal.SIGTERM)
+            # An end of Python's own has a status; this one has the signal.
+            assert beat.wait(30) == -signal.SIGTERM
+        finally:
+            beat.kill()
+    assert not [file for file in tmp_path.rglob("*") if "schedule" in file.name]
+
+
+def test_whoever_leaves_is_not_taken_apart():
+    code = (
+        "import atexit; atexit.register(print, 'taken apart');"
+        "from cluster.leaving import leave; print('said'); leave(3)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, "said\n")
