@@ -34,13 +34,16 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
     """Return how the API server serves; without certificates, as tests ask for it, in the clear."""
     import uvicorn
 
+    from cluster.apiserver.slices import Socket
     from cluster.apiserver.watching.connection import Connection
 
+    # It tells of each upgrade with the query, where people put tokens, and commands their secrets.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return uvicorn.Config(
         application,
         loop="uvloop",
         http=Connection,
-        ws="websockets-sansio",
+        ws=Socket,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -80,6 +80,7 @@ class Connection(Bounded):
     def connection_lost(self, exc: Exception | None) -> None:
         """End, and the watch with it."""
         self._got_head()
+        self.drop()
         super().connection_lost(exc)
         if self.stream is not None:
             self.stream.lost()
