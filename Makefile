@@ -31,7 +31,7 @@ kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA 
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@echo "• tests, two at a time"
-	@$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/pytest -n 2 $(ARGS)
 
 .PHONY: check
 check: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from django.conf import settings
 
 from cluster.consumer import Consumer, Plan, Timer
@@ -179,11 +180,7 @@ def _unreachable(name: str, node: Node, silent_s: int, now: int) -> list[Write]:
 
 
 def _taints(name: str, node: Node, *, without: bool, now: int) -> Write:
-    taints: list[dict[str, Any]] = [
-        {"key": one.key, "value": one.value, "effect": one.effect}
-        for one in node.spec.taints
-        if one.key != TAINT
-    ]
+    taints: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in node.spec.taints if one.key != TAINT]
     if not without:
         added = time_text(now * 1000)[:19] + "Z"
         effects = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)

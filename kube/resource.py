@@ -118,6 +118,7 @@ class Resource:
     view_of: Resource | None = None
     renamed: Mapping[str, str] = field(default_factory=dict)
     deprecation: str = ""
+    has_generation: bool = True  # metadata.generation counts the changes of what is wanted
     lists_as: str = ""  # the kind of a list where it is not the kind with List behind it
     default_propagation: Literal["Background", "Foreground", "Orphan"] = "Background"
     id: str = field(init=False)

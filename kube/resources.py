@@ -63,12 +63,16 @@ _VOLCANO_QUEUE = Column("QUEUE", path="spec.queue", priority=1)
 def _core(
     kind: str, plural: str, short_names: tuple[str, ...], type_: type[View], *columns: Column, **changes: Any
 ) -> Resource:
-    """Return a resource of Kubernetes itself: namespaced and without a status unless changes say otherwise."""
+    """Return a resource: of the core group, namespaced and without a status unless changes say otherwise.
+
+    In the core group generations are the exception, elsewhere the rule.
+    """
     settings = {
         "group": "",
         "version": "v1",
         "namespaced": True,
         "status_subresource": False,
+        "has_generation": "group" in changes,
         "index": indexes.plain,
     }
     return Resource(
@@ -129,6 +133,7 @@ PODS = _core(
         Subresource("log", ("get",)),
     ),
     categories=ALL_CATEGORY,
+    has_generation=True,
 )
 NODES = _core(
     "Node",
@@ -201,6 +206,7 @@ EVENTS = Resource(
         "type",
     ),
     computed={"source": _event_source},
+    has_generation=False,
 )
 EVENTS_VIEW = replace(
     EVENTS,
@@ -289,6 +295,7 @@ LEASES = _core(
     Column("Holder", path="spec.holderIdentity"),
     _AGE,
     group="coordination.k8s.io",
+    has_generation=False,
 )
 ENDPOINTS = _core(
     "Endpoints",

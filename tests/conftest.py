@@ -7,14 +7,21 @@ import ipaddress
 import os
 import socket
 
+import hypothesis
 import pytest
 
-from tests import chromium, kubectl, services
+from tests import chromium, kubectl, services, workers
 from volcano_ui import assets
 
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
+
+# How long an example takes says more about the machine than about what it tries.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser):
@@ -28,11 +35,14 @@ def pytest_configure(config):
     _guard("connect_ex")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """A file's tests share a worker process, for their fixtures; those that start a whole system share one for all files."""
-    for item in items:
-        group = "system" if item.get_closest_marker("system") else item.path
-        item.add_marker(pytest.mark.xdist_group(str(group)))
+    items.sort(key=lambda item: workers.turn(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False
+    return workers.ByFile(config, log)
 
 
 def _guard(name):

@@ -12,7 +12,7 @@ import msgspec
 from cluster.apiserver.query import revision
 from cluster.store import pages, store
 from cluster.store.types import key_of
-from kube import resources, selector
+from kube import resources
 from kube.errors import BadRequest, Expired, Timeout
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ EXPIRED = (
     " and now may show up in the list."
 )
 NEWEST = -1  # a token's revision when its list may go on from a newer state
-# Fields that a selector compares with false where they are absent: Go's booleans are never absent.
-BOOLEANS = frozenset({"spec.unschedulable", "spec.hostNetwork"})
 # Which field of a kind is which column of the store's index.
 COLUMNS = {
     (resources.PODS.id, "spec.nodeName"): "node",
@@ -179,8 +177,7 @@ def _field(subject: Stored | Change, path: str) -> str:
         return subject.name
     if path == "metadata.namespace":
         return subject.namespace
-    text = selector.field_text(subject.object, path)
-    return text or ("false" if path in BOOLEANS else "")
+    return resources.of_stored(subject.resource, subject.object).field_text(subject.object, path)
 
 
 def _token(state: int, key: str) -> str:

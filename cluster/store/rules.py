@@ -53,7 +53,8 @@ def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
         metadata.pop(field, None)
     metadata["uid"] = uid or str(uuid.uuid4())
     metadata["creationTimestamp"] = timestamp(now)
-    metadata["generation"] = 1
+    if resource.has_generation:
+        metadata["generation"] = 1
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -142,7 +143,7 @@ def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
         new["spec"] = {**(new.get("spec") or {}), "finalizers": old["spec"]["finalizers"]}
     if new == old or apply.same_but_times(old, new):
         return old
-    if _desired(resource, new) != _desired(resource, old):
+    if resource.has_generation and _desired(resource, new) != _desired(resource, old):
         metadata["generation"] = kept.get("generation", 1) + 1
     return new
 
@@ -216,7 +217,8 @@ def _mark(metadata: Object, grace: int, now: int) -> None:
     """Set the deletion fields; a second deletion may only come sooner."""
     due = now + grace * 1000
     if "deletionTimestamp" not in metadata:
-        metadata["generation"] = metadata.get("generation", 1) + 1
+        if "generation" in metadata:
+            metadata["generation"] += 1
     elif parse_time(metadata["deletionTimestamp"]) <= due:
         return
     metadata["deletionTimestamp"] = timestamp(due)

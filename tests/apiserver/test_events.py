@@ -132,6 +132,11 @@ def test_a_view_is_selected_by_its_own_fields(told, selector, found):
     assert names(told.get(f"{VIEW}?fieldSelector={selector}")) == found
 
 
+@pytest.mark.parametrize(("source", "found"), [("kubelet", ["web-0.2"]), ("agent", ["web-0.1"]), ("n1", [])])
+def test_events_are_selected_by_who_told_them(told, source, found):
+    assert names(told.get(f"{CORE}?fieldSelector=source={source}")) == found
+
+
 @pytest.mark.parametrize(("path", "field"), [(VIEW, "involvedObject.name"), (CORE, "regarding.name")])
 def test_fields_of_the_other_form_select_nothing(told, path, field):
     answer = told.get(f"{path}?fieldSelector={field}=web-0")

@@ -59,6 +59,12 @@ def test_an_update_keeps_what_is_fixed(api):
     assert stored["spec"]["completions"] == 1
 
 
+def test_a_job_that_nothing_succeeded_of_is_selected_as_such(api):
+    api.post(JOBS, job())
+    assert len(api.get(f"{JOBS}?fieldSelector=status.successful=0").json()["items"]) == 1
+    assert api.get(f"{JOBS}?fieldSelector=status.successful!=0").json()["items"] == []
+
+
 def test_a_status_keeps_its_rules(api):
     api.post(JOBS, job())
     begun = {"status": {"startTime": "2026-01-01T00:00:00Z", "active": 1, "failed": 1}}

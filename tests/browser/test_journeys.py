@@ -103,6 +103,25 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
     assert watcher.job("from-the-text")["status"]["succeeded"] == 2
 
 
+def test_form_asks_for_simulated_nodes(page):
+    page.goto("/jobs/new/")
+    form = page.locator("[data-part=form]")
+    form.get_by_label("Name", exact=True).first.fill("only-time-passes")
+    form.get_by_text("Image, directory, environment, nodes").click()
+    seconds = form.get_by_label("Seconds until a simulated pod ends")
+    expect(seconds).to_be_hidden()
+    form.get_by_label("Nodes", exact=True).select_option("true")
+    until(lambda: 'ui.volcano.sh/simulated: "true"' in yaml_of(page), within_s=5)
+    seconds.fill("1")
+    until(lambda: 'ui.volcano.sh/duration-seconds: "1"' in yaml_of(page), within_s=5)
+    expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "accepted")
+    expect(page.locator("[data-part=summary]")).to_contain_text("where nothing is executed")
+    page.get_by_role("button", name="Submit the job").click()
+    page.wait_for_url("**/jobs/default/only-time-passes/")
+    expect(live(page).locator("#job-head")).to_contain_text("Completed", timeout=20_000)
+    expect(page.locator("#job-head")).to_contain_text("simulated")
+
+
 def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watcher):
     page.goto("/jobs/new/")
     editor(page, TF_JOB)

@@ -39,14 +39,14 @@ def administrators_kubeconfig(system, file):
     return file
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def system(tmp_path_factory):
     """One running system for all of these tests."""
     with running(tmp_path_factory.mktemp("contract") / "data", nodes=2) as started:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kubeconfig(system, tmp_path_factory):
     """A kubeconfig of the administrator."""
     return administrators_kubeconfig(system, tmp_path_factory.mktemp("kubeconfig") / "config")

@@ -185,3 +185,14 @@ def test_acronyms_are_written_as_kubernetes_does():
     )
     assert written["status"] == {"podIP": "a", "hostIP": "b"}
     assert written["spec"] == {"hostPID": True}
+
+
+# As the strategies of Kubernetes' registry have it; Volcano's kinds are custom ones, which all have one.
+WITHOUT_GENERATION = {
+    "configmaps", "endpoints", "events", "leases.coordination.k8s.io", "limitranges", "namespaces", "nodes",
+    "persistentvolumeclaims", "resourcequotas", "secrets", "serviceaccounts", "services",
+}  # fmt: skip
+
+
+def test_kinds_without_a_generation_are_those_of_kubernetes():
+    assert {kind.id for kind in resources.ALL if not kind.has_generation} == WITHOUT_GENERATION

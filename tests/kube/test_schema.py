@@ -160,9 +160,9 @@ def nested(depth, value=0):
     ],
 )
 def test_hostile_objects_are_refused_quickly(obj):
-    began = time.perf_counter()
+    began = time.thread_time()
     found = schema.check(obj, Pod)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     assert 0 < len(found) <= schema.MOST_CAUSES
     msgspec.json.encode([list(cause) for cause in found])
     msgspec.json.encode(schema.unknown_fields(obj, Pod))

@@ -236,9 +236,9 @@ def _seconds(nodes, gangs, classes=1):
     best = float("inf")
     for _ in range(3):
         world = cluster([[320, 99]] * nodes, [[1 + c, 1] for c in range(classes)])
-        start = time.perf_counter()
+        start = time.thread_time()
         place(world, gangs, pods=PODS)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

@@ -170,10 +170,10 @@ def _seconds_per_change(pods):
     world.put(*(pod(f"p-{i}", node=f"n{i % 50}", phase="Running") for i in range(pods)))
     best = float("inf")
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.thread_time()
         for i in range(50):
             world.put(pod(f"q-{i}", node=f"n{i}", phase="Running"))
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

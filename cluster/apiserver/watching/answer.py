@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -90,7 +91,8 @@ async def watch_socket(request: Request) -> None:
     options = query.list_options(request.query, resource)
     query.check_list(options, watch=True)
     stream = await _stream(request, resource, options)
-    await stream.run(SocketSink(request.scope, request.receive, request.send))
+    with suppress(OSError):  # who goes while something is sent is no defect
+        await stream.run(SocketSink(request.scope, request.receive, request.send))
 
 
 async def _stream(request: Request, resource: Resource, options: ListOptions) -> Stream:

@@ -84,6 +84,10 @@ class SocketSink(_Sink):
         super().__init__(scope, receive, send)
         self._rest = b""
 
+    def attach(self, stream: Stream) -> None:
+        """Listen for the end: an upgraded connection tells nobody else of it."""
+        self._listening = asyncio.create_task(self._listen(stream))
+
     async def open(self) -> None:
         """Accept."""
         await self._send({"type": "websocket.accept"})

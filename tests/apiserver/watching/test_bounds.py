@@ -39,13 +39,19 @@ def person(name, *namespaces):
     return {"x-actor": name}
 
 
-async def stuck(port):
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+async def stuck(port, headers=""):
     """A client that asks for a watch and never reads, with hardly any buffer."""
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     raw.setblocking(False)
     await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", port))
-    request = f"GET {DEFAULT}?watch=true HTTP/1.1\r\nHost: x\r\n\r\n"
+    request = f"GET {DEFAULT}?watch=true HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
     await asyncio.get_running_loop().sock_sendall(raw, request.encode())
     return raw
 
@@ -62,16 +68,17 @@ async def closed(raw):
     return size, "closed"
 
 
+@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
 @pytest.mark.parametrize("bound", ["queue", "time"])
 async def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(
-    port, keeper, monkeypatch, caplog, bound
+    port, keeper, monkeypatch, caplog, bound, headers
 ):
     if bound == "queue":
         monkeypatch.setattr("cluster.apiserver.watching.stream.QUEUE_BYTES", 1_000_000)
     else:
         monkeypatch.setattr("cluster.apiserver.watching.keeping.SEND_S", 0.3)
     slow = keeper.slow
-    raw = await stuck(port)
+    raw = await stuck(port, headers)
     async with Client(port, DEFAULT) as healthy:
         await until(lambda: len(keeper.streams) == 2, "two watches")
         names = [f"large-{number:02}" for number in range(60)]

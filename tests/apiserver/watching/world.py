@@ -29,10 +29,10 @@ async def by_header(headers):
 
 
 @contextlib.asynccontextmanager
-async def serving():
+async def serving(host="127.0.0.1"):
     """Serve; yield the port. Everything is ended with the block."""
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener.bind((host, 0))
     listener.listen(128)
     server = uvicorn.Server(apiserver.config(App(by_header)))
     server.capture_signals = contextlib.nullcontext

@@ -346,7 +346,7 @@ def test_a_patch_that_cannot_be_done_is_invalid(alice, change, how, error):
 
 def test_tracking_a_new_job_takes_no_time():
     obj = store.write(Create(JOBS, job("a")))[0].object
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(200):
         applying.track(None, obj, JOBS, manager="kubectl-create", now=0)
-    assert (time.perf_counter() - began) / 200 < 0.001
+    assert (time.thread_time() - began) / 200 < 0.001

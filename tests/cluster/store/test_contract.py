@@ -9,7 +9,7 @@ from django.db import connections, transaction
 
 from cluster.store import Create, Delete, Group, Patch, Update
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
-from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
+from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, EVENTS, JOBS, NODES, POD_GROUPS, PODS, SERVICES
 
 NOW = 1_800_000_000_000
 
@@ -206,6 +206,24 @@ def test_delete_of_a_bound_pod_waits_for_its_node(store):
     assert sooner.object["metadata"]["deletionTimestamp"] == "2027-01-15T08:00:01Z"
     store.write(Delete(PODS, "default", "p", grace=0))
     assert store.find(PODS) == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "field", "expected"),
+    [
+        pytest.param(POD_GROUPS, "spec", [1, 2, 3], id="custom kind"),
+        pytest.param(DISRUPTION_BUDGETS, "spec", [1, 2, 3], id="budget"),
+        pytest.param(CONFIGMAPS, "data", [None, None, None], id="config map"),
+        pytest.param(SERVICES, "spec", [None, None, None], id="service"),
+    ],
+)
+def test_generation_counts_changes_and_deletion_where_the_kind_has_one(store, resource, field, expected):
+    held = {"metadata": {"name": "x", "namespace": "d", "finalizers": ["x/y"]}, field: {"a": "1"}}
+    (made,) = make(store, held, resource=resource)
+    (changed,) = store.write(Patch(resource, "d", "x", {field: {"a": "2"}}))
+    (marked,) = store.write(Delete(resource, "d", "x"))
+    found = [each.object["metadata"].get("generation") for each in (made, changed, marked)]
+    assert found == expected
 
 
 def test_delete_of_a_finished_pod_is_immediate(store):

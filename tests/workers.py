@@ -1,0 +1,41 @@
+"""Which tests a worker process of pytest-xdist runs together, and what begins first.
+
+A file's tests share a worker, for their fixtures. All that start whole systems
+share one and run one after the other, since each keeps two cores busy.
+pytest-xdist's own groups are written into names in a way that pytest 9.2
+ignores, hence a scheduler that goes by the files.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+SYSTEMS = ("tests/system/", "tests/contract/", "tests/browser/")
+# They begin before others, so that no worker is left with one of them at the end.
+LONG = (
+    "tests/volcano_ui/test_up.py",
+    "tests/apiserver/test_generated.py",
+    "tests/dashboard/browser/test_live_page.py",
+    "tests/cluster/store/test_pages.py",
+    "tests/apiserver/test_rights.py",
+    "tests/cluster/node/test_processes.py",
+    "tests/apiserver/test_hostile.py",
+    "tests/scheduler/test_place.py",
+    "tests/apiserver/test_execs.py",
+    "tests/frontend/test_frontend.py",
+)
+
+
+class ByFile(LoadScopeScheduling):
+    """Hands out files, in the order in which they were collected."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return "systems" if file.startswith(SYSTEMS) else file
+
+
+def turn(nodeid):
+    """Return what tests are sorted by: systems folder by folder, since a folder's tests share one, then the long files."""
+    file = nodeid.partition("::")[0]
+    first = (*SYSTEMS, *LONG)
+    return next((number for number, name in enumerate(first) if file.startswith(name)), len(first))
