@@ -1,7 +1,9 @@
 """Whether a pod may be evicted now: what its PodDisruptionBudget asks for (reference: kubernetes-api §4.7).
 
 How many pods a budget expects is taken from the pods that it selects and that
-have not ended: no kind here says how many it wants for a budget to count on.
+have not ended. Kubernetes asks the `scale` of their controllers, which jobs do
+not have: there a budget on a job's pods lets none go. A job's replicas would be
+no better, because they count what has finished, and tasks that are not selected.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 import redis
 
-from volcano_ui import valkey
+from volcano_ui import supervisor, valkey
 
 START_WITHIN_S = 30
 
@@ -36,7 +36,14 @@ def wait_until(answers, failure, within_s=START_WITHIN_S):
 @contextlib.contextmanager
 def running(command, **options):
     """Run a server for the length of the block."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A test run that is killed leaves nothing behind.
+        preexec_fn=supervisor._die_with(os.getpid(), signal.SIGINT),
+        **options,
+    )
     try:
         yield process
     finally:

@@ -32,7 +32,7 @@ class Api:
         self.url = url
         # Without `verify` httpx reads the machine's authorities first, which takes longer than most tests.
         self.http = httpx.Client(
-            base_url=url, headers={"x-actor": actor.name, "user-agent": "tests/1"}, timeout=20, verify=False
+            base_url=url, headers={"x-actor": actor.name, "user-agent": "tests/1"}, timeout=60, verify=False
         )
         _clients.append(self.http)
 

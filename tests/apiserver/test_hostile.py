@@ -253,7 +253,7 @@ def test_signs_inside_texts_are_no_values():
 
 
 def test_values_by_the_million_are_refused_before_they_are_made():
-    begun = time.process_time()
+    begun = time.thread_time()
     with pytest.raises(ApiError):
         bodies.from_json(filled("[],", "[", "[]]"))
-    assert time.process_time() - begun < BLINK_S
+    assert time.thread_time() - begun < BLINK_S

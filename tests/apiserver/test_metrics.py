@@ -142,9 +142,9 @@ def test_measuring_hundreds_of_containers_is_cheap(tmp_path):
     """Each of this machine's processes stands for a container's shim, several times."""
     containers = [Container(str(pid), "main", pid) for pid in usage.all_processes()]
     sampler = usage.Sampler(Layout(tmp_path), "here", lambda: containers * 5)
-    began = time.process_time()
+    began = time.thread_time()
     sampler.sample()
-    assert (time.process_time() - began) / usage.EVERY_S < 0.02
+    assert (time.thread_time() - began) / usage.EVERY_S < 0.02
     assert (tmp_path / "node" / usage.NAME).stat().st_size > 0
 
 

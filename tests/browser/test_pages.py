@@ -34,6 +34,17 @@ def test_page_has_no_serious_finding_of_axe_in_either_theme(enter, axe, name):
     assert findings(page, axe) == []
 
 
+def test_a_verdict_can_be_read_while_another_is_awaited(enter, axe):
+    page = enter(reduced_motion="reduce")
+    page.goto(PAGES["new job"])
+    page.wait_for_selector(".editor-says[data-state]:not([data-checking])")
+    page.route("**/jobs/validate/", lambda route: None)
+    page.locator(".cm-content").press_sequentially("# more")
+    page.wait_for_selector(".editor-says[data-checking]")
+    assert findings(page, axe) == []
+    page.unroute_all(behavior="ignoreErrors")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_page_fits_a_narrow_window(enter, name):
     page = enter(cookies={} if name in PUBLIC else None)

@@ -182,17 +182,17 @@ def _deep(depth):
     ],
 )  # fmt: skip
 def test_hostile_patches_are_refused_quickly(hostile):
-    began = time.process_time()
+    began = time.thread_time()
     with pytest.raises(patch.PatchError):
         hostile()
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < 2
 
 
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
-    began = time.process_time()
+    began = time.thread_time()
     result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "core.v1.Pod")
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
     assert result["spec"]["volumes"] == items[::-1]
 
 

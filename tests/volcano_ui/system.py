@@ -60,7 +60,7 @@ class System:
         with self.process.stdout as stream:
             self.lines.extend(iter(lambda: stream.readline().rstrip("\n") or None, None))
 
-    def said(self, pattern, within_s=60):
+    def said(self, pattern, within_s=120):
         """Wait for a line that matches; return the match."""
 
         def look():
@@ -106,7 +106,7 @@ class System:
         os.kill(pid, signal.SIGKILL)
         until(lambda: pid not in self.pids(), what=f"end of {part}")
 
-    def ended(self, within_s=20):
+    def ended(self, within_s=60):
         """Return the exit status once it ended by itself."""
         return self.process.wait(within_s)
 

@@ -248,10 +248,10 @@ def long_log(directory):
 
 
 def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(long_log):
-    began = time.process_time()
+    began = time.thread_time()
     tail = logs.tail_offset(long_log, 3)
     at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
-    assert time.process_time() - began < 0.1
+    assert time.thread_time() - began < 0.1
     assert logs.shown(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
     assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
     assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
@@ -262,9 +262,9 @@ def least(work):
     """The least of several processor times of some work: what else the machine does only adds to them."""
     spent = []
     for _ in range(5):
-        began = time.process_time()
+        began = time.thread_time()
         work()
-        spent.append(time.process_time() - began)
+        spent.append(time.thread_time() - began)
     return min(spent)
 
 

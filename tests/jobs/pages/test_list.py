@@ -149,9 +149,9 @@ ASIDE = re.compile(r"^(SAVEPOINT|RELEASE|BEGIN)|FROM .(django_session|auth_user)
 
 
 def timed(client, url):
-    began = time.process_time()
+    began = time.thread_time()
     client.get(url)
-    return time.process_time() - began
+    return time.thread_time() - began
 
 
 @pytest.fixture

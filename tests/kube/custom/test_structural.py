@@ -209,16 +209,16 @@ def test_any_schema_is_translated(schema, fields):
 
 def test_pattern_that_would_run_for_ever_elsewhere_is_quick():
     schema = of(a={**STRING, "pattern": "^(a+)+$"})
-    begun = time.process_time()
+    begun = time.thread_time()
     assert len(causes(schema, a="a" * 100_000 + "!")) == 1
-    assert time.process_time() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def test_schema_and_object_that_multiply_are_given_up():
     alternatives = [{"properties": {"x": {"enum": [n]}}} for n in range(2000)]
     items = {"type": "object", "properties": {"x": INTEGER}, "anyOf": alternatives}
     schema = of(a={"type": "array", "items": items})
-    begun = time.process_time()
+    begun = time.thread_time()
     found = causes(schema, a=[{"x": -1}] * 20_000)
-    assert time.process_time() - begun < 5
+    assert time.thread_time() - begun < 5
     assert any("too large or too deep" in text for text in found)
