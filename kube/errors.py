@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MOST_CAUSES = 256  # that an answer tells; more would help nobody and cost memory
 LONGEST_SHOWN = 500  # characters of a refused value in a message
 
 
@@ -235,8 +236,11 @@ class Invalid(ApiError):
 
     @classmethod
     def of(cls, kind: str, name: str, causes: Sequence[Cause]) -> Invalid:
-        """Refuse an object for its causes; kind is `Pod` or `Job.batch.volcano.sh`."""
-        texts = [str(cause) for cause in causes]
+        """Refuse an object for its causes, of which the first are told; kind is `Pod` or `Job.batch.volcano.sh`."""
+        texts = [str(cause) for cause in causes[:MOST_CAUSES]]
+        if len(causes) > MOST_CAUSES:
+            texts.append(f"and {len(causes) - MOST_CAUSES:,} more")
+            causes = causes[:MOST_CAUSES]
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         return cls(f"{_named(kind, name)} is invalid: {listed}", causes=causes, resource=kind, name=name)
 

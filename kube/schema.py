@@ -19,11 +19,10 @@ import msgspec.inspect as mi
 from msgspec import Struct
 
 from kube import errors, quantity
-from kube.errors import Cause
+from kube.errors import MOST_CAUSES, Cause
 from kube.kinds.fields import INT64_MAX
 from kube.meta import Object, parse_duration, parse_time
 
-MOST_CAUSES = 256  # a refusal longer than this helps nobody and costs memory
 DEEPEST = 100  # levels of passed-through JSON
 
 # A place in an object: the place around it, and a field name, map key or list index.

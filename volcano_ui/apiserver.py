@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -33,13 +34,16 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
     """Return how the API server serves; without certificates, as tests ask for it, in the clear."""
     import uvicorn
 
+    from cluster.apiserver.slices import Socket
     from cluster.apiserver.watching.connection import Connection
 
+    # It tells of each upgrade with the query, where people put tokens, and commands their secrets.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     return uvicorn.Config(
         application,
         loop="uvloop",
         http=Connection,
-        ws="websockets-sansio",
+        ws=Socket,
         lifespan="on",
         log_config=None,
         access_log=False,
@@ -67,6 +71,8 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
 
     become_server()
     openapi.warm()
+    # What is there by now stays: to look through it again at each collection would take a tenth of a second.
+    gc.freeze()
     # Each watch takes a descriptor, and the usual soft limit of 1024 is for programs that use select().
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

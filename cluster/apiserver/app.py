@@ -112,6 +112,7 @@ class App:
     async def _answer(self, request: Request) -> Response:
         request.intake = self._intake
         request.actor = await self._authenticate(request.headers)
+        threads.asking.set(request.actor.name)
         await customs.find(request)
         if not request.info.is_resource:
             return await self._answer_path(request)
@@ -123,9 +124,12 @@ class App:
         if _lasts(request):
             await _authorize(request, resource)
             return await _handled(request, resource)
-        async with self._in_flight(request), asyncio.timeout(LONGEST_S):
-            await _authorize(request, resource)
-            return await _handled(request, resource)
+        async with asyncio.timeout(LONGEST_S):
+            if request.unread:
+                await request.body()  # who sends it slowly takes nobody's place
+            async with self._in_flight(request):
+                await _authorize(request, resource)
+                return await _handled(request, resource)
 
     async def _answer_path(self, request: Request) -> Response:
         found = routes.find_path(request.path)
@@ -159,6 +163,7 @@ class App:
             if request is None:
                 raise NotFound()
             request.actor = await self._authenticate(request.headers)
+            threads.asking.set(request.actor.name)
             if request.actor.name == ANONYMOUS:
                 raise Unauthorized("Unauthorized")
             await customs.find(request)

@@ -2,12 +2,14 @@
 
 A body is bounded in bytes by `request.Request.body`; here its depth and the
 number of its values are bounded too, in YAML with aliases and merge keys
-written out. Duplicate fields are noted, not refused: `fieldValidation` decides
-what becomes of them.
+written out. Both are counted before values are made of the text, because that
+costs a hundred times as much. Duplicate fields are noted, not refused:
+`fieldValidation` decides what becomes of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import yaml
-from yaml.composer import Composer
 
 from kube import protobuf
 from kube.errors import BadRequest, UnsupportedMediaType, shown
@@ -31,7 +32,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 DECODABLE = (JSON, YAML, PROTOBUF)
-MOST_VALUES = 200_000  # that a body may stand for; an object of the largest size has a tenth of it
+MOST_VALUES = 50_000  # that a body may stand for; an object of the largest size has some 20,000
 MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
 MOST_DUPLICATES = 50  # that are named
 LONGEST_PLAIN = 100  # characters of a YAML scalar that may be something else than a text
@@ -39,6 +40,8 @@ TEXT_TAG = "tag:yaml.org,2002:str"
 INT_TAG = "tag:yaml.org,2002:int"
 FLOAT_TAG = "tag:yaml.org,2002:float"
 MERGE_TAG = "tag:yaml.org,2002:merge"
+TOO_MANY = f"there are more than {MOST_VALUES} values"
+TOO_DEEP = f"values lie in each other more than {MOST_LEVELS} deep"
 # What constructors of YAML raise for values that their tags do not fit.
 FAILED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Possessive, and its end may be missing: so no text makes it look at a character twice.
@@ -82,22 +85,32 @@ def from_json(body: bytes) -> Decoded:
     try:
         _check_text(body)
         value = _decode_json(body)
-        _check_size(value)
+        if _check_size(value) == _texts(body):
+            return Decoded(value)
         # The fast decoder lets the last of two equal keys win without a word; this one sees them.
         pairs = json.loads(body, object_pairs_hook=functools.partial(_Pairs.of, found))
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise BadRequest(f"couldn't get version/kind; json parse error: {_one_line(error)}") from None
-    return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MOST_DUPLICATES)) if found else ())
+    return Decoded(value, tuple(itertools.islice(_duplicates(pairs), MOST_DUPLICATES)))
 
 
 def _check_text(body: bytes) -> None:
     """Raise ValueError when a JSON text has too many values: to decode a million of them holds up all threads."""
-    if _signs(body) > MOST_VALUES and _signs(_STRING.sub(b"", body)) > MOST_VALUES:
-        raise ValueError(f"there are more than {MOST_VALUES} values")
+    if _signs(body) > MOST_VALUES and (
+        _texts(body) > 2 * MOST_VALUES or _signs(_STRING.sub(b"", body)) > MOST_VALUES
+    ):
+        raise ValueError(TOO_MANY)
 
 
 def _signs(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _texts(body: bytes) -> int:
+    """Return how many texts are in a JSON text, keys among them."""
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return body.count(b'"') // 2
 
 
 class _Pairs(dict[str, Any]):
@@ -130,52 +143,39 @@ def _duplicates(value: Any, path: str = "") -> Iterator[str]:
                 yield from _duplicates(item, f"{path}[{index}]")
 
 
-def _check_size(value: Any) -> None:
-    """Raise ValueError when a value has too many parts or levels; nothing in it may be shared."""
-    parts, level = 0, [value]
+def _check_size(value: Any) -> int:
+    """Return how many texts a value has, keys among them; nothing in it may be shared.
+
+    ValueError when it has too many parts or levels.
+    """
+    parts, texts, level = 0, 0, [value]
     for _ in range(MOST_LEVELS):
         below: list[Any] = []
         for item in level:
-            if isinstance(item, dict):
+            if type(item) is dict:
+                texts += len(item)
                 below += item.values()
-            elif isinstance(item, list):
+            elif type(item) is list:
                 below += item
+            elif type(item) is str:
+                texts += 1
         parts += len(below)
         if parts > MOST_VALUES:
-            raise ValueError(f"there are more than {MOST_VALUES} values")
+            raise ValueError(TOO_MANY)
         if not below:
-            return
+            return texts
         level = below
-    raise ValueError(f"values lie in each other more than {MOST_LEVELS} deep")
+    raise ValueError(TOO_DEEP)
 
 
-class _Loader(Composer, yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: times and sexagesimals stay texts, and duplicate keys are noted.
-
-    Nodes are put together by the composer in Python: the one in C has no limit
-    of depth, and a few kilobytes of brackets would end the process.
-    """
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: times and sexagesimals stay texts, and duplicate keys are noted."""
 
     def __init__(self, stream: bytes) -> None:
-        yaml.CSafeLoader.__init__(self, stream)
-        Composer.__init__(self)
+        super().__init__(stream)
         self.duplicates: list[str] = []
-        self._nodes = 0
+        self._merged = 0
         self._level = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self._count(1)
-        self._level += 1
-        if self._level > MOST_LEVELS:
-            raise ValueError(f"values lie in each other more than {MOST_LEVELS} deep")
-        node = super().compose_node(parent, index)
-        self._level -= 1
-        return node
-
-    def _count(self, more: int) -> None:
-        self._nodes += more
-        if self._nodes > 2 * MOST_VALUES:  # keys are nodes too
-            raise ValueError(f"there are more than {MOST_VALUES} values")
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
         # Long digits take time to become a number, and "1:30" is one only in YAML 1.1.
@@ -197,7 +197,9 @@ class _Loader(Composer, yaml.CSafeLoader):
             raise ValueError("a merge key stands for something that contains it")
         self.flatten_mapping(source)
         self._level -= 1
-        self._count(len(source.value))
+        self._merged += len(source.value)
+        if self._merged > MOST_VALUES:
+            raise ValueError(TOO_MANY)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -227,9 +229,13 @@ _Loader.add_constructor(FLOAT_TAG, _Loader.number)
 
 
 def from_yaml(body: bytes) -> Decoded:
-    """Read one YAML document."""
+    """Read one YAML document. One that is JSON too, as most programs send it, is read as that."""
+    if body.lstrip()[:1] == b"{":
+        with contextlib.suppress(BadRequest):
+            return from_json(body)
     loader = None
     try:
+        _check_events(body)
         loader = _Loader(body)
         value = loader.get_single_data()
         _check_shared(value)
@@ -241,6 +247,25 @@ def from_yaml(body: bytes) -> Decoded:
         if loader is not None:
             loader.dispose()
     return Decoded(value, tuple(dict.fromkeys(loader.duplicates)))
+
+
+def _check_events(body: bytes) -> None:
+    """Raise ValueError when a YAML text has too many values or levels; too many of these would end the process."""
+    parser = yaml.CSafeLoader(body)
+    nodes = level = 0
+    while (event := parser.get_event()) is not None:
+        kind = type(event)
+        if kind is yaml.ScalarEvent or kind is yaml.AliasEvent:
+            nodes += 1
+        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+            nodes += 1
+            level += 1
+            if level > MOST_LEVELS:
+                raise ValueError(TOO_DEEP)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            level -= 1
+        if nodes > 2 * MOST_VALUES:  # keys are nodes too
+            raise ValueError(TOO_MANY)
 
 
 def _one_line(error: Exception) -> str:

@@ -1,26 +1,52 @@
-"""A bound on what comes before a request's body, which uvicorn's faster protocol does not have.
+"""Bounds on what uvicorn's faster protocol takes without asking, before anybody is asked for a token.
 
-A header that never ends would otherwise be collected in memory, before anybody
-is asked for a token.
+A header that never ends would be collected in memory, and requests that are
+sent without waiting for their answers would be too.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from cluster.apiserver.slices import Sliced
+
+if TYPE_CHECKING:
+    import asyncio
 
 LARGEST_HEAD = 64 * 1024  # bytes of request line and headers; what is read at once may lie above
 
 
-class Bounded(HttpToolsProtocol):
+class Bounded(Sliced, HttpToolsProtocol):
     """uvicorn's HTTP protocol; a head beyond the limit is answered with 400, and the connection closed."""
 
     _head: int | None = 0  # bytes of the head so far; None once it is complete
     _began = False  # whether the head began in what came last, behind the end of another request
 
-    def data_received(self, data: bytes) -> None:
-        """Take what came, unless the head has grown too large."""
+    def is_busy(self) -> bool:
+        """Whether a request waits for the answer to the one before."""
+        return bool(self.pipeline)
+
+    def is_paused(self) -> bool:
+        """Whether a request waits, or a body that is not read yet."""
+        return self.flow.read_paused
+
+    def heir(self) -> asyncio.Protocol | None:
+        """Return the WebSocket that the connection has become."""
+        current = self.transport.get_protocol()
+        return cast("asyncio.Protocol", current) if current != self else None
+
+    def on_response_complete(self) -> None:
+        """Go on with what was sent after the request."""
+        super().on_response_complete()
+        if self._rest and self._turn is None and not self.is_busy():
+            self._turn = self.loop.call_soon(self.go_on)
+
+    def take(self, data: bytes) -> None:
+        """Work on a piece, unless the head has grown too large."""
         self._began = False
-        super().data_received(data)
+        HttpToolsProtocol.data_received(self, data)
         if self._head is None or self._began or self.transport.is_closing():
             return
         self._head += len(data)

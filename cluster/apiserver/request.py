@@ -52,7 +52,8 @@ class Request:
         self.intake: intake.Intake | None = None
         self._body: bytes | None = None
         self._held = 0
-        self._begun = False
+        self._large = False
+        self._turn: asyncio.Lock | None = None
         self._read = self.method in ("GET", "HEAD")
 
     @property
@@ -110,22 +111,23 @@ class Request:
     async def decoded(self, content_type: str = "") -> Decoded:
         """Return the body read by its Content-Type or the given one, with the fields that it gives twice."""
         body = await self.body()
-        if len(body) > intake.LARGE and self.intake is not None and not self._begun:
-            await self.intake.begin()
-            self._begun = True
-        return await self.work(bodies.decode, content_type or self.content_type, body)
+        kind = content_type or self.content_type
+        self._large = len(body) > (intake.LARGE if kind == bodies.JSON else intake.LARGE_OTHER)
+        if self._large and self.intake is not None and self._turn is None:
+            self._turn = await self.intake.begin(self.actor.name)
+        return await self.work(bodies.decode, kind, body)
 
     async def work(self, function: Callable[..., T], *arguments: Any) -> T:
         """Do something with what was sent: beside the event loop when that is large."""
-        if self._body is not None and len(self._body) > intake.LARGE:
+        if self._large:
             return await intake.work(function, *arguments)
         return function(*arguments)
 
     def release(self) -> None:
         """Say that the request is answered, so that others find room."""
-        if self.intake is not None and (self._held or self._begun):
-            self.intake.end(self._held, begun=self._begun)
-            self._held, self._begun = 0, False
+        if self.intake is not None and (self._held or self._turn):
+            self.intake.end(self._held, self._turn)
+            self._held, self._turn = 0, None
 
     async def discard(self) -> None:
         """Take in a body that nobody wants, so that closing the connection does not take the answer with it.

@@ -15,14 +15,14 @@ import msgspec
 
 from kube import errors
 from kube.custom import formats, patterns
-from kube.errors import Cause
+from kube.errors import MOST_CAUSES, Cause
 
 if TYPE_CHECKING:
     from kube.custom.nodes import Node
 
-MOST_STEPS = 600_000  # a second or two
+MOST_STEPS = 200_000  # half a second; one for each value, so a large object takes a tenth
 ALTERNATIVE = 20  # steps that an alternative counts for: what is wrong with it is written down as well
-MOST_CAUSES = 256
+
 _TYPES: dict[type, str] = {
     str: "string",
     bool: "boolean",
@@ -46,8 +46,8 @@ class TooMuchError(Exception):
     """A check that was given up."""
 
 
-class _Run:
-    """How much work is left."""
+class Run:
+    """How much work is left for one check, or for several together."""
 
     __slots__ = ("left",)
 
@@ -60,7 +60,7 @@ class _Run:
             raise TooMuchError
 
 
-def check(value: Any, node: Node, path: str = "", old: Any = MISSING) -> list[Cause]:
+def check(value: Any, node: Node, path: str = "", old: Any = MISSING, run: Run | None = None) -> list[Cause]:
     """Return what is wrong with a value.
 
     With `old`, the value that it replaces, what was wrong before and stayed
@@ -68,14 +68,14 @@ def check(value: Any, node: Node, path: str = "", old: Any = MISSING) -> list[Ca
     """
     found: list[Cause] = []
     try:
-        _check(value, node, path, found, _Run(), old)
+        _check(value, node, path, found, run or Run(), old)
     except (TooMuchError, RecursionError):
         text = "the object is too large or too deep for the alternatives of its schema"
         found.append(errors.forbidden(path, text))
     return list(dict.fromkeys(found))[:MOST_CAUSES]
 
 
-def _check(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any = MISSING) -> int:
+def _check(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any = MISSING) -> int:
     """Add what is wrong to out; return how many checks passed."""
     run.spend()
     mark = len(out)
@@ -97,7 +97,7 @@ def _check_null(node: Node, path: str, out: list[Cause]) -> int:
     return int(not refused)
 
 
-def _check_value(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_value(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     kind = type(value)
     # One for every group of rules that applies and one for the whole; some groups add their own.
     passed = 2
@@ -148,7 +148,7 @@ def _is_integer(value: float) -> bool:
     return math.isclose(value, round(value), rel_tol=1e-9)
 
 
-def _check_alternatives(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_alternatives(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     """Check anyOf, oneOf, allOf and not."""
     passed = 1
     if node.any_of:
@@ -165,7 +165,7 @@ def _check_alternatives(value: Any, node: Node, path: str, out: list[Cause], run
     return passed
 
 
-def _check_any(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_any(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     best: tuple[int, list[Cause]] | None = None
     for alternative in node.any_of:
         found: list[Cause] = []
@@ -178,7 +178,7 @@ def _check_any(value: Any, node: Node, path: str, out: list[Cause], run: _Run, o
     return _take(best, out)
 
 
-def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     best: tuple[int, list[Cause]] | None = None
     first = valid = 0
     for alternative in node.one_of:
@@ -197,7 +197,7 @@ def _check_one(value: Any, node: Node, path: str, out: list[Cause], run: _Run, o
     return _take(best, out)
 
 
-def _check_all(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_all(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     passed = valid = 0
     for part in node.all_of:
         mark = len(out)
@@ -209,7 +209,7 @@ def _check_all(value: Any, node: Node, path: str, out: list[Cause], run: _Run, o
     return passed
 
 
-def _check_same(value: Any, node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_same(value: Any, node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     """Check the same value against another schema: what stayed the same is let through inside it only."""
     run.spend(ALTERNATIVE)
     if value is None:
@@ -224,7 +224,7 @@ def _take(best: tuple[int, list[Cause]] | None, out: list[Cause]) -> int:
     return best[0]
 
 
-def _check_text(value: str, node: Node, path: str, out: list[Cause], run: _Run) -> None:
+def _check_text(value: str, node: Node, path: str, out: list[Cause], run: Run) -> None:
     if node.max_length is not None and len(value) > node.max_length:
         out.append(errors.too_long(path, node.max_length))
     elif node.min_length is not None and len(value) < node.min_length:
@@ -273,7 +273,7 @@ def _check_multiple(value: float, factor: float, path: str, out: list[Cause]) ->
         _refuse(out, path, value, f"should be a multiple of {go_number(float(factor))}")
 
 
-def _check_items(value: list[Any], node: Node, path: str, out: list[Cause], run: _Run, old: Any) -> int:
+def _check_items(value: list[Any], node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     passed = 1
     if node.items is not None:
         before = _before(node, old)
@@ -300,9 +300,7 @@ def _map_key(node: Node, item: Any) -> bytes:
     return _encode([item.get(key) for key in node.map_keys]) if isinstance(item, dict) else b""
 
 
-def _check_fields(
-    fields: dict[str, Any], node: Node, path: str, out: list[Cause], run: _Run, old: Any
-) -> int:
+def _check_fields(fields: dict[str, Any], node: Node, path: str, out: list[Cause], run: Run, old: Any) -> int:
     passed = 0
     count = len(fields)
     if node.min_properties is not None and count < node.min_properties:
@@ -322,7 +320,7 @@ def _check_fields(
     return passed
 
 
-def _is_one_of(value: Any, allowed: list[Any], run: _Run) -> bool:
+def _is_one_of(value: Any, allowed: list[Any], run: Run) -> bool:
     run.spend(len(allowed) // 8)
     return any(_same(value, item) or _same_number(value, item) for item in allowed)
 

@@ -24,6 +24,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  # holds a definition unt
 APPROVED = "api-approved.kubernetes.io"
 LONGEST_ID = 128  # characters of plural.group, which is part of the key of every object
 MOST_SELECTABLE = 8
+MOST_VERSIONS = 100  # each is a group version of its own in all documents about the API
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _SCOPES = ("Cluster", "Namespaced")
@@ -98,6 +99,9 @@ def _check_spec(spec: Object) -> Iterator[Cause]:
         yield required("spec.scope")
     elif spec["scope"] not in _SCOPES:
         yield not_supported("spec.scope", spec["scope"], _SCOPES)
+    if len(_versions(spec)) > MOST_VERSIONS:
+        yield too_many("spec.versions", len(_versions(spec)), MOST_VERSIONS)
+        return
     seen: list[str] = []
     for index, version in enumerate(_versions(spec)):
         path, name = f"spec.versions[{index}]", text(version, "name")

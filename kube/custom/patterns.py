@@ -13,7 +13,8 @@ from typing import Any
 
 import re2
 
-MEMORY = 2 * 1024 * 1024  # bytes for one pattern and the states of its automaton
+MEMORY = 1024 * 1024  # bytes for one pattern and the states of its automaton
+KEPT = 256  # patterns; so all of them together have a bound too
 LONGEST = 10_000  # characters of one pattern
 WORK = 1024  # instructions of an automaton that take as long as one step of a check
 
@@ -22,7 +23,7 @@ class PatternError(ValueError):
     """A text is no regular expression."""
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=KEPT)
 def compiled(pattern: str) -> Any:
     """Return the compiled pattern; PatternError says what is wrong with it."""
     if len(pattern) > LONGEST:
@@ -56,10 +57,14 @@ def matches(pattern: str, text: str) -> bool:
         return False
 
 
+def size(pattern: str) -> int:
+    """Return how many instructions the automaton of a pattern has, 0 when it is none."""
+    try:
+        return int(compiled(pattern).programsize)
+    except PatternError:
+        return 0
+
+
 def cost(pattern: str, text: str) -> int:
     """Return how much work a match may be, in steps of a check: at worst the whole automaton for each character."""
-    try:
-        size = compiled(pattern).programsize
-    except PatternError:
-        return 1
-    return 1 + len(text) * int(size) // WORK
+    return 1 + len(text) * size(pattern) // WORK

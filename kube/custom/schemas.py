@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from kube.custom import checking, inside, patterns, shaping
 from kube.custom.nodes import META_FIELDS, compiled
-from kube.errors import Cause, forbidden, invalid, not_supported, required, wrong_type
+from kube.errors import MOST_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
 from kube.lenient import mapping, sequence, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kube.custom.nodes import Node
+
 Schema = dict[str, Any]
-MOST_SCHEMAS = 20_000  # schemas in one, the largest known has some 5,000
+MOST_SCHEMAS = 10_000  # schemas in one, the largest known has some 5,000
+MOST_MAP_KEYS = 100
+MOST_PATTERN_WORK = (
+    200_000  # instructions of all patterns' automata; those of a large schema have some 20,000
+)
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 _ONE = ("items", "not", "additionalProperties")
@@ -115,12 +121,14 @@ def check(schema: Schema, path: str, *, has_status: bool) -> list[Cause]:
         causes.append(invalid(path, "", f"must not contain more than {MOST_SCHEMAS:,} schemas"))
     if causes:
         return causes
+    if _pattern_work(schema) > MOST_PATTERN_WORK:
+        return [forbidden(path, "the patterns in it are too large to be matched by all objects of a kind")]
     causes += _check_root(schema, path, has_status)
     unusual = list(_check_openapi(schema, path, root=True))
     structural = sorted(_structural(schema, path, "root"), key=str)
     structural += sorted(_complete(schema, schema, path, path), key=str)
     if not structural and not unusual:
-        structural = list(_check_defaults(schema, path))
+        structural = list(_check_defaults(schema, path, compiled(schema), checking.Run()))
     return [*causes, *structural, *unusual]
 
 
@@ -129,7 +137,7 @@ def _check_types(schema: Schema, path: str) -> tuple[list[Cause], int]:
     causes: list[Cause] = []
     todo: list[tuple[Any, str]] = [(schema, path)]
     count = 0
-    while todo and count <= MOST_SCHEMAS and len(causes) < checking.MOST_CAUSES:
+    while todo and count <= MOST_SCHEMAS and len(causes) < MOST_CAUSES:
         one, where = todo.pop()
         count += 1
         if not isinstance(one, dict):
@@ -146,6 +154,18 @@ def _check_types(schema: Schema, path: str) -> tuple[list[Cause], int]:
         )
         todo += _inner(one, where)
     return causes, count
+
+
+def _pattern_work(schema: Schema) -> int:
+    """Return how large the patterns of a schema are, or of a part of it that is too large already."""
+    todo: list[Any] = [schema]
+    size = 0
+    while todo and size <= MOST_PATTERN_WORK:
+        one = todo.pop()
+        if pattern := text(one, "pattern"):
+            size += patterns.size(pattern)
+        todo += (inner for inner, _ in _inner(one, ""))
+    return size
 
 
 def _inner(schema: Schema, path: str) -> Iterator[tuple[Any, str]]:
@@ -302,6 +322,9 @@ def _check_map_list(schema: Schema, path: str, keys: list[Any]) -> Iterator[Caus
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
         yield required(where, "must not be empty if x-kubernetes-list-type is map")
+    if len(keys) > MOST_MAP_KEYS:
+        yield too_many(where, len(keys), MOST_MAP_KEYS)
+        return
     items = schema.get("items")
     if items is None:
         yield required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
@@ -518,28 +541,28 @@ def _complete_nested(values: Any, schema: Any, path: str, place: str) -> Iterato
 
 
 def _check_defaults(
-    schema: Schema, path: str, *, in_meta: bool = False, root: bool = True
+    schema: Schema, path: str, node: Node, run: checking.Run, *, in_meta: bool = False, root: bool = True
 ) -> Iterator[Cause]:
-    """Yield defaults that would not pass the check themselves."""
+    """Yield defaults that would not pass the check themselves; node is the schema's."""
     if schema.get("default") is not None and not in_meta:
-        yield from _check_default(schema, f"{path}.default")
-    if isinstance(schema.get("items"), dict):
-        yield from _check_defaults(schema["items"], f"{path}.items", in_meta=in_meta, root=False)
+        yield from _check_default(schema["default"], f"{path}.default", node, run)
+    if isinstance(schema.get("items"), dict) and node.items is not None:
+        where = f"{path}.items"
+        yield from _check_defaults(schema["items"], where, node.items, run, in_meta=in_meta, root=False)
     holds_meta = root or bool(schema.get("x-kubernetes-embedded-resource"))
     for name, inner in mapping(schema, "properties").items():
         is_meta = (in_meta and not schema.get("x-kubernetes-embedded-resource")) or (
             holds_meta and name in META_FIELDS
         )
         where = f"{path}.properties[{name}]"
-        yield from _check_defaults(inner, where, in_meta=is_meta, root=False)
+        yield from _check_defaults(inner, where, node.properties[name], run, in_meta=is_meta, root=False)
 
 
-def _check_default(schema: Schema, path: str) -> Iterator[Cause]:
-    value, node = schema["default"], compiled(schema)
+def _check_default(value: Any, path: str, node: Node, run: checking.Run) -> Iterator[Cause]:
     if shaping.prune(shaping.copied(value), node):
         yield invalid(path, value, "must not have unknown fields")
     if wrong := list(inside.check_embedded(value, node, path)):
         yield from wrong
     else:
-        for cause in checking.check(value, node):
+        for cause in checking.check(value, node, run=run):
             yield cause._replace(field=f"{path}.{cause.field}" if cause.field else path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kube import schema as schemas
 from kube.custom import checking, inside, nodes, shaping
 from kube.custom.checking import MISSING
+from kube.errors import MOST_CAUSES
 from kube.meta import ObjectMeta
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def check(structural: Structural, obj: Object, old: Object | None = None) -> lis
     causes += inside.check_embedded(obj, node)
     if old is None or not any(inside.check_lists(old, node)):
         causes += inside.check_lists(obj, node)
-    return causes[: checking.MOST_CAUSES]
+    return causes[:MOST_CAUSES]
 
 
 def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause]:
@@ -64,7 +65,7 @@ def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause
     causes += inside.check_embedded(obj["status"], node, "status")
     if not any(inside.check_lists(old.get("status"), node)):
         causes += inside.check_lists(obj["status"], node, "status")
-    return causes[: checking.MOST_CAUSES]
+    return causes[:MOST_CAUSES]
 
 
 def unknown_fields(structural: Structural, obj: Object) -> list[str]:

@@ -140,8 +140,40 @@ def test_merge_keys_are_written_out():
 
 
 def test_duplicate_keys_by_the_thousand_are_named_in_part():
-    body = "{" + ",".join(f'"k{n}":1,"k{n}":2' for n in range(100_000)) + "}"
+    body = "{" + ",".join(f'"k{n}":1,"k{n}":2' for n in range(20_000)) + "}"
     assert len(bodies.from_json(body.encode()).duplicates) == bodies.MOST_DUPLICATES
+
+
+@hypothesis.given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(0, 9) | st.text('",:[{\\\n\xe9', max_size=4),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text('"\\a', max_size=2), inner),
+    ),
+    st.booleans(),
+)
+def test_json_without_duplicates_is_read_once(value, ascii_only):
+    text = json.dumps(value, ensure_ascii=ascii_only).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "json", None)
+        assert bodies.from_json(text) == (value, ())
+
+
+@pytest.mark.parametrize("key", ["a", "", '\\"', "\\\\", "\\u0061"])
+def test_a_duplicate_is_seen_however_it_is_written(key):
+    for value in ("1", '"a"', '"\\\\"', "{}", '{"b": ["\\""]}'):
+        assert len(bodies.from_json(f'{{"{key}": {value}, "{key}": 1, "c": 1}}'.encode()).duplicates) == 1
+
+
+def test_yaml_with_too_many_values_is_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(bodies, "_Loader", None)
+    for body in (filled("a,", "[", "a]"), filled("a: b\n"), b"[" * LARGEST):
+        with pytest.raises(ApiError, match="more than"):
+            bodies.from_yaml(body)
+
+
+def test_json_that_is_sent_as_yaml_is_read_as_json(monkeypatch):
+    monkeypatch.setattr(bodies, "_Loader", None)
+    assert bodies.from_yaml(b' \n{"a": [1e3, {"b": "c"}]}').value == {"a": [1000.0, {"b": "c"}]}
 
 
 @hypothesis.settings(max_examples=300, derandomize=True, deadline=None, database=None)

@@ -106,6 +106,7 @@ class Connection(Bounded):
     def connection_lost(self, exc: Exception | None) -> None:
         """End, and the watch with it."""
         self._got_head()
+        self.drop()
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
