@@ -34,10 +34,15 @@ test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@$(BIN)/pytest -n 2 $(ARGS)
 
 .PHONY: check
-check: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
-	@echo "• ruff"; $(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j 2 types lint
+
+.PHONY: types lint
+types lint: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check
+types: .venv/dev
 	@echo "• mypy"; $(BIN)/mypy
+lint: .venv/dev
+	@echo "• ruff"; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@echo "• import-linter"; $(BIN)/lint-imports
 	@echo "• djlint"; $(BIN)/djlint --lint --quiet templates
 	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run

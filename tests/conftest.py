@@ -76,7 +76,12 @@ def pytest_terminal_summary(terminalreporter):
 @pytest.fixture(scope="session")
 def chromium_path():
     """A Chromium's program; without one the test is skipped and the run's last line says so."""
-    return chromium.find() or pytest.skip(NO_CHROMIUM)
+    from playwright.sync_api import expect
+
+    found = chromium.find() or pytest.skip(NO_CHROMIUM)
+    # Its own five seconds pass on a machine with other work before a page is drawn.
+    expect.set_options(timeout=20_000)
+    return found
 
 
 @pytest.fixture(scope="session")

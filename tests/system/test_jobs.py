@@ -10,7 +10,7 @@ import pytest
 from kube.resources import QUEUES
 from tests.system.harness import until
 from tests.system.seed import SPARK_JOB, TF_JOB
-from tests.system.work import job, problems, shell, task
+from tests.system.work import Person, job, problems, shell, task
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
 
@@ -23,6 +23,18 @@ for number in range(worker * 5000, worker * 5000 + 5000):
     if number % 1000 == 999:
         print(f"worker {worker}: {found} primes up to {number}", flush=True)
 """
+
+PAGES = (
+    "/",
+    "/jobs/",
+    "/jobs/new/",
+    "/queues/",
+    "/nodes/",
+    "/events/",
+    "/audit/",
+    "/access/",
+    "/password/",
+)
 
 
 @pytest.fixture
@@ -40,6 +52,14 @@ def log(person, name, pod):
 def ended(pod):
     """The terminated state of a pod's container."""
     return pod["status"]["containerStatuses"][0]["state"]["terminated"]
+
+
+def test_link_logs_in_and_every_page_answers(system):
+    with Person(system) as person:
+        for page in PAGES:
+            answer = person.get(page)
+            assert answer.status_code == 200, (page, answer.text[:300])
+            assert answer.url.path == page, f"{page} leads to {answer.url.path}"
 
 
 def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watcher):

@@ -110,11 +110,11 @@ def test_redis_that_is_configured_and_away_is_refused(start):
     assert refused.ended() == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_stops_everything_within_ten_seconds(start, number):
+def test_sigterm_stops_everything_within_ten_seconds(start):
+    """The other signals, and what they do to running jobs: tests/system/test_up.py."""
     system = start()
     system.said("^Open ")
-    status, seconds = system.stop(number)
+    status, seconds = system.stop()
     assert status == 0
     assert seconds < 10
     assert system.pids() == {}
@@ -128,13 +128,6 @@ def test_signal_while_starting_leaves_nothing(start):
     system.said("Redis")
     assert system.stop()[0] == 0
     assert system.pids() == {}
-
-
-def test_killed_up_takes_its_children_along(start):
-    system = start()
-    system.said("^Open ")
-    system.stop(signal.SIGKILL)
-    until(lambda: not system.pids(), 10, "the end of the children")
 
 
 def test_state_survives_and_the_directory_is_free_again_after_a_kill(start):
