@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from cluster.node import attempts, changes, logs
 from cluster.node.layout import Layout
 from cluster.store import store
 from kube import errors
-from kube.errors import BadRequest, Invalid
+from kube.errors import BadRequest, Invalid, TooManyRequests
 from kube.meta import parse_time
 from kube.resources import PODS
 
@@ -35,11 +36,15 @@ STREAMS = ("All", "Stderr", "Stdout")
 CHUNK = 512 * 1024
 # After little was found, followers wait so long before they look again: a chatty container costs them no more.
 PACE_S = 0.05
-ALIVE_S = 2.0  # how often a follower of a quiet log looks whether the container's shim still lives
+# How often a follower of a quiet log looks whether the container's shim was killed; its end is heard of at once.
+ALIVE_S = 10.0
+MOST_FOLLOWERS = 1000  # at a time; 400 of quiet logs take 2 % of a core
+MOST_OF_ONE = 500  # of one actor
 INT64 = 2**63
 T = TypeVar("T")
 # Reading files must not hold up requests that ask the database, nor the event loop.
 _files = ThreadPoolExecutor(4, "api-log")
+_followers: Counter[str] = Counter()
 
 
 class Options(NamedTuple):
@@ -118,6 +123,8 @@ def _time(parameters: QueryParams) -> int | None:
 async def pod_log(request: Request) -> Response:
     """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
     asked = options(request.query, request.info.name, request.now)
+    if asked.follow:
+        _check_room(request.actor.name)
     pod = (await threads.read(store.get, PODS, request.info.namespace, request.info.name)).object
     container = containers.chosen(pod, asked.container)
     if not pod["spec"].get("nodeName"):
@@ -130,7 +137,14 @@ async def pod_log(request: Request) -> Response:
         begin = await on_files(start_of, directory, asked)
     except FileNotFoundError:
         return _sentence(f"unable to retrieve container logs for {instance}", asked)
-    return TextStream(text(directory, begin, asked))
+    return TextStream(text(directory, begin, asked), request.actor.name if asked.follow else None)
+
+
+def _check_room(who: str) -> None:
+    if _followers.total() >= MOST_FOLLOWERS or _followers[who] >= MOST_OF_ONE:
+        raise TooManyRequests(
+            "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
+        )
 
 
 def _sentence(line: str, asked: Options) -> Response:
@@ -197,15 +211,28 @@ async def on_files(function: Callable[..., T], *arguments: Any) -> T:
 
 
 class TextStream(Response):
-    """Text that is sent as it comes, and ends when the client goes, also while nothing comes."""
+    """Text that is sent as it comes, and ends when the client goes, also while nothing comes.
 
-    def __init__(self, parts: AsyncIterator[bytes]) -> None:
+    `follower` is the actor who follows a log with it, None for nobody.
+    """
+
+    def __init__(self, parts: AsyncIterator[bytes], follower: str | None = None) -> None:
         super().__init__(None, media_type=None)
         self.parts = parts
+        self.follower = follower
         self.raw_headers = [(b"content-type", b"text/plain"), (b"x-content-type-options", b"nosniff")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until either side has enough."""
+        if self.follower is not None:
+            _followers[self.follower] += 1
+        try:
+            await self._run(receive, send)
+        finally:
+            if self.follower is not None:
+                _followers[self.follower] -= 1
+
+    async def _run(self, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send(send))
         leaving = asyncio.ensure_future(_left(receive))
         try:

@@ -12,6 +12,7 @@ import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -257,3 +258,40 @@ def test_values_by_the_million_are_refused_before_they_are_made():
     with pytest.raises(ApiError):
         bodies.from_json(filled("[],", "[", "[]]"))
     assert time.thread_time() - begun < BLINK_S
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "transfer-encoding: chunked\r\ncontent-length: 5",
+        "content-length: 5\r\ntransfer-encoding: chunked",
+        "content-length: 5\r\ncontent-length: 6",
+        "content-length: 5, 5",
+        "transfer-encoding: chunked, identity",
+        "transfer-encoding : chunked",
+    ],
+)
+def test_a_body_of_two_lengths_carries_no_second_request(server, lengths):
+    host, port = server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as peer:
+        hidden = b"0\r\n\r\nGET /version HTTP/1.1\r\nhost: a\r\n\r\n"
+        peer.sendall(f"POST {MAPS} HTTP/1.1\r\nhost: a\r\n{lengths}\r\n\r\n".encode() + hidden)
+        got = b"".join(iter(lambda: peer.recv(1 << 16), b""))
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert got.count(b"HTTP/1.1") == 1
+
+
+def test_what_is_echoed_stays_in_its_header(api):
+    told = {"metadata": {"generateName": "a"}, 'x\r\nX-Evil: "1\\': 1, "\u00e9\u2028\0": 2}
+    answer = api.post(MAPS, told)
+    assert answer.status_code == 201
+    assert "x-evil" not in answer.headers
+    assert answer.headers.get_list("warning") == [
+        r'299 - "unknown field \"x X-Evil: \"1\\\""',
+        r'299 - "unknown field \"? ?\""',
+    ]
+
+
+def test_a_token_in_the_query_is_nobodys(server):
+    for name in ("token", "access_token", "authorization", "bearer_token"):
+        assert httpx.get(f"{server}{MAPS}", params={name: "Bearer a"}).status_code == 401

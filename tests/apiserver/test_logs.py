@@ -16,6 +16,7 @@ from cluster.node.shim.crilog import CriLog
 from cluster.store import Create, Patch, store
 from kube.errors import BadRequest, Invalid
 from kube.resources import PODS
+from tests.cluster.node.attempts import until
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 
@@ -314,3 +315,14 @@ def test_a_container_that_has_printed_nothing_has_an_empty_log(api, pod):
     pod().says().directory()
     answer = api.get(LOG)
     assert (answer.status_code, answer.text) == (200, "")
+
+
+def test_an_actor_follows_a_bounded_number_of_logs(api, pod, monkeypatch):
+    monkeypatch.setattr(logs, "MOST_OF_ONE", 2)
+    pod().says().wrote(b"one\n")
+    with api.stream(f"{LOG}?follow=true") as first, api.stream(f"{LOG}?follow=1") as second:
+        reading = first.iter_text(), second.iter_text()  # kept: one that is forgotten ends its stream
+        assert [next(part) for part in reading] == ["one\n", "one\n"]
+        assert api.get(f"{LOG}?follow=true").status_code == 429
+        assert api.get(LOG).status_code == 200
+    until(lambda: logs._followers.total() == 0)
