@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -430,10 +429,10 @@ def test_input_ends_with_the_first_client_where_the_pod_wants_that(running, node
 
 
 def test_input_goes_on_after_a_client_where_the_pod_wants_that(running, node):
-    door = running(**attachable("read a; read b; echo $a $b", stdin=True))
+    door = running(**attachable("read a; echo got; read b; echo $a $b", stdin=True))
     connection = door.connect(kind="attach", stdin=True)
     connection.send(0, b"one\n")
-    time.sleep(0.1)
+    node.during(lambda: connection.read_until(b"got"))
     connection.socket.close()
     connection = door.connect(kind="attach", stdin=True)
     connection.send(0, b"two\n")
