@@ -44,6 +44,7 @@ def test_only_the_first_failure_and_the_first_success_are_told(told):
 
 @pytest.mark.django_db
 def test_ticks_without_a_database_are_told_of_once(told, caplog, monkeypatch):
+    monkeypatch.setattr(tasks, "_outages", {})
     with monkeypatch.context() as outage:
         outage.setattr(store, "revision", _away)
         for _ in range(3):
@@ -62,7 +63,9 @@ def _away(*_, **__):
 
 
 @pytest.fixture
-def redis_away(settings, tmp_path):
+def redis_away(settings, tmp_path, monkeypatch):
+    """As in a process that has not met an outage; in this one tests may have written without a Redis."""
+    monkeypatch.setattr(nudge, "outage", Outage("news of commits through Redis", nudge.log))
     settings.REDIS_URL = f"unix://{tmp_path}/none.sock"
     nudge.client.cache_clear()
     yield
