@@ -51,6 +51,14 @@ def test_a_verdict_can_be_read_while_another_is_awaited(enter, axe):
     page.unroute_all(behavior="ignoreErrors")
 
 
+def test_another_theme_is_there_at_once_for_who_wants_no_motion(enter):
+    page = enter(theme="light", reduced_motion="reduce")
+    page.goto(PAGES["overview"])
+    ink = "getComputedStyle(document.querySelector('h1')).color"
+    light, dark = page.evaluate(f"[{ink}, (document.documentElement.dataset.theme = 'dark', {ink})]")
+    assert light != dark
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_page_fits_a_narrow_window(enter, name):
     page = enter(cookies={} if name in PUBLIC else None)
