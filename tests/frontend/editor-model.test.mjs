@@ -6,7 +6,7 @@ import * as yaml from "../../frontend/modules/editor-write.js";
 import { parse } from "../../frontend/modules/editor-text.js";
 import { job, random, write } from "./specs.mjs";
 
-// The same jobs in every run. The first 100 reach every branch of the editor that 1,000 reach.
+// The same jobs in every run. The first 100 reach every branch of the editor that 300 reach.
 const ROUNDS = Number(process.env.ROUNDS ?? 250);
 const C = ["template", "spec", "containers", 0];
 
