@@ -197,6 +197,7 @@ class System:
             yield Store(alias)
         finally:
             connections[alias].close()
+            del connections[alias]
             del connections.databases[alias]
 
 

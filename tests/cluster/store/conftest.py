@@ -36,6 +36,7 @@ def database(request, tmp_path_factory, django_db_blocker):
         open_database(alias, values)
         yield alias
         connections[alias].close()
+        del connections[alias]  # kept for the thread; another one of that name would still lead to this database
     del connections.databases[alias]
 
 
