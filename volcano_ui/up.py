@@ -51,8 +51,11 @@ class StartError(Exception):
 
 def say(line: str) -> None:
     """Print one line of progress at once; a terminal that was closed keeps nothing from being done."""
-    with contextlib.suppress(OSError):
+    try:
         print(line, flush=True)  # noqa: T201
+    except OSError:
+        # Python would try the line again at its end, and end with a failure.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
