@@ -36,7 +36,8 @@ def database(request, tmp_path_factory, django_db_blocker):
         open_database(alias, values)
         yield alias
         connections[alias].close()
-        del connections[alias]  # kept for the thread; another one of that name would still lead to this database
+        # Otherwise the thread would keep it for whoever asks for this alias next.
+        del connections[alias]
     del connections.databases[alias]
 
 

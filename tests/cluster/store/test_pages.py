@@ -313,6 +313,7 @@ def ordered_database(request, tmp_path_factory, django_db_blocker):
         open_database(alias, values)
         yield alias
         connections[alias].close()
+        del connections[alias]
     del connections.databases[alias]
 
 
