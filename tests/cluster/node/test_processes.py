@@ -14,14 +14,13 @@ import time
 from pathlib import Path
 
 import pytest
-from django.db import connections
 
 from cluster import nudge
 from cluster.store import Create, Delete, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
 from tests.cluster.node.attempts import kill_shim_of, until
-from tests.cluster.store.conftest import open_database
+from tests.cluster.store.conftest import database_opened
 from volcano_ui import env
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -92,15 +91,11 @@ def system(redis_url, settings, monkeypatch, django_db_blocker):
     nudge.client.cache_clear()
     monkeypatch.delenv("DATABASE_URL", raising=False)
     data = Path(tempfile.mkdtemp(prefix="volcano-"))
-    with django_db_blocker.unblock():
-        alias = data.name  # a connection is remembered by its alias, so each test has another
-        open_database(alias, env.database(data / "db.sqlite3"))
+    alias = data.name
+    with django_db_blocker.unblock(), database_opened(alias, env.database(data / "db.sqlite3")):
         one = System(data, redis_url, alias)
         yield one
         one.close()
-        connections[alias].close()
-        del connections[alias]
-        del connections.databases[alias]
     nudge.client.cache_clear()
     shutil.rmtree(data)
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 from django.core.management import call_command
 from django.db import connections
@@ -10,10 +12,19 @@ from volcano_ui import env
 TABLES = ["log", "change", "object", "ownership", "cursor", "timer"]
 
 
-def open_database(alias, values):
+@contextmanager
+def database_opened(alias, values):
+    """A database with the cluster's tables under an alias, for the length of the block."""
     connections.databases[alias] = values
     connections.configure_settings(connections.databases)
     call_command("migrate", "cluster", database=alias, verbosity=0)
+    try:
+        yield
+    finally:
+        connections[alias].close()
+        # Otherwise the thread would keep it for whoever asks for this alias next.
+        del connections[alias]
+        del connections.databases[alias]
 
 
 def empty(alias):
@@ -32,13 +43,8 @@ def database(request, tmp_path_factory, django_db_blocker):
         else:
             patch.delenv("DATABASE_URL", raising=False)
         values = env.database(tmp_path_factory.mktemp("store") / "db.sqlite3")
-    with django_db_blocker.unblock():
-        open_database(alias, values)
+    with django_db_blocker.unblock(), database_opened(alias, values):
         yield alias
-        connections[alias].close()
-        # Otherwise the thread would keep it for whoever asks for this alias next.
-        del connections[alias]
-    del connections.databases[alias]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from cluster.store import Create, Delete, Group, Patch, Store, pages
 from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
-from tests.cluster.store.conftest import empty, open_database
+from tests.cluster.store.conftest import database_opened, empty
 from volcano_ui import env
 
 HOURS_MS = 24 * 3_600_000
@@ -309,12 +309,8 @@ def ordered_database(request, tmp_path_factory, django_db_blocker):
         values = env.database(tmp_path_factory.mktemp("pages") / "db.sqlite3")
     if request.param == "postgresql":
         values["NAME"] = create_database(url, alias)
-    with django_db_blocker.unblock():
-        open_database(alias, values)
+    with django_db_blocker.unblock(), database_opened(alias, values):
         yield alias
-        connections[alias].close()
-        del connections[alias]
-    del connections.databases[alias]
 
 
 def create_database(url, name):
