@@ -20,6 +20,7 @@ import sys
 import time
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import redis
@@ -55,7 +56,8 @@ def say(line: str) -> None:
         print(line, flush=True)  # noqa: T201
     except OSError:
         # Python would try the line again at its end, and end with a failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @contextmanager
