@@ -38,7 +38,7 @@ CHUNK = 512 * 1024
 PACE_S = 0.05
 # How often a follower of a quiet log looks whether the container's shim was killed; its end is heard of at once.
 ALIVE_S = 10.0
-MOST_FOLLOWERS = 1000  # at a time; 400 of quiet logs take 2 % of a core
+MOST_FOLLOWERS = 1000  # at a time
 MOST_OF_ONE = 500  # of one actor
 INT64 = 2**63
 T = TypeVar("T")
