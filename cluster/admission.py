@@ -325,9 +325,19 @@ def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
     except (RecursionError, msgspec.DecodeError) as error:
         raise BadRequest(f"The object cannot be read: {error}.") from None
     _check_kind(resource, copy)
-    if resource.namespaced and isinstance(meta := copy.setdefault("metadata", {}), dict):
-        meta["namespace"] = meta.get("namespace") or "default"
+    _place(resource, copy)
     return copy, b"null" in body
+
+
+def _place(resource: Resource, obj: Object) -> None:
+    """Say the namespace; one that was written to an object of the whole cluster is dropped, as Kubernetes does."""
+    meta = obj.setdefault("metadata", {}) if resource.namespaced else obj.get("metadata")
+    if not isinstance(meta, dict):
+        return
+    if resource.namespaced:
+        meta["namespace"] = meta.get("namespace") or "default"
+    elif isinstance(meta.get("namespace"), str):
+        del meta["namespace"]
 
 
 def _check_kind(resource: Resource, obj: Object) -> None:

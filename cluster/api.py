@@ -193,7 +193,7 @@ def update(
     name = metadata.name_of(obj) if isinstance(obj, dict) else ""
     if not name:
         raise BadRequest("name is required")
-    sent = obj["metadata"].get("namespace") or ("default" if resource.namespaced else "")
+    namespace = metadata.namespace_of(resource, obj)
 
     def make(old: Object) -> Object:
         if resource.schema is not None and not obj["metadata"].get("resourceVersion"):
@@ -201,7 +201,7 @@ def update(
         return obj
 
     change = Change("update", make, subresource, manager or UNNAMED, dry_run, warn)
-    return _change(actor, resource, str(sent), name, change)
+    return _change(actor, resource, namespace, name, change)
 
 
 def patch(

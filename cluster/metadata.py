@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kube import names, resources
-from kube.errors import Cause, duplicate, forbidden, invalid, required, too_long, wrong_type
+from kube.errors import Cause, duplicate, invalid, required, too_long, wrong_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,9 +81,8 @@ def _names(resource: Resource, meta: Object, old: Object | None) -> Iterator[Cau
 def _namespace(resource: Resource, meta: Object) -> Iterator[Cause]:
     namespace = meta.get("namespace")
     if not resource.namespaced:
-        if namespace:
-            yield forbidden("metadata.namespace", "not allowed on this type")
-    elif not isinstance(namespace, str):
+        return
+    if not isinstance(namespace, str):
         yield wrong_type("metadata.namespace", namespace, "must be a text")
     elif problem := _dns_label(namespace):
         yield invalid("metadata.namespace", namespace, problem)

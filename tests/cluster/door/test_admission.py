@@ -85,10 +85,12 @@ def test_services_and_namespaces_are_named_by_a_label():
     assert fields(admission.shape(resources.NAMESPACES, namespace("a.b")).causes) == ["metadata.name"]
 
 
-def test_a_cluster_scoped_kind_takes_no_namespace():
+def test_an_object_of_the_whole_cluster_loses_the_namespace_that_it_was_given():
     obj = queue("q")
     obj["metadata"]["namespace"] = "default"
-    assert fields(admission.shape(resources.QUEUES, obj).causes) == ["metadata.namespace"]
+    shaped = admission.shape(resources.QUEUES, obj)
+    assert (shaped.causes, "namespace" in shaped.object["metadata"]) == ((), False)
+    assert obj["metadata"]["namespace"] == "default"
 
 
 def test_what_is_left_out_is_filled_in():
