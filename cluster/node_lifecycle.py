@@ -60,10 +60,26 @@ class Watch:
     """What was seen of nodes and leases, and when (monotonic seconds)."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
+    known: dict[str, float] = field(default_factory=dict)  # by uid of a node: since when
     renewed: dict[str, str | None] = field(default_factory=dict)
-    heard: dict[str, float] = field(default_factory=dict)  # by lease, or by node without one
-    unreachable: dict[str, float] = field(default_factory=dict)
+    heard: dict[str, float] = field(default_factory=dict)  # by lease
+    unreachable: dict[str, float] = field(default_factory=dict)  # by uid of a node: since when
     absent: dict[str, float] = field(default_factory=dict)  # nodes that have pods and do not exist
+
+    def see_node(self, name: str, node: Node, at: float) -> None:
+        """Note a node. One that has the name of another is a new one, whatever was heard of that."""
+        before = self.nodes.get(name)
+        if before is not None and before.metadata.uid != node.metadata.uid:
+            self.forget_node(name)
+        self.nodes[name] = node
+        self.known.setdefault(node.metadata.uid, at)
+
+    def forget_node(self, name: str) -> None:
+        """Note that a node is gone."""
+        node = self.nodes.pop(name, None)
+        if node is not None:
+            self.known.pop(node.metadata.uid, None)
+            self.unreachable.pop(node.metadata.uid, None)
 
     def see_lease(self, name: str, lease: Lease, at: float) -> None:
         """Note a lease; only a new renewal counts as being heard."""
@@ -72,9 +88,10 @@ class Watch:
             self.heard[name] = at
 
     def silent_s(self, node: Node, at: float) -> float:
-        """Return for how long a node has not been heard of."""
+        """Return for how long a node has not been heard of, at most since it is known."""
         lease = node.metadata.annotations.get(LEASE_ANNOTATION) or node.metadata.name
-        return at - self.heard.setdefault(lease, at)
+        since = self.known[node.metadata.uid]
+        return at - max(since, self.heard.get(lease, since))
 
 
 def ready_of(node: Node) -> str:
@@ -96,7 +113,7 @@ class NodeLifecycle(Consumer[Watch]):
         """Return all nodes and leases; silence is counted from here on."""
         watch, at = Watch(), time.monotonic()
         for stored in store.find(NODES):
-            watch.nodes[stored.name] = stored.read(Node)
+            watch.see_node(stored.name, stored.read(Node), at)
         for stored in store.find(LEASES, namespace=LEASE_NAMESPACE):
             watch.see_lease(stored.name, stored.read(Lease), at)
         return watch
@@ -107,10 +124,9 @@ class NodeLifecycle(Consumer[Watch]):
             if change.namespace == LEASE_NAMESPACE and change.verb != "DELETED":
                 state.see_lease(change.name, change.read(Lease), time.monotonic())
         elif change.verb == "DELETED":
-            state.nodes.pop(change.name, None)
-            state.unreachable.pop(change.name, None)
+            state.forget_node(change.name)
         else:
-            state.nodes[change.name] = change.read(Node)
+            state.see_node(change.name, change.read(Node), time.monotonic())
 
     def plan(self, state: Watch, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done about every node, and look again soon."""
@@ -119,7 +135,7 @@ class NodeLifecycle(Consumer[Watch]):
         lost: dict[str, str] = {}
         for name, node in state.nodes.items():
             silent = int(state.silent_s(node, at))
-            match self._step(name, node, state, at):
+            match self._step(node, state, at):
                 case Step.UNREACHABLE:
                     groups.append(Group(_unreachable(name, node, silent, now), key=name))
                 case Step.RETURNED:
@@ -131,13 +147,13 @@ class NodeLifecycle(Consumer[Watch]):
             groups += self._absent_nodes(state, at)
         return Plan(groups, [Timer("look", now + LOOK_S * 1000)])
 
-    def _step(self, name: str, node: Node, state: Watch, at: float) -> Step:
-        ready = ready_of(node)
+    def _step(self, node: Node, state: Watch, at: float) -> Step:
+        ready, uid = ready_of(node), node.metadata.uid
         if ready != "Unknown":
-            state.unreachable.pop(name, None)
+            state.unreachable.pop(uid, None)
             since = 0.0
         else:
-            since = at - state.unreachable.setdefault(name, at)
+            since = at - state.unreachable.setdefault(uid, at)
         return step(
             ready,
             tainted=is_tainted(node),

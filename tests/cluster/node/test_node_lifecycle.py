@@ -132,6 +132,38 @@ def test_node_that_returns_loses_its_taint(world):
     assert "taints" not in node()["spec"]
 
 
+@pytest.mark.parametrize("silent", [50, 500], ids=["unreachable", "given up"])
+def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
+    add_node()
+    renew("n", 1)
+    world()
+    world(silent)
+    assert ready() == "Unknown"
+    store.write(Delete(NODES, "", "n"))
+    add_node()
+    world(1)
+    assert (ready(), "taints" in node()["spec"]) == ("True", False)
+    world(38)
+    assert ready() == "True"
+    add_pod()
+    world(2)
+    assert ready() == "Unknown"
+    world(1)
+    world(59)
+    assert pod()["phase"] == "Running"
+    world(1)
+    assert pod()["phase"] == "Failed"
+
+
+def test_node_that_comes_to_a_silent_lease_has_the_time_of_a_new_one(world):
+    renew("n", 1)
+    world()
+    world(100)
+    add_node()
+    world()
+    assert ready() == "True"
+
+
 def test_taints_of_others_stay(world):
     add_node()
     own = [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
