@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kube import amounts, lenient, names, quantity, schema
 from kube.errors import Cause, forbidden, invalid, not_supported
-from kube.kinds.scheduling import Queue, QueueState
+from kube.kinds.scheduling import DequeueStrategy, Queue, QueueState
 from queues import hierarchy
 from queues.states import ROOT
 
@@ -36,9 +36,12 @@ class View(Protocol):
 
 
 def default(queue: Object, old: Object | None, _view: View) -> None:
-    """Fill in what a new queue leaves open; it is what it wishes to be at once."""
+    """Fill in what a queue leaves open; a new one is what it wishes to be at once."""
     spec = queue.setdefault("spec", {})
-    if old is not None or not isinstance(spec, dict):
+    if not isinstance(spec, dict):
+        return
+    spec["dequeueStrategy"] = spec.get("dequeueStrategy") or DequeueStrategy.TRAVERSE.value
+    if old is not None:
         return
     hierarchy.add_root(queue)
     if spec.get("reclaimable") is None:

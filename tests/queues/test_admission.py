@@ -131,7 +131,13 @@ def test_accepted(new, others):
 def test_new_queue_has_defaults_and_is_open_at_once():
     new = queue(status={"state": "Closing"})
     admission.default(new, None, Cluster())
-    assert new["spec"] == {"reclaimable": True, "weight": 1, "state": "Open", "parent": "root"}
+    assert new["spec"] == {
+        "reclaimable": True,
+        "weight": 1,
+        "state": "Open",
+        "parent": "root",
+        "dequeueStrategy": "traverse",
+    }
     assert new["status"] == {"state": "Open"}
 
 
@@ -219,12 +225,22 @@ def test_deletion_says_what_to_do(stored, others, texts):
     assert all(text in message for text, message in zip(texts, found, strict=True))
 
 
+@pytest.mark.parametrize("old", [None, queue(dequeueStrategy="fifo")], ids=["new", "changed"])
+def test_strategy_is_filled_in_where_it_is_left_out_and_stays_where_it_is_given(old):
+    for written, stored in ((None, "traverse"), ("fifo", "fifo"), ("traverse", "traverse")):
+        new = queue(**({"dequeueStrategy": written} if written else {}))
+        admission.default(new, old, Cluster())
+        assert new["spec"]["dequeueStrategy"] == stored
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
     max_leaves=5,
 )
-FIELDS = ("capability", "deserved", "guarantee", "parent", "state", "weight", "reclaimable")
+FIELDS = (
+    "capability", "deserved", "guarantee", "parent", "state", "weight", "reclaimable", "dequeueStrategy",
+)  # fmt: skip
 
 
 @settings(max_examples=200, deadline=None)
