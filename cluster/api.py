@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
+# Kinds whose status a creation may give. Who announces a node says at once what it offers. What vcctl wishes of a new
+# queue it writes there; the rules of queues read it and write the status anew.
+STATUS_AT_BIRTH = frozenset({resources.NODES.id, resources.QUEUES.id})
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
 # Rules look at these; each is stored before the next one is judged.
 LOOKED_AT = frozenset(
@@ -494,8 +497,7 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not system:
             kept.set_creator(shaped.object, actor.name)
-            # What vcctl wishes of a new queue it writes there; the rules of queues read it and write the status anew.
-            if resource is not resources.QUEUES and (resource.schema is None or resource.status_subresource):
+            if resource.status_subresource and resource.id not in STATUS_AT_BIRTH:
                 shaped.object.pop("status", None)
     return shaped
 

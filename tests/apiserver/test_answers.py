@@ -75,3 +75,25 @@ class TestNamespaceOfAClusterScopedObject:
 
     def test_that_is_no_text_is_refused(self, api):
         assert causes(api.post(QUEUES, {"metadata": {"name": "q", "namespace": 5}})) == ["metadata.namespace"]
+
+
+class TestStatusOfANewObject:
+    """A node brings its own, and so does a kind whose status has no path of its own; others start with the server's."""
+
+    @pytest.fixture
+    def api(self, api, admin):  # noqa: F811
+        return api.as_(admin)
+
+    def test_of_a_node_is_kept(self, api):
+        status = {"capacity": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]}
+        made = api.post("/api/v1/nodes", {"metadata": {"name": "n"}, "status": status})
+        assert (made.status_code, made.json()["status"]) == (201, status)
+
+    def test_of_a_pod_group_is_kept(self, api):
+        status = {"phase": "Inqueue", "running": 1}
+        made = api.post(GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 1}, "status": status})
+        assert (made.status_code, made.json()["status"]) == (201, status)
+
+    def test_of_a_pod_is_the_servers(self, api):
+        made = api.post(WHERE, {**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
+        assert made.json()["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
