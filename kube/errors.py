@@ -181,6 +181,12 @@ class AlreadyExists(ApiError):
         """Say that the name is taken: `pods "x" already exists`."""
         return cls(f"{_named(resource, name)} already exists", resource=resource, name=name)
 
+    @classmethod
+    def generated(cls, resource: str, name: str) -> AlreadyExists:
+        """Say that every name tried for `generateName` is taken, of which `name` was the last."""
+        detail = "already exists, the server was not able to generate a unique name for the object"
+        return cls(f"{_named(resource, name)} {detail}", resource=resource, name=name, retry_after_s=1)
+
 
 class Conflict(ApiError):
     """The object changed since it was read."""

@@ -109,7 +109,7 @@ class Ledger:
         rules.check_namespace(resource, namespace)
         name = metadata.get("name") or self._generated(resource, namespace, metadata.get("generateName"))
         if self.rows.get(key_of(resource.id, namespace, name)) is not None:
-            raise AlreadyExists(f"{rules.named(resource, name)} already exists")
+            raise AlreadyExists.of(resource.id, name)
         obj = rules.created(resource, write.object, self.now, write.uid)
         obj["metadata"]["name"] = name
         row = Row(resource, namespace, name, obj["metadata"]["uid"], self.now, 0, obj)

@@ -36,12 +36,7 @@ def generated_name(resource: Resource, base: str, taken: Callable[[str], bool]) 
         name = base[:GENERATED_BASE] + names.suffix(_random)
         if not taken(name):
             return name
-    raise AlreadyExists(f"{resource.id}: no free name was found for generateName {base!r}; try again.")
-
-
-def named(resource: Resource, name: str) -> str:
-    """Return `jobs.batch.volcano.sh "x"`, as Kubernetes' messages name an object."""
-    return f'{resource.id} "{name}"'
+    raise AlreadyExists.generated(resource.id, name)
 
 
 def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
@@ -55,12 +50,13 @@ def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
     metadata["creationTimestamp"] = timestamp(now)
     if resource.has_generation:
         metadata["generation"] = 1
-    return {
+    new = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         **obj,
         "metadata": metadata,
     }
+    return new
 
 
 def updated(write: Update, old: Object, now: int) -> Object:
@@ -96,15 +92,10 @@ def check_preconditions(resource: Resource, old: Object, uid: str, revision: int
     """Raise Conflict when uid or revision is given and is not the stored one."""
     metadata = old["metadata"]
     if uid and uid != metadata["uid"]:
-        raise Conflict(
-            f"Operation cannot be fulfilled on {named(resource, metadata['name'])}: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
-        )
+        detail = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
+        raise Conflict.of(resource.id, metadata["name"], detail)
     if revision and str(revision) != metadata["resourceVersion"]:
-        raise Conflict(
-            f"Operation cannot be fulfilled on {named(resource, metadata['name'])}: the object has been modified; "
-            "please apply your changes to the latest version and try again"
-        )
+        raise Conflict.of(resource.id, metadata["name"])
 
 
 def _is_number(text: str) -> bool:
@@ -171,19 +162,19 @@ def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> Non
 def _bound(write: Patch, old: Object) -> Object:
     spec, metadata = old.get("spec") or {}, old["metadata"]
     target = write.patch["spec"]["nodeName"]
-    if spec.get("nodeName"):
-        raise Conflict(
-            f"Operation cannot be fulfilled on {named(write.resource, metadata['name'])}: "
-            f'pod {metadata["name"]} is already assigned to node "{spec["nodeName"]}"'
-        )
-    if "deletionTimestamp" in metadata:
-        raise Conflict(
-            f"Operation cannot be fulfilled on {named(write.resource, metadata['name'])}: "
-            f"pod {metadata['name']} is being deleted, cannot be assigned to a host"
-        )
+    if problem := _unbindable(metadata, spec):
+        detail = f"pod {metadata['name']} {problem}"
+        raise Conflict.of(f"{write.resource.id}/binding", metadata["name"], detail)
     status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
     metadata = {**metadata, "generation": metadata.get("generation", 1) + 1}
     return {**old, "metadata": metadata, "spec": {**spec, "nodeName": target}, "status": status}
+
+
+def _unbindable(metadata: Object, spec: Object) -> str:
+    """Return why a pod cannot be given a node, "" when it can."""
+    if "deletionTimestamp" in metadata:
+        return "is being deleted, cannot be assigned to a host"
+    return f'is already assigned to node "{spec["nodeName"]}"' if spec.get("nodeName") else ""
 
 
 def deleted(write: Delete, old: Object, now: int) -> Object | None:

@@ -97,3 +97,26 @@ class TestStatusOfANewObject:
     def test_of_a_pod_is_the_servers(self, api):
         made = api.post(WHERE, {**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
         assert made.json()["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+class TestConflicts:
+    """Clients read from the details what a refusal is about."""
+
+    def test_a_taken_name_is_told_with_its_details(self, api):
+        api.post(MAPS, config_map("a"))
+        status = api.post(MAPS, config_map("a")).json()
+        assert (status["code"], status["reason"]) == (409, "AlreadyExists")
+        assert status["message"] == 'configmaps "a" already exists'
+        assert status["details"] == {"name": "a", "kind": "configmaps"}
+
+    def test_a_taken_name_of_another_group_is_told_with_that(self, api):
+        status = api.post(QUEUES, {"metadata": {"name": "default"}}).json()
+        details = {"name": "default", "kind": "queues", "group": "scheduling.volcano.sh"}
+        assert status["details"] == details
+
+    def test_another_uid_is_told_with_its_details(self, api):
+        api.post(MAPS, config_map("a"))
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "x"}}
+        status = api.delete(f"{MAPS}/a", body).json()
+        assert (status["code"], status["reason"]) == (409, "Conflict")
+        assert status["details"] == {"name": "a", "kind": "configmaps"}
