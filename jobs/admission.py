@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import pods, simulation, templates
+from cluster.rules import disruptions, pods, simulation, templates
 from jobs import dependencies, frozen, plugins, policies
 from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
@@ -183,6 +183,10 @@ def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
     yield from _check_network(spec, "spec")
 
 
+def _check_disruptions(job: Object, _: View) -> Iterator[Cause]:
+    yield from disruptions.check_job(job)
+
+
 def _check_minimums(job: Object, _: View) -> Iterator[Cause]:
     yield from _check_numbers(lenient.mapping(job, "spec"))
 
@@ -346,6 +350,7 @@ def _check_dependencies(job: Object, _: View) -> Iterator[Cause]:
 
 RULES: tuple[Callable[[Object, View], Iterator[Cause]], ...] = (
     _check_tasks,
+    _check_disruptions,
     _check_names,
     _check_minimums,
     _check_plugins,

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from cluster.rules import disruptions, simulation
 from cluster.rules import ranges as ranging
-from cluster.rules import simulation
 from jobs import facts, plugins
 from kube.kinds.core import PodPhase
 
@@ -23,10 +23,6 @@ GROUP_NAME = "scheduling.k8s.io/group-name"
 QUEUE_NAME = "volcano.sh/queue-name"
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
-DISRUPTION_BUDGETS = (
-    "volcano.sh/jdb-min-available",
-    "volcano.sh/jdb-max-unavailable",
-)  # the first one counts
 
 Priorities = Mapping[str, int]  # priority class → value; the name "" is the default's
 
@@ -113,7 +109,7 @@ class Blueprint:
             "volcano.sh/template-uid": f"{self.job.name}-{self.task}",
             "volcano.sh/job-retry-count": str(status.get("retryCount", 0)),
             **_present(of_job, COPIED_ANNOTATIONS),
-            **_present(of_job, [name for name in DISRUPTION_BUDGETS if name in of_job][:1]),
+            **_present(of_job, [name for name in disruptions.KEYS if name in of_job][:1]),
         }
         if task.get("topologyPolicy"):
             annotations["volcano.sh/numa-topology-policy"] = task["topologyPolicy"]

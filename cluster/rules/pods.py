@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import ranges, simulation, templates
+from cluster.rules import disruptions, ranges, simulation, templates
 from cluster.rules.view import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
@@ -56,8 +56,8 @@ def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:
     """Return what is wrong with a pod; what an update may change is `cluster.immutable`'s."""
     if old is not None and pod.get("spec") == old.get("spec"):
         return []
-    causes = templates.check(pod, "")
-    return [cause._replace(field=cause.field.removeprefix(".")) for cause in causes]
+    causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in templates.check(pod, "")]
+    return causes if old is not None else [*causes, *disruptions.check_pod(pod)]
 
 
 def warn(pod: Object, old: Object | None, view: View) -> list[str]:

@@ -182,6 +182,43 @@ def test_19_queue_with_children_takes_no_jobs():
     assert "leaf queue" in refusals(job(queue="team"), cluster)["spec.queue"]
 
 
+LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+OF_JOB, OF_TASK = "metadata.annotations", "spec.tasks[0].template.metadata.annotations"
+
+
+def annotated(of_job, of_task=(), **spec):
+    made = job(task(), **spec)
+    made["metadata"]["annotations"] = dict(of_job)
+    made["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": dict(of_task)}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("obj", "fields"),
+    [
+        pytest.param(annotated({LEAST: "2"}), [], id="a number"),
+        pytest.param(annotated({MOST: "50%"}), [], id="a share"),
+        pytest.param(annotated({LEAST: "0"}), [f"{OF_JOB}[{LEAST}]"], id="of the job"),
+        pytest.param(annotated({}, {MOST: "100%"}), [f"{OF_TASK}[{MOST}]"], id="of the template"),
+        pytest.param(
+            annotated({LEAST: "1", MOST: "x"}), [], id="the job's second, which its pods do not get"
+        ),
+        pytest.param(
+            annotated({}, {LEAST: "1", MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="both on the template"
+        ),
+        pytest.param(
+            annotated({LEAST: "1"}, {MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="one here and one there"
+        ),
+        pytest.param(annotated({LEAST: "1"}, {LEAST: "2"}), [], id="the job's in place of the template's"),
+        pytest.param(
+            annotated({LEAST: "0"}, {MOST: "0"}, schedulerName="mine"), [], id="another scheduler's"
+        ),
+    ],
+)
+def test_what_a_disruption_must_leave_is_said_in_one_way(obj, fields):
+    assert list(refusals(obj)) == fields
+
+
 def test_all_problems_are_told_at_once():
     bad = job(task("a", minAvailable=5), task("a"), queue="none", minAvailable=99)
     assert set(refusals(bad)) == {

@@ -6,7 +6,7 @@ import pytest
 
 from kube.errors import Forbidden
 
-from .known import DROP, PODS, admit, admitted, causes, changed, pod, priority_class
+from .known import DROP, PODS, admit, admitted, causes, changed, messages, pod, priority_class
 
 HIGH = priority_class("high", 1000, preemptionPolicy="Never")
 LOW, LOWER = priority_class("low", 10, globalDefault=True), priority_class("lower", 5, globalDefault=True)
@@ -204,4 +204,40 @@ def test_a_container_without_a_command_is_pointed_out():
     silent = changed(pod(), "spec.containers", [{"name": "a", "image": "nginx"}])
     assert [text.partition(":")[0] for text in admit(PODS, silent, warnings=True).warnings] == [
         "spec.containers[0].command"
+    ]
+
+
+LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "fields"),
+    [
+        pytest.param({LEAST: "2"}, [], id="a number"),
+        pytest.param({MOST: "1%"}, [], id="the smallest share"),
+        pytest.param({LEAST: "99%"}, [], id="the largest share"),
+        pytest.param({LEAST: "0"}, [LEAST], id="none"),
+        pytest.param({MOST: "-1"}, [MOST], id="less than none"),
+        pytest.param({LEAST: "0%"}, [LEAST], id="no share"),
+        pytest.param({LEAST: "100%"}, [LEAST], id="all"),
+        pytest.param({MOST: "half"}, [MOST], id="a word"),
+        pytest.param({MOST: ""}, [MOST], id="nothing"),
+        pytest.param({LEAST: "1", MOST: "1"}, [MOST], id="both"),
+        pytest.param({LEAST: "x", MOST: "y"}, [LEAST, MOST, MOST], id="everything wrong"),
+    ],
+)
+def test_what_a_disruption_must_leave_is_said_in_one_way(annotations, fields):
+    given = changed(pod(schedulerName="volcano"), "metadata.annotations", annotations)
+    assert [where for where, _ in causes(PODS, given)] == [f"metadata.annotations[{key}]" for key in fields]
+    # As in Volcano: pods of other schedulers, and pods that exist, are not looked at.
+    assert causes(PODS, changed(given, "spec.schedulerName", "default-scheduler")) == []
+    stored = admitted(PODS, pod(schedulerName="volcano"))
+    assert causes(PODS, changed(stored, "metadata.annotations", annotations), stored) == []
+
+
+def test_a_wrong_disruption_annotation_is_told_with_its_remedy():
+    given = changed(pod(schedulerName="volcano"), "metadata.annotations", {LEAST: "0"})
+    assert messages(PODS, given) == [
+        f'metadata.annotations[{LEAST}]: Invalid value: "0": must be a positive integer, or a percentage'
+        " between 1% and 99%; write it like 2 or 50%."
     ]
