@@ -8,7 +8,7 @@ from cluster import disruption, steps, trail
 from cluster.admission import ClusterView
 from cluster.store import Delete, Patch, Stored, rules, store
 from cluster.store.store import clock
-from kube import resources
+from kube import gates, resources
 from kube.errors import NotFound
 from kube.kinds.pod import UNENDED
 
@@ -28,7 +28,8 @@ def bind(
         old = steps.stored(actor, "create", resources.PODS, namespace, name)
         if ClusterView().get(resources.NODES, "", node) is None:
             raise NotFound.of(resources.NODES.id, node)
-        change = {"spec": {"nodeName": node}}
+        conditions = gates.scheduled(old.object, clock())
+        change = {"spec": {"nodeName": node}, "status": {"conditions": conditions}}
         stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
         step.done(old, stored)
     return stored

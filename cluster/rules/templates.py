@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.rules import gates
 from kube import lenient, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy, TaintEffect
@@ -37,6 +38,7 @@ def check(template: Any, path: str) -> list[Cause]:
     if policy and policy not in tuple(RestartPolicy):
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
     causes += _check_names(spec, where)
+    causes += gates.check(spec, where)
     for number, toleration in enumerate(lenient.sequence(spec, "tolerations")):
         causes += _check_toleration(toleration, f"{where}.tolerations[{number}]")
     return causes
@@ -75,6 +77,9 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         problem = names.dns_label(value) if value else None
         if problem:
             yield invalid(f"{path}.{field}", value, problem)
+    node = lenient.text(spec, "nodeName")
+    if problem := names.dns_subdomain(node) if node else None:
+        yield invalid(f"{path}.nodeName", node, problem)
     seen: set[str] = set()
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         name = lenient.text(volume, "name")

@@ -11,7 +11,7 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from kube import apply, names, patch
+from kube import apply, gates, names, patch
 from kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.kinds.pod import ENDED
 from kube.meta import SERVER_METADATA, parse_time, timestamp
@@ -56,7 +56,7 @@ def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
         **obj,
         "metadata": metadata,
     }
-    return new
+    return gates.with_condition(new, now) if resource.id == "pods" else new
 
 
 def updated(write: Update, old: Object, now: int) -> Object:
@@ -162,7 +162,7 @@ def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> Non
 def _bound(write: Patch, old: Object) -> Object:
     spec, metadata = old.get("spec") or {}, old["metadata"]
     target = write.patch["spec"]["nodeName"]
-    if problem := _unbindable(metadata, spec):
+    if problem := _unbindable(metadata, spec, old):
         detail = f"pod {metadata['name']} {problem}"
         raise Conflict.of(f"{write.resource.id}/binding", metadata["name"], detail)
     status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
@@ -170,11 +170,13 @@ def _bound(write: Patch, old: Object) -> Object:
     return {**old, "metadata": metadata, "spec": {**spec, "nodeName": target}, "status": status}
 
 
-def _unbindable(metadata: Object, spec: Object) -> str:
+def _unbindable(metadata: Object, spec: Object, pod: Object) -> str:
     """Return why a pod cannot be given a node, "" when it can."""
     if "deletionTimestamp" in metadata:
         return "is being deleted, cannot be assigned to a host"
-    return f'is already assigned to node "{spec["nodeName"]}"' if spec.get("nodeName") else ""
+    if spec.get("nodeName"):
+        return f'is already assigned to node "{spec["nodeName"]}"'
+    return "has non-empty .spec.schedulingGates" if gates.is_gated(pod) else ""
 
 
 def deleted(write: Delete, old: Object, now: int) -> Object | None:

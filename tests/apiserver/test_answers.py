@@ -77,6 +77,140 @@ class TestNamespaceOfAClusterScopedObject:
         assert causes(api.post(QUEUES, {"metadata": {"name": "q", "namespace": 5}})) == ["metadata.namespace"]
 
 
+class TestSchedulingGates:
+    """A gated pod says so from its creation; gates only go, and with them what may still be narrowed."""
+
+    @pytest.fixture
+    def gated(self, api):
+        made = api.post(WHERE, pod(schedulingGates=GATES, nodeSelector={"disk": "ssd"}))
+        assert made.status_code == 201, made.text
+        return made.json()
+
+    def test_a_gated_pod_says_so_from_its_creation(self, api, gated):
+        said = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }
+        assert scheduled(gated) == [said]
+        table = api.get(WHERE, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}).json()
+        names = [column["name"] for column in table["columnDefinitions"]]
+        assert table["rows"][0]["cells"][names.index("Status")] == "SchedulingGated"
+
+    def test_a_pod_without_gates_says_nothing_of_it(self, api):
+        assert scheduled(api.post(WHERE, pod()).json()) == []
+
+    def test_a_gated_pod_that_a_controller_makes_says_so_too(self, api):
+        store.write(
+            Create(PODS, {**pod(schedulingGates=GATES), "metadata": {"name": "p", "namespace": "default"}})
+        )
+        assert [each["reason"] for each in scheduled(api.get(f"{WHERE}/p").json())] == ["SchedulingGated"]
+
+    @pytest.mark.parametrize("left", [[], GATES[1:], GATES[:1]], ids=["both", "the first", "the last"])
+    def test_gates_can_be_taken_away(self, api, gated, left):
+        changed = api.patch(f"{WHERE}/p", {"spec": {"schedulingGates": left or None}})
+        assert (changed.status_code, changed.json()["spec"].get("schedulingGates", [])) == (200, left)
+        # Kubernetes leaves the condition to the scheduler.
+        assert scheduled(changed.json()) == scheduled(gated)
+
+    def test_one_gate_is_taken_away_by_its_name(self, api, gated):
+        patch = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATES[0]["name"]}]}}
+        assert api.patch(f"{WHERE}/p", patch, STRATEGIC).json()["spec"]["schedulingGates"] == GATES[1:]
+
+    @pytest.mark.parametrize("before", [GATES, GATES[:1], None], ids=["two", "one", "none"])
+    def test_gates_cannot_be_added(self, api, before):
+        api.post(WHERE, pod(schedulingGates=before))
+        added = [*(before or ()), {"name": "example.com/late"}]
+        refused = api.patch(f"{WHERE}/p", {"spec": {"schedulingGates": added}})
+        number = len(added) - 1
+        assert causes(refused) == [f"spec.schedulingGates[{number}].name"]
+        said = "Forbidden: only deletion is allowed, but found new scheduling gate 'example.com/late'"
+        assert refused.json()["message"].endswith(f"spec.schedulingGates[{number}].name: {said}")
+
+    @pytest.mark.parametrize(
+        "gates",
+        [[{"name": ""}], [{"name": "a b"}], [{"name": "a"}, {"name": "a"}]],
+        ids=["without a name", "of a bad name", "twice"],
+    )
+    def test_bad_gates_are_refused(self, api, gates):
+        (field,) = causes(api.post(WHERE, pod(schedulingGates=gates)))
+        assert field.startswith(f"spec.schedulingGates[{len(gates) - 1}]")
+
+    def test_what_is_held_back_is_not_bound(self, api, gated):
+        store.write(Create(NODES, {"metadata": {"name": "n"}}))
+        body = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"name": "n"}}
+        refused = api.post(f"{WHERE}/p/binding", body)
+        assert (refused.status_code, refused.json()["reason"]) == (409, "Conflict")
+        said = 'Operation cannot be fulfilled on pods/binding "p": pod p has non-empty .spec.schedulingGates'
+        assert refused.json()["message"] == said
+        api.patch(f"{WHERE}/p", WITHOUT_GATES)
+        assert api.post(f"{WHERE}/p/binding", body).status_code == 201
+        bound = api.get(f"{WHERE}/p").json()
+        assert (bound["spec"]["nodeName"], scheduled(bound)) == (
+            "n",
+            [{"type": "PodScheduled", "status": "True"}],
+        )
+
+    NARROWER = {
+        "a label more": ({}, {"nodeSelector": {"disk": "ssd", "zone": "a"}}),
+        "an affinity where there was none": ({}, {"affinity": affinity([exists("a")], [exists("b")])}),
+        "an expression more": (
+            {"affinity": affinity([exists("a")])},
+            {"affinity": affinity([exists("a"), exists("b")])},
+        ),
+        "another preference": (
+            {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": {"matchExpressions": [exists("a")]}}]}}},
+            {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 9, "preference": {"matchExpressions": [exists("b")]}}]}}},
+        ),
+        "the gates with it": ({}, {"nodeSelector": {"zone": "a"}, "schedulingGates": None}),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize(("before", "after"), NARROWER.values(), ids=NARROWER)
+    def test_a_gated_pod_may_ask_for_more_of_its_node(self, api, before, after):
+        api.post(WHERE, pod(schedulingGates=GATES, nodeSelector={"disk": "ssd"}, **before))
+        changed = api.patch(f"{WHERE}/p", {"spec": after})
+        assert changed.status_code == 200, changed.text
+        spec = changed.json()["spec"]
+        assert spec["nodeSelector"] == {"disk": "ssd"} | after.get("nodeSelector", {})
+        assert spec.get("affinity") == after.get("affinity", before.get("affinity"))
+
+    TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+    WIDER = {
+        "a label less": ({}, {"nodeSelector": None}, "spec.nodeSelector"),
+        "another label": ({}, {"nodeSelector": {"disk": "hdd"}}, "spec.nodeSelector"),
+        "a term more": (
+            {"affinity": affinity([exists("a")])}, {"affinity": affinity([exists("a")], [exists("b")])}, TERMS,
+        ),
+        "no affinity": ({"affinity": affinity([exists("a")])}, {"affinity": None}, TERMS),
+        "another expression": (
+            {"affinity": affinity([exists("a")])}, {"affinity": affinity([exists("b")])}, f"{TERMS}[0]",
+        ),
+        "something of what chose no node": (
+            {"affinity": affinity([], [exists("a")])},
+            {"affinity": affinity([exists("b")], [exists("a")])},
+            f"{TERMS}[0]",
+        ),
+        "what is not about nodes": ({}, {"affinity": {"podAntiAffinity": {"x": []}}, "hostNetwork": True}, "spec"),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize(("before", "after", "field"), WIDER.values(), ids=WIDER)
+    def test_a_gated_pod_may_not_ask_for_less_or_something_else(self, api, before, after, field):
+        api.post(WHERE, pod(schedulingGates=GATES, nodeSelector={"disk": "ssd"}, **before))
+        assert causes(api.patch(f"{WHERE}/p", {"spec": after})) == [field]
+
+    @pytest.mark.parametrize(
+        "after",
+        [{"nodeSelector": {"zone": "a"}}, {"affinity": affinity([exists("a")])}],
+        ids=["node selector", "affinity"],
+    )
+    def test_without_gates_what_a_pod_asks_of_its_node_stays(self, api, gated, after):
+        api.patch(f"{WHERE}/p", WITHOUT_GATES)
+        assert causes(api.patch(f"{WHERE}/p", {"spec": after})) == ["spec"]
+
+
 class TestStatusOfANewObject:
     """A node brings its own, and so does a kind whose status has no path of its own; others start with the server's."""
 
@@ -120,3 +254,16 @@ class TestConflicts:
         status = api.delete(f"{MAPS}/a", body).json()
         assert (status["code"], status["reason"]) == (409, "Conflict")
         assert status["details"] == {"name": "a", "kind": "configmaps"}
+
+
+def test_a_pod_bound_by_hand_is_scheduled_and_keeps_what_else_was_said(api):
+    store.write(Create(NODES, {"metadata": {"name": "n"}}))
+    api.post(WHERE, pod())
+    other = {"type": "example.com/ready", "status": "True"}
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    store.write(Patch(PODS, "default", "p", {"status": {"conditions": [refused, other]}}, "status"))
+    body = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"name": "n"}}
+    assert api.post(f"{WHERE}/p/binding", body).status_code == 201
+    bound = api.get(f"{WHERE}/p").json()
+    assert other in bound["status"]["conditions"]
+    assert scheduled(bound) == [{"type": "PodScheduled", "status": "True"}]
