@@ -8,6 +8,7 @@ Rules beyond the table of `cluster.roles`:
   that job, for a queue the right to open and close queues.
 * An update of a queue that changes nothing but `spec.state` is opening or
   closing it, which operators may do.
+* A new pod that names its node asks for the right to bind pods.
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement).
 """
@@ -17,7 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access, metadata
-from kube import resources
+from kube import lenient, resources
+from kube.errors import Invalid, forbidden
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 QUEUE_STATE = f"{resources.QUEUES.id}/state"
+BINDING = f"{resources.PODS.id}/binding"
 
 
 def creator_of(obj: Object) -> str | None:
@@ -70,7 +73,7 @@ def place_of(resource: Resource, obj: Object) -> str:
 
 
 def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> None:
-    """Raise Forbidden unless the actor may create a well-shaped object."""
+    """Raise Forbidden unless the actor may create a well-shaped object, Invalid where that goes for one field."""
     if access.is_system(actor):
         return
     place, name = place_of(resource, obj), metadata.name_of(obj)
@@ -78,7 +81,16 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
         _check_command(actor, obj, place, view)
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
+    if resource is resources.PODS:
+        _check_node(actor, obj, place, name)
     _check_owners(actor, obj, (), view)
+
+
+def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
+    """Choosing a pod's node past the scheduler is binding it."""
+    if lenient.text(pod, "spec", "nodeName") and not access.allowed(actor, "create", BINDING, place):
+        detail = "the scheduler sets it when there is room; choose nodes with nodeSelector."
+        raise Invalid.of(resources.PODS.group_kind, name, [forbidden("spec.nodeName", detail)])
 
 
 def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> None:

@@ -23,12 +23,12 @@ CONTAINERS = ("containers", "initContainers")
 
 def check_pod(pod: Object, old: Object | None, _view: ClusterView) -> list[Cause]:
     """Refuse an update that binds a pod, or changes more than images, deadline, grace, tolerations and gates."""
+    if old is None:
+        return list(gates.check_new(pod))
     spec, before = lenient.mapping(pod, "spec"), lenient.mapping(old, "spec")
     if spec.get("nodeName") and spec.get("nodeName") != before.get("nodeName"):
         detail = "the scheduler sets it when there is room; choose nodes with nodeSelector."
         return [forbidden("spec.nodeName", detail)]
-    if old is None:
-        return []
     causes = list(gates.check_removed(pod, old))
     if is_gated(old):
         causes += gates.check_narrowed(pod, old)

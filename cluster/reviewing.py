@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster import admission, guard, metadata
 from cluster.admission import Admitted, ClusterView
 from kube import errors
-from kube.errors import ApiError, Forbidden
+from kube.errors import ApiError, Forbidden, Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,8 @@ def _rights_causes(
             guard.check_create(actor, resource, obj, view)
         else:
             guard.check_change(actor, "update", resource, old, obj, "", view)
+    except Invalid as error:
+        return error.causes
     except Forbidden as error:
         return [errors.forbidden("metadata.namespace" if resource.namespaced else "", error.message)]
     return []

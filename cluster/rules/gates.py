@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube import lenient, names
+from kube import gates, lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TERMS = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+BOUND = "cannot be set until all schedulingGates have been cleared"
 ONLY_LABELS = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
 ONLY_TERMS = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
 ONLY_EXPRESSIONS = "only additions are allowed (no mutations or deletions)"
@@ -37,6 +38,12 @@ def check(spec: Any, path: str) -> Iterator[Cause]:
         elif name in seen:
             yield duplicate(where, name)
         seen.add(name)
+
+
+def check_new(pod: Object) -> Iterator[Cause]:
+    """Refuse a new pod that is held back from the scheduler and has a node already."""
+    if gates.is_gated(pod) and lenient.text(pod, "spec", "nodeName"):
+        yield forbidden("spec.nodeName", BOUND)
 
 
 def check_removed(pod: Object, old: Object) -> Iterator[Cause]:

@@ -137,6 +137,11 @@ class TestSchedulingGates:
         (field,) = causes(api.post(WHERE, pod(schedulingGates=gates)))
         assert field.startswith(f"spec.schedulingGates[{len(gates) - 1}]")
 
+    def test_what_is_held_back_has_no_node(self, api):
+        refused = api.post(WHERE, pod(schedulingGates=GATES, nodeName="n"))
+        assert causes(refused) == ["spec.nodeName"]
+        assert "cannot be set until all schedulingGates have been cleared" in refused.json()["message"]
+
     def test_what_is_held_back_is_not_bound(self, api, gated):
         store.write(Create(NODES, {"metadata": {"name": "n"}}))
         body = {"kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p"}, "target": {"name": "n"}}
@@ -231,6 +236,36 @@ class TestStatusOfANewObject:
     def test_of_a_pod_is_the_servers(self, api):
         made = api.post(WHERE, {**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
         assert made.json()["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+class TestNodeOfANewPod:
+    """Who may bind pods may choose the node at once."""
+
+    def test_it_runs_there(self, api, node, admin):  # noqa: F811
+        node.begin()
+        name = store.find(NODES)[0].name
+        made = api.as_(admin).post(WHERE, pod(nodeName=name, restartPolicy="Never"))
+        assert (made.status_code, made.json()["spec"]["nodeName"]) == (201, name)
+        node.until(lambda: api.get(f"{WHERE}/p").json()["status"]["phase"] == "Succeeded")
+
+    @pytest.mark.parametrize("role", ["submitter", "operator"])
+    def test_who_may_not_bind_is_refused(self, api, person, role):  # noqa: F811
+        refused = api.as_(person("alice", default=role)).post(WHERE, pod(nodeName="n"))
+        assert causes(refused) == ["spec.nodeName"]
+        said = "the scheduler sets it when there is room; choose nodes with nodeSelector."
+        assert refused.json()["message"] == f'Pod "p" is invalid: spec.nodeName: Forbidden: {said}'
+
+    def test_who_may_not_create_pods_learns_only_that(self, api, person):  # noqa: F811
+        refused = api.as_(person("alice", default="viewer")).post(WHERE, pod(nodeName="n"))
+        assert refused.status_code == 403
+
+    def test_an_administrator_of_one_namespace_may_there(self, api, person):  # noqa: F811
+        alice = api.as_(person("alice", default="administrator", other="submitter"))
+        assert alice.post(WHERE, pod(nodeName="n")).status_code == 201
+        assert causes(alice.post("/api/v1/namespaces/other/pods", pod(nodeName="n"))) == ["spec.nodeName"]
+
+    def test_a_name_that_no_node_can_have_is_refused(self, api):
+        assert causes(api.post(WHERE, pod(nodeName="A b"))) == ["spec.nodeName"]
 
 
 class TestConflicts:

@@ -473,7 +473,7 @@ def pod(**spec):
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
-        pytest.param(None, pod(nodeName="n"), "spec.nodeName", id="a node chosen by hand"),
+        pytest.param(None, pod(nodeName="n"), None, id="a node chosen from the start, which asks for a right"),
         pytest.param(pod(), pod(nodeName="n"), "spec.nodeName", id="bound by hand"),
         pytest.param(pod(nodeName="n"), pod(), "spec", id="unbound by hand"),
         pytest.param(pod(), pod(containers=[{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "9"}}}]), "spec", id="larger"),

@@ -183,6 +183,7 @@ REFUSED = {
     "an unknown volume": (changed(pod(), "spec.containers.0.volumeMounts", [{"name": "v", "mountPath": "/v"}]), "spec.containers[0].volumeMounts[0].name"),
     "more asked than allowed": (changed(pod(), "spec.containers.0.resources", {"requests": {"cpu": 2}, "limits": {"cpu": 1}}), "spec.containers[0].resources.requests[cpu]"),
     "a node of no name": (pod(nodeName="A b"), "spec.nodeName"),
+    "a node for what gates hold back": (pod(nodeName="n", schedulingGates=[{"name": "g"}]), "spec.nodeName"),
     "a gate without a name": (pod(schedulingGates=[{}]), "spec.schedulingGates[0].name"),
     "a gate twice": (pod(schedulingGates=[{"name": "g"}, {"name": "g"}]), "spec.schedulingGates[1]"),
     "no spec": (changed(pod(), "spec", DROP), "spec"),
