@@ -69,9 +69,8 @@ def test_what_is_wrong_stands_at_its_field(admin, values, field):  # noqa: F811
 
 
 def test_an_edit_changes_what_was_changed_and_keeps_the_rest(admin):  # noqa: F811
-    store.write(
-        Patch(QUEUES, "", "vision", {"spec": {"capability": {"example.com/dongle": "2"}, "type": "kept"}})
-    )
+    kept = {"capability": {"example.com/dongle": "2"}, "type": "kept", "dequeueStrategy": "fifo"}
+    store.write(Patch(QUEUES, "", "vision", {"spec": kept}))
     before = spec("vision")
     form = page(admin, "/queues/vision/edit/")
     capability = form.one(id="id_capability").text.strip()
