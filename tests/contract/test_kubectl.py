@@ -185,6 +185,48 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
     kubectl("delete", "pod", "kept-off", "--grace-period=0", "--force")
 
 
+def test_a_pod_waits_for_its_gates(kubectl):
+    gated = json.loads(simulated_pod("gated", "nowhere"))
+    gated["spec"]["nodeSelector"] = {}
+    gated["spec"]["tolerations"] = [{"key": SIMULATED, "operator": "Exists"}]
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
+    kubectl("apply", "-f", "-", stdin=json.dumps(gated))
+    assert words(kubectl("get", "pod", "gated"))[1][:3] == ["gated", "0/1", "SchedulingGated"]
+    add = '[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"example.com/late"}}]'
+    refused = kubectl.fails("patch", "pod", "gated", "--type=json", "-p", add)
+    said = "only deletion is allowed, but found new scheduling gate 'example.com/late'"
+    assert f"spec.schedulingGates[1].name: Forbidden: {said}" in refused
+    kubectl("patch", "pod", "gated", "-p", json.dumps({"spec": {"nodeSelector": {SIMULATED: "true"}}}))
+    kubectl("patch", "pod", "gated", "--type=json", "-p", '[{"op":"remove","path":"/spec/schedulingGates"}]')
+    kubectl("wait", "--for=condition=Ready", "pod/gated", "--timeout=20s")
+    kubectl("delete", "pod", "gated", "--grace-period=0", "--force")
+
+
+def test_an_administrator_places_a_pod_past_the_scheduler(kubectl):
+    node = kubectl("get", "nodes", "-l", f"{SIMULATED}=true", "-o", "name").split()[0].removeprefix("node/")
+    placed = json.loads(simulated_pod("placed", node))
+    placed["spec"]["nodeName"] = node
+    kubectl("create", "-f", "-", stdin=json.dumps(placed))
+    kubectl("wait", "--for=condition=Ready", "pod/placed", "--timeout=20s")
+    again = kubectl.fails("create", "-f", "-", stdin=json.dumps(placed))
+    assert (
+        again
+        == 'Error from server (AlreadyExists): error when creating "STDIN": pods "placed" already exists\n'
+    )
+    kubectl("delete", "pod", "placed", "--grace-period=0", "--force")
+
+
+def test_a_queue_may_be_written_with_a_namespace(kubectl):
+    queue = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: habit, namespace: default}\n"
+    assert kubectl("apply", "-f", "-", stdin=queue) == "queue.scheduling.volcano.sh/habit created\n"
+    assert kubectl("apply", "-f", "-", stdin=queue) == "queue.scheduling.volcano.sh/habit unchanged\n"
+    stored = kubectl("get", "queue", "habit", "-o", "jsonpath={.metadata.namespace}/{.spec.dequeueStrategy}")
+    assert stored == "/traverse"
+    kubectl("patch", "queue", "habit", "--type=merge", "-p", '{"spec":{"state":"Closed"}}')
+    kubectl("wait", "--for=jsonpath={.status.state}=Closed", "queue/habit", "--timeout=20s")
+    kubectl("delete", "queue", "habit")
+
+
 def test_nodes_are_cordoned_and_drained(kubectl):
     names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
     node = names[0].removeprefix("node/")
