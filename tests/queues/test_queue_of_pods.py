@@ -137,7 +137,7 @@ def test_everybody_counts_a_pod_in_the_same_queue(monkeypatch, admin, annotation
     meanwhile()
     everybody.settle()
     answers = everybody.answers(admin)
-    assert answers == dict.fromkeys(answers, {queue})
+    assert answers == {key: {queue} for key in answers}
     picture.forget()
 
 
@@ -145,7 +145,7 @@ def test_a_pod_of_another_scheduler_is_in_no_queue(monkeypatch, admin):  # noqa:
     furnish()
     run_pod({GROUP: "g", QUEUE: "one"}, scheduler="another")
     answers = Everybody(monkeypatch).answers(admin)
-    assert answers == dict.fromkeys(answers, set())
+    assert answers == {key: set() for key in answers}
     picture.forget()
 
 
