@@ -70,12 +70,12 @@ class Picture:
     _usage: Usage = field(default_factory=Usage)
 
     @property
-    def on_node(self) -> Mapping[str, Amounts]:
+    def on_node(self) -> dict[str, Amounts]:
         """What the pods on each node take."""
         return self._usage.on_node
 
     @property
-    def in_queue(self) -> Mapping[str, Amounts]:
+    def in_queue(self) -> dict[str, Amounts]:
         """What the pods of each queue take, without those of the queues below it."""
         return self._usage.in_queue
 

@@ -197,7 +197,8 @@ class _Cycle:
 def _about_the_rest(group: Group, cause: Cause) -> Cause:
     """Return a cause as it is: about the pods beyond the minimum, where the minimum has its nodes."""
     ready = group.ready()
-    return msgspec.structs.replace(cause, started=bool(ready) and ready >= group.min_member)
+    started = bool(ready) and ready >= group.min_member
+    return msgspec.structs.replace(cause, started=True) if started else cause
 
 
 def _adoptions(snapshot: Snapshot) -> list[Adoption]:

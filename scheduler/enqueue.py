@@ -26,7 +26,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from scheduler.ceilings import queue_cause
@@ -95,14 +95,15 @@ class _Room:
 
     whole is what people call the size, limit what may be given out at most.
     Resources that a queue does not limit are in none of them. largest is by
-    resource the queue whose groups may still take most of it.
+    resource the queue whose groups may still take most of it, as the fields of
+    a Promise.
     """
 
     __slots__ = ("largest", "left", "limit", "name", "whole")
 
     def __init__(self, name: str, whole: Amounts, limit: Amounts, left: Amounts) -> None:
         self.name, self.whole, self.limit, self.left = name, whole, limit, left
-        self.largest: dict[str, Promise] = {}
+        self.largest: dict[str, list[Any]] = {}
 
 
 class _Gate:
@@ -120,7 +121,7 @@ class _Gate:
         claims = [*reversed(_expected(snapshot, ordered)), *used]
         self._claims = sorted(claims, key=lambda claim: claim.priority)
         self._refused: dict[tuple[tuple[int, ...], Minimum], Cause] = {}
-        self._promised: dict[tuple[str, str], Promise] = {}
+        self._promised: dict[tuple[str, str], list[Any]] = {}
 
     def ask(self, group: Group, priority: int) -> Cause | None:
         """Let a group in and count its minimum, or return why not; priority never rises between calls."""
@@ -162,11 +163,11 @@ class _Gate:
         """Note for the sentences what groups may still take; what a queue may take never falls."""
         if not amount:
             return
-        known = self._promised.get((claim.queue, resource), Promise(0, claim.queue, 0))
-        more = Promise(known.amount + amount, claim.queue, known.groups + claim.groups)
-        self._promised[claim.queue, resource] = more
+        promise = self._promised.setdefault((claim.queue, resource), [0, claim.queue, 0])
+        promise[0] += amount
+        promise[2] += claim.groups
         for room in self._rooms_of(claim.queue):
-            room.largest[resource] = max(room.largest.get(resource, more), more)
+            room.largest[resource] = max(room.largest.get(resource, promise), promise)
 
     def _obstacle(self, rooms: Sequence[_Room], wanted: Minimum) -> Cause | None:
         """Return the cause of the first resource that is short, one that can never be there first."""
@@ -183,6 +184,7 @@ class _Gate:
 
 
 def _cause(room: _Room, resource: str, amount: int, *, never: bool) -> Cause:
+    largest = room.largest.get(resource)
     if room.name:
         reason = Reason.QUEUE_TOO_SMALL if never else Reason.QUEUE_LIMIT
     else:
@@ -196,7 +198,7 @@ def _cause(room: _Room, resource: str, amount: int, *, never: bool) -> Cause:
         requested=amount,
         free=max(room.left.get(resource, 0), 0),
         whole=room.whole.get(resource, 0),
-        promise=None if never else room.largest.get(resource),
+        promise=None if never or largest is None else Promise(*largest),
     )
 
 
@@ -243,6 +245,8 @@ def _expected(snapshot: Snapshot, ordered: Iterable[Group]) -> list[Claim]:
 def _rest(group: Group) -> Amounts:
     """Return the part of a group's minResources that its pods do not hold yet and that may be placed."""
     rest = dict(group.min_resources or ())
+    if not group.shapes and not group.barred:
+        return rest
     for shapes in (group.shapes, group.barred):
         for shape, count in shapes.items():
             for name in rest:

@@ -71,7 +71,7 @@ def first_pods(group: Group, count: int) -> list[Pod]:
 
     Those behind scheduling gates are left with what the API server said of them.
     """
-    return nsmallest(count, (pod for pod in group.pending.values() if not pod.gated), key=_rank)
+    return nsmallest(count, [pod for pod in group.pending.values() if not pod.gated], key=_rank)
 
 
 def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
