@@ -7,17 +7,28 @@ nobody waiting.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kube.kinds.fields import View
 from scheduler.engine.cause import Constraint
+from scheduler.engine.sentence import unknown
+from scheduler.reading import PodSpecView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from scheduler.reading import PodSpecView
+
+def warning(spec: Mapping[str, Any], path: str) -> str:
+    """Return what the author of a pod spec at a path should know; empty when every demand can be judged."""
+    try:
+        view = msgspec.json.decode(json.dumps(spec), type=PodSpecView)
+    except msgspec.DecodeError:
+        return ""  # the schema says what is wrong
+    constraint = unknown_constraint(view)
+    return f"{path}.{constraint}: the pods will wait: {unknown(constraint)}" if constraint else ""
 
 
 class _PodTerms(View):

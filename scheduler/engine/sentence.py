@@ -120,7 +120,12 @@ def _queue_has_children(cause: Cause) -> str:
 
 
 def _unknown_constraint(cause: Cause) -> str:
-    return f"This cannot start here: the scheduler does not know {_DEMANDS[cause.constraint]}."
+    return f"This cannot start here: {unknown(cause.constraint)}"
+
+
+def unknown(constraint: Constraint | None) -> str:
+    """Return what the scheduler does not know, with the remedy."""
+    return f"the scheduler does not know {_DEMANDS[constraint]}."
 
 
 def _promised(cause: Cause) -> str:
