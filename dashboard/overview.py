@@ -33,7 +33,16 @@ MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they ca
 WAITING = ("Pending", "")
 # Reasons of a pod group's condition Unschedulable that no patience mends; scheduler.engine.cause.Reason has them all.
 HOPELESS = frozenset(
-    {"NeverFits", "NoMatchingNode", "UntoleratedTaint", "QueueTooSmall", "QueueNotFound", "QueueClosed"}
+    {
+        "NeverFits",
+        "NoMatchingNode",
+        "UntoleratedTaint",
+        "QueueTooSmall",
+        "QueueNotFound",
+        "QueueClosed",
+        "QueueHasChildren",
+        "UnknownConstraint",
+    }
 )
 FAILED = ("Failed", "Terminated")
 

@@ -9,7 +9,6 @@ asked costs nothing while nothing changed, and otherwise one query for the chang
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,60 +17,24 @@ from cluster.rules.simulation import SIMULATED
 from cluster.store import store
 from kube import amounts, resources
 from kube.errors import Expired
-from kube.kinds.core import Node, ResourceRequirements
-from kube.kinds.fields import Quantities, View
-from kube.kinds.pod import ENDED, UNENDED
+from kube.kinds.core import Node
+from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import Queue
 from kube.meta import parse_time
 from kube.quantity import QuantityError
-from kube.resources import NODES, PODS, QUEUES
+from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
+from kube.usage import Usage, group_queue, namespace_queue, pod_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cluster.store import Change, Stored
     from kube.amounts import Amounts
+    from kube.kinds.fields import Quantities
 
 ROOT = "root"  # the queue above all others; lists do not show it
+KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
-
-
-class _Metadata(View):
-    uid: str = ""
-    annotations: dict[str, str] = {}
-
-
-class _Container(View):
-    restart_policy: str = ""
-    resources: ResourceRequirements = ResourceRequirements()
-
-
-class _Spec(View):
-    node_name: str = ""
-    containers: list[_Container] = []
-    init_containers: list[_Container] = []
-    overhead: Quantities = {}
-    resources: ResourceRequirements | None = None
-
-
-class _Status(View):
-    phase: str = ""
-
-
-class _Pod(View):
-    """As much of a pod as says where it is and what it takes."""
-
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-
-class Taken(NamedTuple):
-    """What one pod takes from its node and its queue."""
-
-    node: str
-    queue: str
-    amounts: Amounts
 
 
 class NodeFacts(NamedTuple):
@@ -104,9 +67,17 @@ class Picture:
     revision: int = -1
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     queues: dict[str, QueueFacts] = field(default_factory=dict)
-    on_node: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(dict))
-    in_queue: defaultdict[str, Amounts] = field(default_factory=lambda: defaultdict(dict))
-    _pods: dict[str, Taken] = field(default_factory=dict)
+    _usage: Usage = field(default_factory=Usage)
+
+    @property
+    def on_node(self) -> dict[str, Amounts]:
+        """What the pods on each node take."""
+        return self._usage.on_node
+
+    @property
+    def in_queue(self) -> dict[str, Amounts]:
+        """What the pods of each queue take, without those of the queues below it."""
+        return self._usage.in_queue
 
     def capacity(self) -> Amounts:
         """What all nodes that are ready have."""
@@ -163,7 +134,7 @@ class Picture:
         if self.revision < 0 or head - self.revision > MOST_CHANGES:
             return Picture.loaded(head)
         try:
-            changes = store.changes(self.revision, (PODS, NODES, QUEUES), limit=MOST_CHANGES, until=head)
+            changes = store.changes(self.revision, KINDS, limit=MOST_CHANGES, until=head)
         except Expired:
             return Picture.loaded(head)
         for change in changes:
@@ -175,7 +146,7 @@ class Picture:
     def loaded(cls, head: int) -> Picture:
         """A picture of what is stored."""
         picture = cls(head)
-        for kind in (NODES, QUEUES):
+        for kind in (NODES, QUEUES, POD_GROUPS, NAMESPACES):
             for stored in store.find(kind):
                 _TAKERS[kind.id](picture, stored, False)
         for stored in store.find(PODS, phase=UNENDED):
@@ -183,22 +154,13 @@ class Picture:
         return picture
 
     def _take_pod(self, stored: Stored | Change, gone: bool) -> None:
-        old = self._pods.pop(stored.uid, None)
-        if old is not None:
-            self._count(old, -1)
-        if gone:
-            return
-        pod = stored.read(_Pod)
-        if pod.spec.node_name and pod.status.phase not in ENDED:
-            queue = pod.metadata.annotations.get(resources.QUEUE_ANNOTATION, "")
-            taken = self._pods[stored.uid] = Taken(pod.spec.node_name, queue, _request(pod))
-            self._count(taken, 1)
+        self._usage.put_pod(stored.key, None if gone else pod_use(stored.body))
 
-    def _count(self, taken: Taken, sign: int) -> None:
-        change: Callable[[Mapping[str, int], Mapping[str, int]], Amounts]
-        change = amounts.add if sign > 0 else amounts.subtract
-        self.on_node[taken.node] = change(self.on_node[taken.node], taken.amounts)
-        self.in_queue[taken.queue] = change(self.in_queue[taken.queue], taken.amounts)
+    def _take_group(self, stored: Stored | Change, gone: bool) -> None:
+        self._usage.put_group(stored.key, "" if gone else group_queue(stored.body))
+
+    def _take_namespace(self, stored: Stored | Change, gone: bool) -> None:
+        self._usage.put_namespace(stored.name, "" if gone else namespace_queue(stored.body))
 
     def _take_node(self, stored: Stored | Change, gone: bool) -> None:
         if gone:
@@ -232,6 +194,8 @@ _TAKERS: dict[str, Callable[[Picture, Stored | Change, bool], None]] = {
     PODS.id: Picture._take_pod,
     NODES.id: Picture._take_node,
     QUEUES.id: Picture._take_queue,
+    POD_GROUPS.id: Picture._take_group,
+    NAMESPACES.id: Picture._take_namespace,
 }
 _picture = Picture()
 _lock = threading.Lock()
@@ -255,13 +219,6 @@ def forget() -> None:
     global _picture
     with _lock:
         _picture = Picture()
-
-
-def _request(pod: _Pod) -> Amounts:
-    try:
-        return amounts.pod_request(pod.spec)
-    except QuantityError:
-        return {"pods": 1}  # what cannot be read cannot be counted, but the pod is there
 
 
 def amounts_of(quantities: Quantities) -> Amounts:

@@ -15,6 +15,7 @@ from kube import lenient, names, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.batch import Job
 from kube.kinds.scheduling import QueueState
+from scheduler import constraints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -376,4 +377,6 @@ def _task_warnings(task: Any, path: str) -> Iterator[str]:
     if templates.forever(lenient.mapping(task, "template")):
         yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
     yield from pods.command_warnings(pod, path)
+    if unknown := constraints.warning(pod, path):
+        yield unknown
     yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

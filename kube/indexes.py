@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from kube.kinds import core
 from kube.resource import Index
+from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from kube.meta import Object
 
-QUEUE_ANNOTATION = "volcano.sh/queue-name"
 CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
 _JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
@@ -21,32 +21,33 @@ def _part(obj: Object, key: str) -> dict[str, Any]:
     return part if type(part) is dict else {}
 
 
-def _common(obj: Object) -> tuple[str, str, dict[str, Any]]:
-    """Return the controller's uid, the creator and the annotations."""
+def _common(obj: Object) -> tuple[str, str]:
+    """Return the controller's uid and the creator."""
     metadata = _part(obj, "metadata")
     annotations = _part(metadata, "annotations")
     owner = ""
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             owner = reference.get("uid") or ""
-    return owner, annotations.get(CREATOR_ANNOTATION) or "", annotations
+    return owner, annotations.get(CREATOR_ANNOTATION) or ""
 
 
 def plain(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     return Index(owner=owner, creator=creator)
 
 
 def by_phase(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     return Index(_part(obj, "status").get("phase") or "", "", "", owner, creator)
 
 
 def pod(obj: Object) -> Index:
-    owner, creator, annotations = _common(obj)
+    """A pod has no queue of its own: kube.usage tells which one it uses, from its pod group."""
+    owner, creator = _common(obj)
     return Index(
         _part(obj, "status").get("phase") or "",
-        annotations.get(QUEUE_ANNOTATION) or "",
+        "",
         _part(obj, "spec").get("nodeName") or "",
         owner,
         creator,
@@ -55,7 +56,7 @@ def pod(obj: Object) -> Index:
 
 def job_v1(obj: Object) -> Index:
     """A `batch/v1` Job has no phase: the condition that says most stands for it."""
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     conditions = _part(obj, "status").get("conditions") or ()
     true = {each.get("type") for each in conditions if each.get("status") == "True"}
     phase = next((name for name in _JOB_PHASES if name in true), "")
@@ -63,7 +64,7 @@ def job_v1(obj: Object) -> Index:
 
 
 def node(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     for condition in _part(obj, "status").get("conditions") or ():
         if condition.get("type") == "Ready":
             return Index(
@@ -78,24 +79,23 @@ def node(obj: Object) -> Index:
 
 def event(obj: Object) -> Index:
     """An event is found by what it is about: that is its owner here, though not for the garbage collector."""
-    _, creator, _ = _common(obj)
+    _, creator = _common(obj)
     about = _part(obj, "involvedObject").get("uid") or ""
     return Index(obj.get("type") or "", "", "", about, creator)
 
 
 def job(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     state = _part(_part(obj, "status"), "state")
     return Index(state.get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator)
 
 
 def queue(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
+    owner, creator = _common(obj)
     return Index(_part(obj, "status").get("state") or "", "", "", owner, creator)
 
 
 def pod_group(obj: Object) -> Index:
-    owner, creator, _ = _common(obj)
-    return Index(
-        _part(obj, "status").get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator
-    )
+    owner, creator = _common(obj)
+    queue = _part(obj, "spec").get("queue") or DEFAULT_QUEUE
+    return Index(_part(obj, "status").get("phase") or "", queue, "", owner, creator)

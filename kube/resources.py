@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kube import indexes
-from kube.indexes import CREATOR_ANNOTATION, QUEUE_ANNOTATION
+from kube.indexes import CREATOR_ANNOTATION
 from kube.kinds import (
     accounts,
     batch,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CREATOR_ANNOTATION",
-    "QUEUE_ANNOTATION",
     "READ_VERBS",
     "STATUS",
     "VERBS",

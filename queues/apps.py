@@ -11,12 +11,11 @@ class QueuesConfig(AppConfig):
     def ready(self) -> None:
         from cluster import admission as chain
         from cluster.registry import Registration, register
-        from kube.resources import COMMANDS, POD_GROUPS, PODS, QUEUES
+        from kube.resources import COMMANDS, NAMESPACES, POD_GROUPS, PODS, QUEUES
         from queues import admission
 
-        register(
-            Registration("queues", "queues.consumer.QueueConsumer", (QUEUES, POD_GROUPS, PODS, COMMANDS))
-        )
+        resources = (QUEUES, POD_GROUPS, PODS, NAMESPACES, COMMANDS)
+        register(Registration("queues", "queues.consumer.QueueConsumer", resources))
         chain.register(
             QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion
         )

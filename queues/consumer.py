@@ -1,6 +1,6 @@
 """The queue controller: keeps each queue's state, counters and allocated resources.
 
-Reads queues, pod groups, pods and Commands. Thousands of changes a second may concern
+Reads queues, pod groups, pods, namespaces and Commands. Thousands of changes a second may concern
 one queue: its status is written at most every `PAUSE_MS`, with a timer for
 the last one; a change of state is written at once.
 """
@@ -16,20 +16,19 @@ import msgspec
 
 from cluster.consumer import Consumer, Plan, Timer
 from cluster.store import Change, Create, Group, Update, Write, store
-from kube import amounts, commands, events
+from kube import amounts, commands, events, usage
 from kube.kinds.fields import View
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
-from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
-from queues import orders, states, usage
+from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
+from kube.usage import Usage
+from queues import orders, states
 from queues.orders import QueueFact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kube.amounts import Amounts
     from kube.commands import CommandFact
-    from queues.usage import Usage
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters
@@ -38,17 +37,15 @@ _FLUSH = "flush"
 log = logging.getLogger(__name__)
 
 
-class _GroupSpec(View):
-    queue: str = ""
-
-
 class _GroupStatus(View):
     phase: str = ""
 
 
 class _Group(View):
-    spec: _GroupSpec = _GroupSpec()
     status: _GroupStatus = _GroupStatus()
+
+
+_decode_group = msgspec.json.Decoder(_Group).decode
 
 
 @dataclass(slots=True)
@@ -57,10 +54,9 @@ class State:
 
     queues: dict[str, QueueFact] = field(default_factory=dict)
     groups: dict[str, tuple[str, str]] = field(default_factory=dict)  # key → (queue, phase)
-    pods: dict[str, tuple[str, Amounts]] = field(default_factory=dict)  # key → (queue, amounts)
     phases: dict[str, Counter[str]] = field(default_factory=dict)  # queue → pod groups by phase
     commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
-    allocated: dict[str, Counter[str]] = field(default_factory=dict)  # queue → amounts of its own pods
+    usage: Usage = field(default_factory=Usage)
     written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
     stale: set[str] = field(default_factory=set)
 
@@ -75,10 +71,12 @@ class QueueConsumer(Consumer[State]):
         state = State()
         for stored in store.find(QUEUES):
             state.queues[stored.name] = stored.read(QueueFact)
+        for stored in store.find(NAMESPACES):
+            state.usage.put_namespace(stored.name, usage.namespace_queue(stored.body))
         for stored in store.find(POD_GROUPS):
-            _put_group(state, stored.key, stored.read(_Group))
+            _put_group(state, stored.key, stored.body)
         for stored in store.find(PODS, phase=UNENDED):
-            _put_pod(state, stored.key, usage.of(stored.body))
+            state.usage.put_pod(stored.key, usage.pod_use(stored.body))
         for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
             _put_command(state, stored.key, commands.read(stored.body, stored.revision))
         state.stale = set(state.queues)
@@ -125,7 +123,7 @@ def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
     total = Counter({"cpu": 0, "memory": 0})
     for below in _subtree(name, parents):
-        total.update(state.allocated.get(below) or {})
+        total.update(state.usage.in_queue.get(below) or {})
     held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
     status["allocated"] = amounts.resource_list(held)
     return status
@@ -168,11 +166,17 @@ def _apply_queue(state: State, change: Change) -> None:
 
 
 def _apply_group(state: State, change: Change) -> None:
-    _put_group(state, change.key, None if change.verb == "DELETED" else change.read(_Group))
+    _put_group(state, change.key, None if change.verb == "DELETED" else change.body)
 
 
 def _apply_pod(state: State, change: Change) -> None:
-    _put_pod(state, change.key, None if change.verb == "DELETED" else usage.of(change.body))
+    use = None if change.verb == "DELETED" else usage.pod_use(change.body)
+    state.stale |= state.usage.put_pod(change.key, use)
+
+
+def _apply_namespace(state: State, change: Change) -> None:
+    queue = "" if change.verb == "DELETED" else usage.namespace_queue(change.body)
+    state.stale |= state.usage.put_namespace(change.name, queue)
 
 
 def _apply_command(state: State, change: Change) -> None:
@@ -184,6 +188,7 @@ _APPLY = {
     QUEUES.id: _apply_queue,
     POD_GROUPS.id: _apply_group,
     PODS.id: _apply_pod,
+    NAMESPACES.id: _apply_namespace,
     COMMANDS.id: _apply_command,
 }
 
@@ -196,45 +201,25 @@ def _put_command(state: State, key: str, command: CommandFact | None) -> None:
         state.commands[key] = command
 
 
-def _put_group(state: State, key: str, group: _Group | None) -> None:
+def _put_group(state: State, key: str, body: bytes | None) -> None:
     """Count a pod group where it belongs, and no longer where it was."""
-    before = state.groups.pop(key, None)
-    after = (
-        None
-        if group is None
-        else (group.spec.queue or "default", group.status.phase or PodGroupPhase.PENDING)
-    )
-    if after is not None:
-        state.groups[key] = after
+    before = state.groups.get(key)
+    after = None if body is None else (usage.group_queue(body), _phase(body))
     if before == after:
         return
     if before is not None:
+        del state.groups[key]
         state.phases[before[0]][before[1]] -= 1
         state.stale.add(before[0])
     if after is not None:
+        state.groups[key] = after
         state.phases.setdefault(after[0], Counter())[after[1]] += 1
         state.stale.add(after[0])
+    state.stale |= state.usage.put_group(key, after[0] if after else "")
 
 
-def _put_pod(state: State, key: str, held: Usage | None) -> None:
-    before = state.pods.pop(key, None)
-    queue = _queue_of(state, held) if held else ""
-    after = (queue, held.amounts) if held and queue else None
-    if after is not None:
-        state.pods[key] = after
-    if before == after:
-        return
-    if before is not None:
-        state.allocated[before[0]].subtract(before[1])
-        state.stale.add(before[0])
-    if after is not None:
-        state.allocated.setdefault(after[0], Counter()).update(after[1])
-        state.stale.add(after[0])
-
-
-def _queue_of(state: State, held: Usage) -> str:
-    """Return the queue of a pod; one that neither names a queue nor is in a known group belongs to none."""
-    return held.queue or state.groups.get(held.group, ("", ""))[0]
+def _phase(body: bytes) -> str:
+    return _decode_group(body).status.phase or PodGroupPhase.PENDING
 
 
 def _parent(queue: QueueFact) -> str:

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
+import msgspec
 
+from scheduler.ceilings import Ceilings, queue_cause
 from scheduler.decisions import Adoption, Bind, Decisions
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass, Vector
+from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
-from scheduler.enqueue import enqueue, is_outside, queue_cause
-from scheduler.layout import first_pods, layout_of
-from scheduler.records import DEFAULT_QUEUE
+from scheduler.enqueue import enqueue, is_outside
+from scheduler.layout import first_pods
 from scheduler.status import NOTED_PODS, Outcome, Writer
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions(adoptions=_adoptions(snapshot))
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.ceilings)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
@@ -67,11 +67,14 @@ class _Cycle:
         self._snapshot, self._now, self._decisions = snapshot, now, decisions
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
-        self._queues = _Queues(snapshot)
+        self.ceilings = Ceilings(snapshot)
         self._classes: dict[int, PodClass] = {}
-        self.cluster = Cluster(allocatable, free, self._classes, self._queues.rooms, nodes.exclusions)
+        self.cluster = Cluster(allocatable, free, self._classes, self.ceilings.rooms, nodes.exclusions)
         self._names = Names(
-            nodes.names(), list(nodes.columns), self._queues.names, [r.copy() for r in self._queues.ceilings]
+            nodes.names(),
+            list(nodes.columns),
+            self.ceilings.names,
+            [r.copy() for r in self.ceilings.ceilings],
         )
         self._pods = nodes.columns.get("pods", -1)
         self._placer: Placer | None = None
@@ -82,9 +85,9 @@ class _Cycle:
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order."""
         for group in groups:
-            if group.exists and group.pending and group.queue in self._snapshot.queues:
-                layout = layout_of(self._snapshot, group)
-                if layout.heaps and not layout.absent:
+            if group.exists and group.pending and queue_cause(self._snapshot, group) is None:
+                layout = self._snapshot.layout_of(group)
+                if layout.pod_sets and not layout.absent and layout.constraint() is None:
                     self._gangs[group.key] = self._gang(group, layout)
         attempts = place(self.cluster, self._gangs.values(), pods=self._pods)
         self._attempts = dict(zip(self._gangs, attempts, strict=True))
@@ -110,12 +113,15 @@ class _Cycle:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
         if not group.exists:
             return self._after_grace(group, Cause(Reason.GROUP_NOT_FOUND, group=group.name))
-        layout = layout_of(self._snapshot, group)
+        layout = self._snapshot.layout_of(group)
         pods = layout.pods()
         cause = answers.get(group.key) or queue_cause(self._snapshot, group)
         entered = is_outside(group) and cause is None
         if cause is not None:
-            return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
+            return Outcome(group, [], first_pods(group, NOTED_PODS), _about_the_rest(group, cause))
+        if (constraint := layout.constraint()) is not None:
+            cause = Cause(Reason.UNKNOWN_CONSTRAINT, constraint=constraint)
+            return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if layout.absent:
             return self._absent(group, layout, entered=entered)
         attempt = self._attempts.get(group.key)
@@ -128,14 +134,14 @@ class _Cycle:
     def _started(self, group: Group, layout: Layout, attempt: Attempt, *, entered: bool) -> Outcome:
         binds: list[Bind] = []
         unbound = []
-        for number, heap in enumerate(layout.heaps):
+        for number, some in enumerate(layout.pod_sets):
             taken = attempt.taken[number]
             chosen = attempt.nodes(number).tolist() if taken else []
             binds += [
                 Bind(pod, self._names.nodes[node])
-                for pod, node in zip(heap.pods[:taken], chosen, strict=True)
+                for pod, node in zip(some.pods[:taken], chosen, strict=True)
             ]
-            unbound += heap.pods[taken:]
+            unbound += some.pods[taken:]
         cause = None
         if unbound:
             cause = explain_rest(
@@ -147,7 +153,7 @@ class _Cycle:
         """Return the outcome for a gang some of whose pods do not exist."""
         exist = layout.needed - layout.absent
         cause = Cause(
-            Reason.NOT_ENOUGH_TASKS,
+            Reason.SCHEDULING_GATED if layout.gated else Reason.NOT_ENOUGH_TASKS,
             fit=group.ready() + exist,
             needed=group.ready() + layout.needed,
             gated=layout.gated,
@@ -181,61 +187,18 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
-        nodes = self._snapshot.nodes
-        for heap in layout.heaps:
-            shape = heap.shape
+        for shape in (some.shape for some in layout.pod_sets):
             if shape.number not in self._classes:
-                vector, verdicts = nodes.vector(shape), nodes.verdicts(shape)
-                self._classes[shape.number] = PodClass(vector, verdicts, shape.foreign)
-        limits = self._queues.limits(group.queue)
+                self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)
+        limits = self.ceilings.limits(group.queue)
         return replace(layout.gang, queues=limits) if limits else layout.gang
 
 
-class _Queues:
-    """The ceilings of queues as arrays: a queue without a capability has none."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        limited = sorted(name for name, queue in snapshot.queues.items() if queue.capability)
-        self.names = limited
-        self._numbers = {name: number for number, name in enumerate(limited)}
-        self.ceilings = [self._ceiling(name) for name in limited]
-        self.rooms: list[Vector | None] = [ceiling.copy() for ceiling in self.ceilings]
-        self._chains: dict[str, tuple[int, ...]] = {}
-        if limited:
-            self._subtract_usage()
-
-    def limits(self, name: str) -> tuple[int, ...]:
-        """Return the numbers of the limited queues among a queue and its ancestors."""
-        if not self._numbers:
-            return ()
-        if name not in self._chains:
-            self._chains[name] = tuple(self._numbers[n] for n in self._line(name) if n in self._numbers)
-        return self._chains[name]
-
-    def _line(self, name: str) -> list[str]:
-        """Return a queue and its ancestors; a circle of parents ends where it began."""
-        line: list[str] = []
-        while name in self._snapshot.queues and name not in line:
-            line.append(name)
-            name = self._snapshot.queues[name].parent
-        return line
-
-    def _ceiling(self, name: str) -> Vector:
-        ceiling = np.full(len(self._snapshot.nodes.columns), UNLIMITED, dtype=np.int64)
-        for resource, amount in self._snapshot.queues[name].capability.items():
-            column = self._snapshot.nodes.columns.get(resource)
-            if column is not None:
-                ceiling[column] = max(amount, 0)
-        return ceiling
-
-    def _subtract_usage(self) -> None:
-        for (queue, _), shapes in self._snapshot.usage.items():
-            for number in self.limits(queue):
-                room = self.rooms[number]
-                for shape, count in shapes.items():
-                    if room is not None:
-                        room -= self._snapshot.nodes.vector(shape) * count
+def _about_the_rest(group: Group, cause: Cause) -> Cause:
+    """Return a cause as it is: about the pods beyond the minimum, where the minimum has its nodes."""
+    ready = group.ready()
+    started = bool(ready) and ready >= group.min_member
+    return msgspec.structs.replace(cause, started=True) if started else cause
 
 
 def _adoptions(snapshot: Snapshot) -> list[Adoption]:
@@ -247,12 +210,12 @@ def _adoptions(snapshot: Snapshot) -> list[Adoption]:
     found: dict[tuple[str, str], list[Orphan]] = {}
     for key in sorted(snapshot.orphans):
         orphan = snapshot.orphans[key]
-        name = f"podgroup-{orphan.owner.uid if orphan.owner else orphan.uid}"
-        found.setdefault((orphan.namespace, name), []).append(orphan)
+        name = f"podgroup-{orphan.owner.uid if orphan.owner else orphan.pod.uid}"
+        found.setdefault((orphan.pod.namespace, name), []).append(orphan)
     return [_adoption(snapshot, namespace, name, pods) for (namespace, name), pods in found.items()]
 
 
 def _adoption(snapshot: Snapshot, namespace: str, name: str, pods: list[Orphan]) -> Adoption:
     known = snapshot.groups.get(f"{namespace}/{name}")
-    queue = pods[0].queue or snapshot.namespace_queues.get(namespace) or DEFAULT_QUEUE
+    queue = snapshot.queue_of(pods[0].pod)
     return Adoption(namespace, name, queue, known is None or not known.exists, pods)

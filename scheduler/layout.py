@@ -24,16 +24,19 @@ from typing import TYPE_CHECKING
 from scheduler.engine.gang import Bin, Gang, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from scheduler.engine.cause import Constraint
     from scheduler.nodes import Shape
     from scheduler.records import Group, Pod
-    from scheduler.snapshot import Snapshot
+
+    PriorityOf = Callable[[str], int]
+    """The value of a priority class."""
 
 
 @dataclass(slots=True)
-class Heap:
-    """Pods of one priority, role and shape that wait for nodes."""
+class PodSet:
+    """Pods of one priority, role and shape that wait for nodes, in task order."""
 
     priority: int
     role: str
@@ -43,9 +46,12 @@ class Heap:
 
 @dataclass(slots=True)
 class Layout:
-    """A group as a gang: gang.bins[i] is heaps[i]. needed pods must start together; absent of them do not exist."""
+    """A group as a gang: gang.bins[i] is pod_sets[i]. needed pods must start together; absent of them do not exist.
 
-    heaps: list[Heap]
+    gated pods are in no set.
+    """
+
+    pod_sets: list[PodSet]
     gang: Gang
     needed: int
     absent: int
@@ -53,65 +59,66 @@ class Layout:
 
     def pods(self) -> list[Pod]:
         """Return the pods in task order."""
-        return [pod for heap in self.heaps for pod in heap.pods]
+        return [pod for some in self.pod_sets for pod in some.pods]
+
+    def constraint(self) -> Constraint | None:
+        """Return the first demand of the pods that the scheduler cannot judge, or None."""
+        return next((some.shape.constraint for some in self.pod_sets if some.shape.constraint), None)
 
 
 def first_pods(group: Group, count: int) -> list[Pod]:
-    """Return the first waiting pods of a group, whatever their priority."""
-    return nsmallest(count, group.pending.values(), key=_rank)
+    """Return the first waiting pods of a group, whatever their priority.
+
+    Those behind scheduling gates are left with what the API server said of them.
+    """
+    return nsmallest(count, [pod for pod in group.pending.values() if not pod.gated], key=_rank)
 
 
-def layout_of(snapshot: Snapshot, group: Group) -> Layout:
-    """Return the layout of a group; it is kept until one of its pods changes."""
-    if group.layout is None:
-        group.layout = _lay_out(snapshot, group)
-    return group.layout
-
-
-def _lay_out(snapshot: Snapshot, group: Group) -> Layout:
+def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
+    """Return the layout of a group."""
     missing = max(group.min_member - group.ready(), 0)
     if len(group.pending) < missing:  # while pods of a large gang are being created, each round
         return Layout([], Gang(()), missing, missing - len(group.pending), 0)
     waiting = [pod for pod in group.pending.values() if not pod.gated]
-    heaps = _heaps(snapshot, waiting)
+    sets = _pod_sets(waiting, priority_of)
     roles = _role_minima(group)
-    if len(heaps) == 1 and not roles:
-        return _of_equals(snapshot, group, heaps[0], missing)
+    if len(sets) == 1 and not roles:
+        return _of_equals(group, sets[0], missing, priority_of)
     needed = max(missing, sum(roles.values()))
     present = Counter(pod.role for pod in waiting)
     absent = max(missing - len(waiting), sum(max(n - present[role], 0) for role, n in roles.items()))
-    steps = () if absent > 0 else tuple(_steps(heaps, roles, missing))
-    bins = tuple(Bin(heap.shape.number, len(heap.pods)) for heap in heaps)
-    gang = Gang(bins, steps, level=snapshot.priority_of(group.priority_class))
-    return Layout(heaps, gang, needed, max(absent, 0), len(group.pending) - len(waiting))
+    steps = () if absent > 0 else tuple(_steps(sets, roles, missing))
+    bins = tuple(Bin(some.shape.number, len(some.pods)) for some in sets)
+    gang = Gang(bins, steps, level=priority_of(group.priority_class))
+    return Layout(sets, gang, needed, max(absent, 0), len(group.pending) - len(waiting))
 
 
-def _of_equals(snapshot: Snapshot, group: Group, heap: Heap, missing: int) -> Layout:
+def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf) -> Layout:
     """Return the layout when all pods are equal: one bin, at most one step."""
-    absent = max(missing - len(heap.pods), 0)
+    absent = max(missing - len(some.pods), 0)
     steps = (Step(missing, (0,)),) if missing and not absent else ()
-    level = snapshot.priority_of(group.priority_class)
-    gang = Gang((Bin(heap.shape.number, len(heap.pods)),), steps, level=level)
-    return Layout([heap], gang, missing, absent, len(group.pending) - len(heap.pods))
+    level = priority_of(group.priority_class)
+    gang = Gang((Bin(some.shape.number, len(some.pods)),), steps, level=level)
+    return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
 
 
-def _heaps(snapshot: Snapshot, pods: list[Pod]) -> list[Heap]:
+def _pod_sets(pods: list[Pod], priority_of: PriorityOf) -> list[PodSet]:
     if len(pods) == 1:
         pod = pods[0]
-        return [Heap(_priority(snapshot, pod), pod.role, pod.shape, pods)]
+        return [PodSet(_priority(pod, priority_of), pod.role, pod.shape, pods)]
     ranks = {id(pod): _rank(pod) for pod in pods}
-    found: dict[tuple[int, str, int], Heap] = {}
+    found: dict[tuple[int, str, int], PodSet] = {}
     for pod in sorted(pods, key=lambda pod: ranks[id(pod)]):
-        priority = _priority(snapshot, pod)
-        heap = found.setdefault(
-            (priority, pod.role, pod.shape.number), Heap(priority, pod.role, pod.shape, [])
+        priority = _priority(pod, priority_of)
+        some = found.setdefault(
+            (priority, pod.role, pod.shape.number), PodSet(priority, pod.role, pod.shape, [])
         )
-        heap.pods.append(pod)
-    return sorted(found.values(), key=lambda heap: (-heap.priority, ranks[id(heap.pods[0])]))
+        some.pods.append(pod)
+    return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
 
 
-def _priority(snapshot: Snapshot, pod: Pod) -> int:
-    return snapshot.priority_of(pod.priority_class) if pod.priority is None else pod.priority
+def _priority(pod: Pod, priority_of: PriorityOf) -> int:
+    return priority_of(pod.priority_class) if pod.priority is None else pod.priority
 
 
 def _rank(pod: Pod) -> tuple[int, int, str]:
@@ -129,23 +136,23 @@ def _role_minima(group: Group) -> dict[str, int]:
     return {role: number for role, number in missing.items() if number > 0}
 
 
-def _steps(heaps: list[Heap], roles: Mapping[str, int], missing: int) -> Iterable[Step]:
+def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterable[Step]:
     """Yield the minima of roles, then what is left of the minimum by priority."""
     taken: Counter[int] = Counter()
     left = dict(roles)
-    for heap in heaps:
-        first = min(left.get(heap.role, 0), len(heap.pods))
-        taken[heap.priority] += first
+    for some in sets:
+        first = min(left.get(some.role, 0), len(some.pods))
+        taken[some.priority] += first
         if first:
-            left[heap.role] -= first
+            left[some.role] -= first
     for role, number in roles.items():
-        yield Step(number, tuple(i for i, heap in enumerate(heaps) if heap.role == role))
+        yield Step(number, tuple(i for i, some in enumerate(sets) if some.role == role))
     more = missing - sum(roles.values())
-    for priority in dict.fromkeys(heap.priority for heap in heaps):
+    for priority in dict.fromkeys(some.priority for some in sets):
         if more <= 0:
             return
-        level = tuple(i for i, heap in enumerate(heaps) if heap.priority == priority)
-        here = min(sum(len(heaps[i].pods) for i in level) - taken[priority], more)
+        level = tuple(i for i, some in enumerate(sets) if some.priority == priority)
+        here = min(sum(len(sets[i].pods) for i in level) - taken[priority], more)
         if here:
             more -= here
             yield Step(taken[priority] + here, level)

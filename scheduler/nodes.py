@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kube import amounts, quantity
-from scheduler.engine.cluster import OPEN, Exclusion, Vector, Verdicts
-from scheduler.reading import value_of
+from kube.usage import request_key, request_of, value_of
+from scheduler.constraints import unknown_constraint
+from scheduler.engine.cluster import OPEN, Exclusion, PodClass, Vector, Verdicts
 from scheduler.rules import NodeFacts, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from kube.amounts import Amounts
+    from kube.usage import RequestKey
+    from scheduler.engine.cause import Constraint
     from scheduler.reading import NodeView, PodSpecView
 
 UNREADABLE = "resources that cannot be read"
@@ -44,15 +45,23 @@ class Place:
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
 
 
+ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None"]
+
+
 class Shape:
-    """Pods that ask for the same and may use the same nodes. `number` is free again once none is left."""
+    """Pods that ask for the same and may use the same nodes, as long as there are any.
 
-    __slots__ = ("foreign", "key", "number", "pods", "request", "rule_key", "vector", "version")
+    A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
+    number is free again once no pod is left. constraint is what keeps the pods
+    from being placed, whatever room there is.
+    """
 
-    def __init__(
-        self, number: int, key: tuple[Any, ...], rule_key: tuple[Any, ...], request: Amounts
-    ) -> None:
-        self.number, self.key, self.rule_key, self.request = number, key, rule_key, request
+    __slots__ = ("constraint", "foreign", "key", "number", "pods", "request", "rule_key", "vector", "version")
+
+    def __init__(self, number: int, key: ShapeKey) -> None:
+        self.number, self.key = number, key
+        self.rule_key, request, self.constraint = key
+        self.request = _readable_request(request)
         self.pods = 0
         self.version = -1
         self.vector: Vector = np.zeros(0, dtype=np.int64)
@@ -86,7 +95,7 @@ class NodeTable:
         self._used = np.zeros((16, 0), dtype=np.int64)
         self._changed: list[str] = []
         self._places: dict[tuple[Any, ...], Place] = {}
-        self._shapes: dict[tuple[Any, ...], Shape] = {}
+        self._shapes: dict[ShapeKey, Shape] = {}
         self._free_numbers: list[int] = []
         self._sorted: tuple[list[str], NDArray[np.intp]] | None = None
 
@@ -95,17 +104,11 @@ class NodeTable:
     def shape_of(self, spec: PodSpecView) -> Shape:
         """Return the shape of a pod; the same object for equal pods as long as hold() keeps it."""
         rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
-        key = (
-            rule_key,
-            tuple(bytes(c.resources) for c in spec.containers),
-            tuple((bytes(c.resources), c.restart_policy) for c in spec.init_containers or ()),
-            bytes(spec.overhead),
-            bytes(spec.resources),
-        )
+        key = rule_key, request_key(spec), unknown_constraint(spec)
         shape = self._shapes.get(key)
         if shape is None:
             number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
-            shape = self._shapes[key] = Shape(number, key, rule_key, _request(spec))
+            shape = self._shapes[key] = Shape(number, key)
         return shape
 
     def hold(self, shape: Shape, pods: int) -> None:
@@ -207,6 +210,10 @@ class NodeTable:
         self._judge(place)
         return place.verdicts[self._order()[1]]
 
+    def pod_class(self, shape: Shape) -> PodClass:
+        """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
+        return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign)
+
     def used_by_node(self) -> dict[str, dict[str, int]]:
         """Return what is used of every known node, for checks."""
         return {
@@ -292,21 +299,9 @@ def _rank(resource: str) -> tuple[int, str]:
     return {"cpu": 0, "memory": 1, "pods": 3}.get(resource, 2), resource
 
 
-def _request(spec: PodSpecView) -> Amounts:
-    def containers(some: Sequence[Any]) -> list[dict[str, Any]]:
-        return [
-            {"resources": value_of(c.resources) or {}, "restartPolicy": c.restart_policy or ""} for c in some
-        ]
-
-    asked: dict[str, Any] = {
-        "containers": containers(spec.containers),
-        "initContainers": containers(spec.init_containers or ()),
-        "overhead": value_of(spec.overhead) or {},
-    }
-    if (whole := value_of(spec.resources)) is not None:
-        asked["resources"] = whole
+def _readable_request(key: RequestKey) -> Amounts:
     try:
-        return amounts.pod_request(asked)
+        return request_of(key)
     except ValueError:
         return {"pods": 1, UNREADABLE: 1}
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw, field
 
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
+from kube.usage import NOTHING, AskingSpec, QueueAnnotations
 
-NOTHING = Raw(b"")
 
-
-class PodAnnotations(View):
+class PodAnnotations(QueueAnnotations):
     """The annotations of a pod that say where it belongs."""
 
-    group: str = field(default="", name="scheduling.k8s.io/group-name")
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
-    queue: str = field(default="", name="scheduling.volcano.sh/queue-name")
-    job_queue: str = field(default="", name="volcano.sh/queue-name")
 
 
 class PodLabels(View):
@@ -46,25 +41,13 @@ class PodMeta(View):
     owner_references: list[OwnerReference] | None = None
 
 
-class ContainerView(View):
-    """What a container asks for."""
-
-    resources: Raw = NOTHING
-    restart_policy: str | None = None
-
-
-class PodSpecView(View):
+class PodSpecView(AskingSpec):
     """What a pod asks for and where it may run."""
 
-    containers: list[ContainerView] = []
-    init_containers: list[ContainerView] | None = None
-    overhead: Raw = NOTHING
-    resources: Raw = NOTHING
     node_selector: Raw = NOTHING
     affinity: Raw = NOTHING
     tolerations: Raw = NOTHING
-    node_name: str | None = None
-    scheduler_name: str | None = None
+    topology_spread_constraints: Raw = NOTHING
     priority: int | None = None
     priority_class_name: str | None = None
     scheduling_gates: list[dict[str, Any]] | None = None
@@ -196,27 +179,3 @@ class PriorityClassView(View):
 
     value: int = 0
     global_default: bool | None = None
-
-
-class NamespaceAnnotations(View):
-    """The queue of a namespace's groups that name none."""
-
-    queue: str = field(default="", name="scheduling.volcano.sh/queue-name")
-
-
-class NamespaceMeta(View):
-    """A namespace's metadata."""
-
-    annotations: NamespaceAnnotations | None = None
-
-
-class NamespaceView(View):
-    """A namespace."""
-
-    metadata: NamespaceMeta = NamespaceMeta()
-
-
-def value_of(raw: Raw) -> Any:
-    """Decode bytes that were kept; absent is None."""
-    data = bytes(raw)
-    return msgspec.json.decode(data) if data else None

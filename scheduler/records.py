@@ -8,17 +8,15 @@ from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
 from kube.kinds.scheduling import PodGroupPhase
+from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     import msgspec
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
-    from scheduler.layout import Layout
     from scheduler.nodes import Shape
     from scheduler.reading import GroupView
-
-DEFAULT_QUEUE = "default"
 
 
 class Standing(IntEnum):
@@ -47,13 +45,15 @@ READY = frozenset((Standing.BOUND, Standing.RUNNING, Standing.SUCCEEDED))
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod. group is the key of its pod group, empty when it is not ours."""
+    """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself."""
 
     namespace: str
     name: str
     uid: str
     created: int
     group: str
+    wish: str
+    ours: bool
     role: str
     shape: Shape
     node: str
@@ -69,17 +69,22 @@ class Pod:
         """namespace/name."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def holds(self) -> bool:
+        """Whether it uses its node."""
+        return self.standing in HOLDING and bool(self.node)
+
+    @property
+    def is_barred(self) -> bool:
+        """Whether it cannot be placed yet, whatever room there is: it expects nothing."""
+        return self.gated or self.shape.constraint is not None
+
 
 @dataclass(slots=True, eq=False)
 class Orphan:
     """A pod of ours that names no group; one will be made for it."""
 
-    namespace: str
-    name: str
-    uid: str
-    queue: str
-    priority_class: str
-    request: Amounts
+    pod: Pod
     owner: OwnerReference | None
 
 
@@ -87,11 +92,12 @@ class Group:
     """A pod group, or what is known of one that pods name but that does not exist (view is None)."""
 
     __slots__ = (
+        "barred",
         "changed",
         "counts",
         "created",
+        "holders",
         "key",
-        "layout",
         "min_resources",
         "name",
         "namespace",
@@ -112,8 +118,11 @@ class Group:
         self.counts: Counter[Standing] = Counter()
         self.ready_roles: Counter[str] = Counter()
         self.pending: dict[str, Pod] = {}
+        self.barred: Counter[Shape] = Counter()
+        """Its waiting pods that cannot be placed yet."""
         self.shapes: Counter[Shape] = Counter()
-        self.layout: Layout | None = None
+        """What its pods hold."""
+        self.holders: dict[str, Pod] = {}
 
     @property
     def exists(self) -> bool:

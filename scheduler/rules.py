@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kube import selector as selecting
 from kube.kinds.core import Taint, TaintEffect, Toleration
 from kube.kinds.fields import View
 from scheduler.engine.cluster import Exclusion, Kind
@@ -37,10 +38,9 @@ class NodeFacts:
     ready: bool
 
 
-class Requirement(View):
-    """One requirement of a node selector term."""
+class FieldRequirement(View):
+    """One requirement about a field of a node, which can only be its name."""
 
-    key: str = ""
     operator: str = ""
     values: list[str] = []
 
@@ -48,8 +48,8 @@ class Requirement(View):
 class Term(View):
     """Requirements that must all hold."""
 
-    match_expressions: list[Requirement] | None = None
-    match_fields: list[Requirement] | None = None
+    match_expressions: list[dict[str, Any]] | None = None
+    match_fields: list[FieldRequirement] | None = None
 
 
 class NodeSelector(View):
@@ -70,6 +70,11 @@ class Affinity(View):
     node_affinity: NodeAffinity | None = None
 
 
+_Selectors = tuple[selecting.LabelSelector, selecting.LabelSelector]
+"""What a term asks of the labels of a node, and of its name."""
+
+NAME = "metadata.name"
+NOTHING = selecting.LabelSelector(nothing=True)
 _NO_NODE = NodeAffinity(required_during_scheduling_ignored_during_execution=NodeSelector())
 
 
@@ -110,7 +115,10 @@ class Rule:
     def _selects(self, node: NodeFacts) -> bool:
         if any(node.labels.get(key) != value for key, value in self._selector.items()):
             return False
-        return self._terms is None or any(_matches_term(term, node) for term in self._terms)
+        return self._terms is None or any(
+            labels.matches(node.labels) and fields.matches({NAME: node.name})
+            for labels, fields in self._terms
+        )
 
     def _tolerates(self, taint: Taint) -> bool:
         return any(_tolerates(toleration, taint) for toleration in self._tolerations)
@@ -129,47 +137,35 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.operator == "Exists":
         return True
     if toleration.operator in ("Lt", "Gt"):  # as the taint's value compares with the toleration's
-        return bool(toleration.key) and _compares(toleration.operator, taint.value, [toleration.value])
+        compared = {"key": taint.key, "operator": toleration.operator, "values": [toleration.value]}
+        return bool(toleration.key) and _labels([compared]).matches({taint.key: taint.value})
     return bool(toleration.key) and toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
-def _required_terms(affinity: Affinity | None) -> list[Term] | None:
+def _required_terms(affinity: Affinity | None) -> list[_Selectors] | None:
     """Return the terms of required node affinity, any of which must match; None when there are none."""
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
-    return None if required is None else required.node_selector_terms or []
+    return None if required is None else [_selectors(term) for term in required.node_selector_terms or ()]
 
 
-def _matches_term(term: Term, node: NodeFacts) -> bool:
+def _selectors(term: Term) -> _Selectors:
+    """Read a term; an empty one, or one that cannot be read, matches nothing."""
     expressions, fields = term.match_expressions or [], term.match_fields or []
     if not expressions and not fields:
-        return False
-    return all(_matches(e, node.labels) for e in expressions) and all(
-        _matches(f, {"metadata.name": node.name}) for f in fields
-    )
+        return NOTHING, NOTHING
+    named = [
+        selecting.Requirement(NAME, "In" if each.operator == "In" else "NotIn", frozenset(each.values))
+        for each in fields
+        if each.operator in ("In", "NotIn")
+    ]
+    if len(named) < len(fields):
+        return NOTHING, NOTHING
+    return _labels(expressions), selecting.LabelSelector(tuple(named))
 
 
-def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Evaluate one requirement; an operator that nobody knows matches nothing."""
-    found = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return found in requirement.values
-        case "NotIn":
-            return found not in requirement.values
-        case "Exists":
-            return found is not None
-        case "DoesNotExist":
-            return found is None
-        case "Gt" | "Lt" as operator:
-            return _compares(operator, found, requirement.values)
-        case _:
-            return False
-
-
-def _compares(operator: str, found: str | None, values: Sequence[str]) -> bool:
+def _labels(expressions: list[dict[str, Any]]) -> selecting.LabelSelector:
     try:
-        left, right = int(found or ""), int(values[0])
-    except (ValueError, IndexError):
-        return False
-    return left > right if operator == "Gt" else left < right
+        return selecting.requirements(expressions)
+    except selecting.SelectorError:
+        return NOTHING

@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import amounts, quantity, resources
+from kube import amounts, quantity, resources, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler import reading
+from scheduler.layout import lay_out
 from scheduler.nodes import NodeTable
-from scheduler.records import HOLDING, READY, Group, Orphan, Pod, Queue, Standing
+from scheduler.records import READY, Group, Orphan, Pod, Queue, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kube.amounts import Amounts
+    from scheduler.layout import Layout
     from scheduler.nodes import Shape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-
-OUR_NAMES = ("volcano", "default-scheduler", "")
-"""Pods that name another scheduler are only counted on their nodes; Kubernetes' default name stands for this one."""
 
 
 class Changed(Protocol):
@@ -62,11 +61,14 @@ class Snapshot:
         self.queues: dict[str, Queue] = {}
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
+        self.group_queues: dict[str, str] = {}
         self.namespace_queues: dict[str, str] = {}
         self.usage: dict[tuple[str, str], Counter[Shape]] = {}
-        """What pods hold, by queue and priority class of their group."""
+        """What pods hold, by the queue that they use (kube.usage) and the priority class of their group."""
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()
+        self._layouts: dict[str, Layout] = {}
+        self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
         self._handlers: dict[str, Callable[[Changed, bool], None]] = {
             resources.PODS.id: self._pod,
@@ -94,6 +96,21 @@ class Snapshot:
         """Return the value of a priority class; of the global default for an empty or unknown name."""
         return self.priorities.get(class_name, self.default_priority)
 
+    def queue_of(self, pod: Pod) -> str:
+        """Return the queue that a pod uses; empty for a pod of another scheduler."""
+        return usage.queue_of(pod, self.group_queues, self.namespace_queues)
+
+    def has_children(self, queue: str) -> bool:
+        """Tell whether a queue has queues below it."""
+        return queue in self._children
+
+    def layout_of(self, group: Group) -> Layout:
+        """Return the layout of a group; it is kept until the group or one of its pods changes."""
+        layout = self._layouts.get(group.key)
+        if layout is None:
+            layout = self._layouts[group.key] = lay_out(group, self.priority_of)
+        return layout
+
     def settled(self) -> None:
         """Note that a cycle has seen everything; later only changes are dirty."""
         self.dirty.clear()
@@ -120,13 +137,15 @@ class Snapshot:
         metadata, spec = view.metadata, view.spec
         notes = metadata.annotations or reading.PodAnnotations()
         standing = _standing(view)
-        ours = (spec.scheduler_name or "") in OUR_NAMES
+        ours = (spec.scheduler_name or "") in usage.OUR_SCHEDULERS
         pod = Pod(
             change.namespace,
             change.name,
             metadata.uid,
             _time(metadata.creation_timestamp),
             f"{change.namespace}/{notes.group}" if ours and notes.group else "",
+            notes.queue or notes.job_queue,
+            ours,
             notes.role or (metadata.labels.role if metadata.labels else ""),
             self.nodes.shape_of(spec),
             spec.node_name or "",
@@ -138,13 +157,14 @@ class Snapshot:
             metadata.deletion_timestamp is not None,
         )
         if ours and not notes.group and standing is Standing.PENDING and not pod.deleting:
-            self.orphans[key] = _orphan(pod, view, notes)
+            owners = view.metadata.owner_references or ()
+            self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
         return pod
 
     def _count(self, pod: Pod, sign: int, at: int) -> None:
-        holds = pod.standing in HOLDING and bool(pod.node)
-        if holds:
+        if pod.holds:
             self.nodes.occupy(pod.node, pod.shape, sign)
+            self._use(pod, sign)
         if not pod.group:
             return
         group = self._group_at(pod.group)
@@ -152,15 +172,13 @@ class Snapshot:
             _bump(group.counts, pod.standing, sign)
         if pod.standing in READY:
             _bump(group.ready_roles, pod.role, sign)
-        if holds:
+        if pod.holds:
             _bump(group.shapes, pod.shape, sign)
-            self._use(group, pod.shape, sign)
+            _keep(group.holders, pod, sign)
         if pod.standing is Standing.PENDING:
-            if sign > 0:
-                group.pending[pod.key] = pod
-            else:
-                del group.pending[pod.key]
-        group.layout = None
+            _keep(group.pending, pod, sign)
+            if pod.is_barred:
+                _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
         self._touch(group)
 
@@ -170,15 +188,17 @@ class Snapshot:
         group = self._group_at(f"{change.namespace}/{change.name}")
         view = _decode(change.body, reading.GroupView) if exists else None
         phase = group.phase
-        if group.shapes:
-            self._use_all(group, -1)
+        moved = group.holders if _counted_at(view) != _counted_at(group.view) else {}
+        self._use_all(moved, -1)
         group.view = view
         group.uid = view.metadata.uid if view else ""
         group.created = _time(view.metadata.creation_timestamp) if view else 0
         group.min_resources = _minimum(view) if view else None
-        if group.shapes:
-            self._use_all(group, 1)
-        group.layout = None
+        if view:
+            self.group_queues[group.key] = group.queue
+        else:
+            self.group_queues.pop(group.key, None)
+        self._use_all(moved, 1)
         if change.verb == "ADDED" or group.phase != phase:
             group.changed = max(group.changed, change.at)
         self._touch(group)
@@ -191,6 +211,7 @@ class Snapshot:
         return group
 
     def _touch(self, group: Group) -> None:
+        self._layouts.pop(group.key, None)
         if group.view is None and not group.counts and not group.pending:
             del self.groups[group.key]
             self.dirty.discard(group.key)
@@ -202,14 +223,18 @@ class Snapshot:
         else:
             self.waiting.discard(group.key)
 
-    def _use_all(self, group: Group, sign: int) -> None:
-        for shape, pods in group.shapes.items():
-            self._use(group, shape, sign * pods)
+    def _use_all(self, pods: dict[str, Pod], sign: int) -> None:
+        for pod in pods.values():
+            self._use(pod, sign)
 
-    def _use(self, group: Group, shape: Shape, pods: int) -> None:
-        key = (group.queue, group.priority_class)
+    def _use(self, pod: Pod, sign: int) -> None:
+        queue = self.queue_of(pod)
+        if not queue:
+            return
+        group = self.groups.get(pod.group)
+        key = (queue, group.priority_class if group is not None and group.exists else pod.priority_class)
         used = self.usage.setdefault(key, Counter())
-        _bump(used, shape, pods)
+        _bump(used, pod.shape, sign)
         if not used:
             del self.usage[key]
 
@@ -222,12 +247,16 @@ class Snapshot:
             self.nodes.remove(change.name)
 
     def _queue(self, change: Changed, exists: bool) -> None:
+        old = self.queues.pop(change.name, None)
+        if old is not None and old.parent != old.name:
+            _bump(self._children, old.parent, -1)
         if not exists:
-            self.queues.pop(change.name, None)
             return
         view = _decode(change.body, reading.QueueView)
         ceiling = _readable(view.spec.capability)
         self.queues[change.name] = Queue(change.name, view.status.state, ceiling, view.spec.parent or "")
+        if view.spec.parent != change.name:
+            _bump(self._children, view.spec.parent or "", 1)
 
     def _priority_class(self, change: Changed, exists: bool) -> None:
         self.priorities.pop(change.name, None)
@@ -238,15 +267,18 @@ class Snapshot:
             if view.global_default:
                 self._default_classes[change.name] = view.value
         self.default_priority = max(self._default_classes.values(), default=0)
-        for group in self.groups.values():
-            group.layout = None
+        self._layouts.clear()
 
     def _namespace(self, change: Changed, exists: bool) -> None:
+        queue = usage.namespace_queue(change.body) if exists else ""
+        if queue == self.namespace_queues.get(change.name, ""):
+            return
+        moved = {key: pod for key, pod in self.pods.items() if pod.namespace == change.name and pod.holds}
+        self._use_all(moved, -1)
         self.namespace_queues.pop(change.name, None)
-        if exists:
-            notes = _decode(change.body, reading.NamespaceView).metadata.annotations
-            if notes is not None and notes.queue:
-                self.namespace_queues[change.name] = notes.queue
+        if queue:
+            self.namespace_queues[change.name] = queue
+        self._use_all(moved, 1)
 
 
 _decoders: dict[type, msgspec.json.Decoder[object]] = {}
@@ -284,11 +316,9 @@ def _standing(view: reading.PodView) -> Standing:
     return Standing.UNKNOWN
 
 
-def _orphan(pod: Pod, view: reading.PodView, notes: reading.PodAnnotations) -> Orphan:
-    owners = view.metadata.owner_references or ()
-    owner = next((reference for reference in owners if reference.controller), None)
-    queue = notes.queue or notes.job_queue
-    return Orphan(pod.namespace, pod.name, pod.uid, queue, pod.priority_class, pod.shape.request, owner)
+def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None] | None:
+    """Return what of a group decides where the use of its pods is counted."""
+    return (view.spec.queue, view.spec.priority_class_name) if view else None
 
 
 def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
@@ -323,6 +353,13 @@ def _number(text: str) -> int | None:
         return int(text)
     except ValueError:
         return None
+
+
+def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:
+    if sign > 0:
+        pods[pod.key] = pod
+    else:
+        del pods[pod.key]
 
 
 def _bump(counter: Counter[T], key: T, by: int) -> None:

@@ -30,10 +30,11 @@ import msgspec
 from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
+from kube.usage import value_of
 from scheduler.decisions import Bind, GroupDecision, Note, Report
 from scheduler.engine.message import people
 from scheduler.engine.sentence import fit_errors, sentence
-from scheduler.reading import GroupCondition, value_of
+from scheduler.reading import GroupCondition
 from scheduler.records import READY, Standing
 
 if TYPE_CHECKING:

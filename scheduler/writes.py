@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.store import Create, Group, Patch
+from kube import events
 from kube.meta import now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
-from scheduler.reading import value_of
+from kube.usage import value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cluster.store import Write
+    from kube.meta import Object
     from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
     from scheduler.records import Orphan, Pod
 
@@ -28,7 +30,7 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
     groups: list[Group] = []
     for decision in decisions.groups:
         writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
-        writes += _about_group(decision, time)
+        writes += _about_group(decision, now)
         if writes:
             groups.append(Group(writes, decision.key))
         notes = [_note(note, time) for note in decision.notes]
@@ -57,7 +59,7 @@ def _with_scheduled(pod: Pod, time: str, **fields: str) -> list[dict[str, Any]]:
     return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]
 
 
-def _about_group(decision: GroupDecision, time: str) -> Iterable[Write]:
+def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
     if decision.status:
         yield Patch(
             POD_GROUPS,
@@ -68,28 +70,16 @@ def _about_group(decision: GroupDecision, time: str) -> Iterable[Write]:
             uid=decision.uid,
         )
     if decision.report is not None:
-        yield Create(EVENTS, _event(decision, decision.report, time))
+        yield Create(EVENTS, _event(decision, decision.report, now))
 
 
-def _event(decision: GroupDecision, report: Report, time: str) -> dict[str, Any]:
-    return {
-        "metadata": {"generateName": f"{decision.name[:57]}.", "namespace": decision.namespace},
-        "involvedObject": {
-            "apiVersion": POD_GROUPS.api_version,
-            "kind": POD_GROUPS.kind,
-            "namespace": decision.namespace,
-            "name": decision.name,
-            "uid": decision.uid,
-        },
-        "type": str(report.type),
-        "reason": report.reason,
-        "message": report.message,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "firstTimestamp": f"{time[:19]}Z",
-        "lastTimestamp": f"{time[:19]}Z",
-        "count": 1,
+def _event(decision: GroupDecision, report: Report, now: int) -> Object:
+    about = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": POD_GROUPS.kind,
+        "metadata": {"namespace": decision.namespace, "name": decision.name, "uid": decision.uid},
     }
+    return events.event(about, report.reason, report.message, now, component=COMPONENT, kind=str(report.type))
 
 
 def _key(adoption: Adoption) -> str:
@@ -99,31 +89,32 @@ def _key(adoption: Adoption) -> str:
 def _adopt(adoption: Adoption) -> Iterable[Write]:
     if adoption.create:
         yield Create(POD_GROUPS, _group_for(adoption))
-    for pod in adoption.pods:
+    for pod in (orphan.pod for orphan in adoption.pods):
         patch = {"metadata": {"annotations": {GROUP_ANNOTATION: adoption.name}}}
         yield Patch(PODS, pod.namespace, pod.name, patch, uid=pod.uid)
 
 
 def _group_for(adoption: Adoption) -> dict[str, Any]:
     """Return the pod group of pods that named none: minMember 1, owned as the pods are."""
-    pod = adoption.pods[0]
+    first = adoption.pods[0]
     spec: dict[str, Any] = {"minMember": 1, "queue": adoption.queue}
-    if pod.priority_class:
-        spec["priorityClassName"] = pod.priority_class
+    if first.pod.priority_class:
+        spec["priorityClassName"] = first.pod.priority_class
     return {
         "metadata": {
             "namespace": adoption.namespace,
             "name": adoption.name,
-            "ownerReferences": [_owner(pod)],
+            "ownerReferences": [_owner(first)],
         },
         "spec": spec,
         "status": {"phase": "Pending"},
     }
 
 
-def _owner(pod: Orphan) -> dict[str, Any]:
-    if pod.owner is not None:
-        return {**msgspec.to_builtins(pod.owner), "controller": True}
+def _owner(orphan: Orphan) -> dict[str, Any]:
+    if orphan.owner is not None:
+        return {**msgspec.to_builtins(orphan.owner), "controller": True}
+    pod = orphan.pod
     return {
         "apiVersion": PODS.api_version,
         "kind": PODS.kind,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from scheduler.engine.cluster import Exclusion
+import msgspec
+
+from scheduler.engine.cluster import Exclusion
 
 
 class Reason(StrEnum):
@@ -28,12 +28,31 @@ class Reason(StrEnum):
     QUEUE_TOO_SMALL = "QueueTooSmall"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
+    QUEUE_HAS_CHILDREN = "QueueHasChildren"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"
+    SCHEDULING_GATED = "SchedulingGated"
+    UNKNOWN_CONSTRAINT = "UnknownConstraint"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Constraint(StrEnum):
+    """What a pod may demand of its place that is not understood yet; the value is the field."""
+
+    POD_AFFINITY = "affinity.podAffinity"
+    POD_ANTI_AFFINITY = "affinity.podAntiAffinity"
+    TOPOLOGY_SPREAD = "topologySpreadConstraints"
+    HOST_PORT = "containers.ports.hostPort"
+
+
+class Promise(NamedTuple):
+    """What groups of a queue that were let in may still take of a resource."""
+
+    amount: int
+    queue: str
+    groups: int
+
+
+class Cause(msgspec.Struct, frozen=True, gc=False):
     """Why pods of a gang have no node.
 
     fit of `needed` pods found room. Each pod that did not asks for `requested`
@@ -41,9 +60,10 @@ class Cause:
     free_node), the most that one has at all is `whole` (on whole_node).
     resource is empty when no single resource is to blame. started: the minimum
     runs, the cause is about pods beyond it. entering: the pods are not even
-    created, since the cluster has no room for the minimum as a whole. excluded counts the
-    nodes that are closed to the pod, by what closes them; tally is the same
-    for all nodes in kube-scheduler's words.
+    created, since the cluster or the queue has no room for the minimum as a
+    whole; promise is then the largest part of what was given out and is not
+    taken yet. excluded counts the nodes that are closed to the pod, by what
+    closes them; tally is the same for all nodes in kube-scheduler's words.
     """
 
     reason: Reason
@@ -62,6 +82,8 @@ class Cause:
     queue: str = ""
     group: str = ""
     gated: int = 0
+    constraint: Constraint | None = None
+    promise: Promise | None = None
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

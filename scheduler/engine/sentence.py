@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
-from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cause import Cause, Constraint, Reason
 from scheduler.engine.cluster import Kind
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _not_enough_resources(cause: Cause) -> str:
     if cause.entering:
         return (
             f"Waits for room in the cluster: its minimum needs {show(cause.resource, cause.requested)}, "
-            f"{show(cause.resource, cause.free)} can still be given out."
+            f"{show(cause.resource, cause.free)} can still be given out.{_promised(cause)}"
         )
     if cause.fit >= cause.needed:
         return "The gang fits and is tried again."
@@ -96,6 +96,11 @@ def _queue_too_small(cause: Cause) -> str:
 def _queue_limit(cause: Cause) -> str:
     short = show(cause.resource, cause.requested)
     limit = show(cause.resource, cause.whole)
+    if cause.entering:
+        return (
+            f"Waits for room in queue {cause.queue}: its minimum needs {short}, "
+            f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
+        )
     return (
         f"Queue {cause.queue} is at its limit: {short} more {'is' if cause.needed == 1 else 'are'} needed, "
         f"{show(cause.resource, cause.free)} of {limit} left."
@@ -108,6 +113,28 @@ def _queue_not_found(cause: Cause) -> str:
 
 def _queue_closed(cause: Cause) -> str:
     return f"Queue {cause.queue} is closed; open it or choose another."
+
+
+def _queue_has_children(cause: Cause) -> str:
+    return f"Queue {cause.queue} has queues below it, so it takes no pods itself; choose one of those."
+
+
+def _unknown_constraint(cause: Cause) -> str:
+    return f"This cannot start here: {unknown(cause.constraint)}"
+
+
+def unknown(constraint: Constraint | None) -> str:
+    """Return what the scheduler does not know, with the remedy."""
+    return f"the scheduler does not know {_DEMANDS[constraint]}."
+
+
+def _promised(cause: Cause) -> str:
+    """Return who holds most of what was given out and is not taken yet."""
+    if cause.promise is None:
+        return ""
+    amount, queue, groups = cause.promise
+    jobs = "1 job" if groups == 1 else f"{groups:,} jobs"
+    return f" Queue {queue} may still take {show(cause.resource, amount)} for {jobs} that entered before."
 
 
 def _not_enough_tasks(cause: Cause) -> str:
@@ -146,6 +173,15 @@ def _others(cause: Cause) -> str:
     )
 
 
+_DEMANDS = {
+    None: "what the pods demand",
+    Constraint.POD_AFFINITY: "required podAffinity yet; state it as preferred, or leave it out",
+    Constraint.POD_ANTI_AFFINITY: "required podAntiAffinity yet; state it as preferred, or leave it out",
+    Constraint.TOPOLOGY_SPREAD: (
+        "topologySpreadConstraints with DoNotSchedule yet; state whenUnsatisfiable: ScheduleAnyway, or leave them out"
+    ),
+    Constraint.HOST_PORT: "hostPort of containers yet; leave it out",
+}
 _PASSING = (Kind.NOT_READY, Kind.UNSCHEDULABLE)
 _NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
 _SENTENCES = {
@@ -159,6 +195,9 @@ _SENTENCES = {
     Reason.QUEUE_TOO_SMALL: _queue_too_small,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
     Reason.QUEUE_CLOSED: _queue_closed,
+    Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
+    Reason.SCHEDULING_GATED: _not_enough_tasks,
+    Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

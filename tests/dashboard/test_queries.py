@@ -13,9 +13,9 @@ from tests.jobs.pages import world
 
 JOBS_COUNT = 5_000
 PHASES = ("Pending", "Running", "Completed", "Failed")
-# As recorded, session and user included; three more where the picture of the cluster is read for the first time.
+# As recorded, session and user included; five more where the picture of the cluster is read for the first time.
 PAGES = {
-    "/": 12,
+    "/": 14,
     "/jobs/": 8,
     "/jobs/?per=200": 8,
     "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 8,
@@ -25,11 +25,11 @@ PAGES = {
     "/jobs/default/job-00042/?tab=logs": 8,
     "/jobs/default/job-00042/?tab=events": 9,
     "/jobs/default/job-00042/?tab=yaml": 8,
-    "/queues/": 9,
-    "/queues/queue-3/": 14,
+    "/queues/": 11,
+    "/queues/queue-3/": 16,
     "/queues/queue-3/edit/": 5,
-    "/nodes/": 7,
-    "/nodes/node-03/": 12,
+    "/nodes/": 9,
+    "/nodes/node-03/": 14,
     "/events/": 7,
     "/audit/": 5,
     "/access/": 9,

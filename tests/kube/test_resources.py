@@ -139,10 +139,11 @@ def test_each_column_has_a_path_or_a_cell(resource):
 @pytest.mark.parametrize(
     ("resource", "obj", "expected"),
     [
-        pytest.param(resources.PODS, {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, ("Running", "q1", "n1", "u1", "alice"), id="pod"),
+        pytest.param(resources.PODS, {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, ("Running", "", "n1", "u1", "alice"), id="pod, whose queue is its group's"),
         pytest.param(resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}}, ("Failed", "q2", "", "u1", "alice"), id="job"),
         pytest.param(resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", ""), id="queue"),
         pytest.param(resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}}, ("Inqueue", "q", "", "", ""), id="pod group"),
+        pytest.param(resources.POD_GROUPS, {"spec": {}}, ("", "default", "", "", ""), id="pod group that names no queue"),
         pytest.param(resources.NODES, {"status": {"conditions": [{"type": "X"}, {"type": "Ready", "status": "True"}]}}, ("Ready", "", "", "", ""), id="ready node"),
         pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, ("NotReady", "", "", "", ""), id="node that is not ready"),
         pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, ("Unknown", "", "", "", ""), id="node that is silent"),
