@@ -14,7 +14,7 @@ from cluster.store import Create, Delete, Group, Patch, clock, store
 from kube.resources import CONFIGMAPS, PODS
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REGISTRATION = Registration("copier", "tests.cluster.test_consumer.Copier", (PODS,))
+REGISTRATION = Registration("copier", "tests.cluster.test_consumer.Copier", (PODS,), hears="changes")
 
 
 class Copier(Consumer[dict]):
