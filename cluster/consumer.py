@@ -145,6 +145,7 @@ class Runner(Generic[State]):
         self.position = -1  # of the state
         self.heard = -1  # up to where plan() has been told the changes
         self.written = 0
+        self.is_settled = False  # what another number of shards left is taken over
         self.tries: dict[str, int] = {}
 
     def run(self) -> None:
@@ -240,6 +241,7 @@ class Runner(Generic[State]):
     def _commit(self, cursor: _Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
         with transaction.atomic(using=self.store.using):
             self._move_cursor(cursor, now)
+            self._settle_in()
             outcomes = self.store.commit(
                 plan.groups, now=now, judge=partial(charges.check, ClusterView(self.store))
             )
@@ -247,6 +249,7 @@ class Runner(Generic[State]):
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
+        self.is_settled = True
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
         self._wake_for([t.due for t in (*plan.timers, *again)], now)
@@ -307,14 +310,47 @@ class Runner(Generic[State]):
             " ORDER BY due LIMIT %s",
             [self.cursor, now, BATCH],
         )
-        return [Timer(kind, key, due, _payload(payload)) for kind, key, due, payload in found]
+        timers = [Timer(kind, key, due, _payload(payload)) for kind, key, due, payload in found]
+        return [timer for timer in timers if self._is_mine(timer.key)]
+
+    def _is_mine(self, key: str) -> bool:
+        """Say whether a timer's key belongs to this shard; one without a key is a shard's own."""
+        return not key or registry.shard_of(key, self.registration.shards) == self.shard
+
+    def _settle_in(self) -> None:
+        """Once in this process, take over what another number of shards left behind.
+
+        That is the timers of this shard's keys, which nobody fires until then, so none fires twice. The
+        cursors and the timers without a key of shards that are no more go.
+        """
+        if self.is_settled:
+            return
+        cursors, using = set(self.registration.cursors), self.store.using
+        ours = [f"{self.registration.name}/%", self.cursor]
+        found = sql.rows(
+            using,
+            "SELECT cursor, kind, key, due, payload FROM cluster_timer WHERE cursor LIKE %s AND cursor <> %s",
+            ours,
+        )
+        moved = [row for row in found if row[2] and self._is_mine(row[2])]
+        self._set_timers([Timer(*row[1:4], _payload(row[4])) for row in moved])
+        orphans = [row for row in found if not row[2] and row[0] not in cursors]
+        self._drop_timers_of([row[:3] for row in (*moved, *orphans)])
+        known = sql.rows(using, "SELECT name FROM cluster_cursor WHERE name LIKE %s AND name <> %s", ours)
+        with connections[using].cursor() as db:
+            db.executemany(
+                "DELETE FROM cluster_cursor WHERE name = %s", [row for row in known if row[0] not in cursors]
+            )
 
     def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
-        if keys:
+        self._drop_timers_of([(self.cursor, kind, key) for kind, key in keys])
+
+    def _drop_timers_of(self, timers: Sequence[tuple[str, str, str]]) -> None:
+        """Drop timers by cursor, kind and key."""
+        if timers:
             with connections[self.store.using].cursor() as db:
                 db.executemany(
-                    "DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s",
-                    [(self.cursor, kind, key) for kind, key in keys],
+                    "DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s", timers
                 )
 
     def _set_timers(self, timers: Sequence[Timer]) -> None:

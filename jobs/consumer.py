@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
-from zlib import crc32
 
 import msgspec
 
@@ -99,7 +98,7 @@ class State:
 
     def holds(self, key: str) -> bool:
         """Say whether a job belongs to this shard."""
-        return self.shards == 1 or crc32(key.encode()) % self.shards == self.shard
+        return registry.shard_of(key, self.shards) == self.shard
 
     def world(self) -> World:
         """Return what pods depend on; what quotas leave is counted when somebody asks for it."""
