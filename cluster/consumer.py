@@ -333,7 +333,7 @@ class Runner(Generic[State]):
             ours,
         )
         moved = [row for row in found if row[2] and self._is_mine(row[2])]
-        self._set_timers([Timer(*row[1:4], _payload(row[4])) for row in moved])
+        self._set_timers([Timer(kind, key, due, _payload(data)) for _, kind, key, due, data in moved])
         orphans = [row for row in found if not row[2] and row[0] not in cursors]
         self._drop_timers_of([row[:3] for row in (*moved, *orphans)])
         known = sql.rows(using, "SELECT name FROM cluster_cursor WHERE name LIKE %s AND name <> %s", ours)
