@@ -9,8 +9,10 @@ process was faster, a commit failed, the process is new), the picture is
 thrown away and loaded again.
 
 State is level-based: after a load a consumer looks at everything once.
-Events are edges: they come from consecutive versions of an object, and each
-Change carries the version that it replaced.
+Events are edges: they come from consecutive versions of an object. A
+consumer that is registered for them hears each change with what it replaced,
+once and in order, also those of the time in which it was away; these it is
+told batch by batch, with a state that is newer.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ import os
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from django.db import connections, transaction
 
-from cluster import nudge, registry
+from cluster import charges, nudge, registry
+from cluster.admission import ClusterView
 from cluster.store import Group, clock, sql, store
 from kube.errors import ApiError, Expired
 
@@ -43,14 +47,20 @@ ROUNDS = 200  # steps of one run before it lets others have the worker process
 LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
 LAG = 5000  # irrelevant revisions after which a cursor is moved all the same, for retention's sake
 NEAR_MS = 1500  # timers due sooner are not left to beat's tick
+RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
 RETRY_MOST_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Ask to look at `key` again at `due` (epoch ms). One timer a key: the sooner one stays."""
+    """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
 
+    A consumer has one timer for a kind and key: of two the sooner time stays,
+    and the newer payload.
+    """
+
+    kind: str
     key: str
     due: int
     payload: dict[str, Any] = field(default_factory=dict)
@@ -58,11 +68,14 @@ class Timer:
 
 @dataclass(slots=True)
 class Plan:
-    """What a consumer wants done: groups of writes, timers to set, keys whose timers go."""
+    """What a consumer wants done: groups of writes, timers to set, and (kind, key) of timers that go.
+
+    A plan is data: nothing in it can be called, so that it can be written down and carried out elsewhere.
+    """
 
     groups: Sequence[Group] = ()
     timers: Sequence[Timer] = ()
-    cancel: Sequence[str] = ()
+    cancel: Sequence[tuple[str, str]] = ()
 
 
 class Consumer(ABC, Generic[State]):
@@ -85,10 +98,19 @@ class Consumer(ABC, Generic[State]):
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done after these changes and due timers.
 
-        A group that could not be committed comes back as a due Timer with
-        the group's key and the payload `{"error": message, "tries": n}`: at
-        once the first time, later and later when it goes on failing. The
-        changes have been applied to the state already.
+        A group that could not be committed comes back as a due Timer of the
+        kind RETRY with the group's key and the payload
+        `{"error": message, "tries": n}`: at once the first time, later and
+        later when it goes on failing.
+
+        The changes have been applied to the state already, and the state may
+        be newer than they are: after a load a consumer that hears changes is
+        told those of the time in which it was away batch by batch.
+
+        A plan may read the store, but what it finds there may be newer than
+        the state. So what it takes over must be compared by revision, and is
+        never put over something newer; and a plan never decides by it
+        against what the state says.
         """
 
 
@@ -120,8 +142,10 @@ class Runner(Generic[State]):
         self.holder = os.environ.get("VOLCANO_UI_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
         self.state: State | None = None
         self.generation = -1
-        self.position = -1
+        self.position = -1  # of the state
+        self.heard = -1  # up to where plan() has been told the changes
         self.written = 0
+        self.is_settled = False  # what another number of shards left is taken over
         self.tries: dict[str, int] = {}
 
     def run(self) -> None:
@@ -142,7 +166,8 @@ class Runner(Generic[State]):
                 if cursor.holder not in ("", self.holder) and cursor.held_until > now:
                     return False
                 known = self.state if cursor.generation == self.generation else None
-                state, changes = self._catch_up(cursor, head) if known is None else self._advance(known)
+                state = self._load(cursor, head) if known is None else known
+                changes = self._next(state)
                 timers = self._due(now)
             if known is not None and not changes and not timers:
                 return self._skip(cursor, head)
@@ -154,22 +179,42 @@ class Runner(Generic[State]):
             raise
         return True
 
-    def _catch_up(self, cursor: _Position, head: int) -> tuple[State, list[Change]]:
-        """Load the state at `head`; return it with the changes not handled yet, for their events."""
-        changes: list[Change] = []
-        if cursor.generation:
-            try:
-                changes = self.store.changes(
-                    cursor.position, self.registration.resources, until=head, limit=2**31
-                )
-            except Expired:
-                log.warning("consumer %s was away for longer than history is kept", self.cursor)
+    def _load(self, cursor: _Position, head: int) -> State:
+        """Load the state at `head`; what was changed before it is still to be told to those who hear it."""
         self.state = self.consumer.load(self.shard, head)
         self.generation, self.position = cursor.generation, head
-        return self.state, changes
+        has_past = cursor.generation > 0 and self.registration.hears != "state"
+        self.heard = cursor.position if has_past else head
+        return self.state
 
-    def _advance(self, state: State) -> tuple[State, list[Change]]:
-        """Bring the state up to the newest change, or through one batch; return it with the changes.
+    def _next(self, state: State) -> list[Change]:
+        """Return the next changes to plan for, with the state at them or further."""
+        if self.heard < self.position:
+            if self.position < self.written:
+                self._advance(state)
+            if missed := self._missed():
+                return missed
+        changes = self._advance(state)
+        self.heard = self.position
+        return changes
+
+    def _missed(self) -> list[Change]:
+        """Return one batch of the changes that the state shows and plan() was not told of."""
+        try:
+            batch = self._changes(self.heard, until=self.position)
+        except Expired:
+            log.warning("consumer %s was away for longer than history is kept", self.cursor)
+            batch = []
+        self.heard = batch[-1].revision if len(batch) == BATCH else self.position
+        return batch
+
+    def _changes(self, after: int, until: int | None = None) -> list[Change]:
+        wanted = self.registration
+        edges = wanted.hears == "edges"
+        return self.store.changes(after, wanted.resources, limit=BATCH, until=until, previous=edges)
+
+    def _advance(self, state: State) -> list[Change]:
+        """Bring the state up to the newest change, or through one batch; return the changes.
 
         Never short of what this runner wrote itself: a plan made from a state
         that does not show the last plan's writes would do them again, or give
@@ -177,18 +222,18 @@ class Runner(Generic[State]):
         """
         changes: list[Change] = []
         while True:
-            batch = self.store.changes(self.position, self.registration.resources, limit=BATCH)
+            batch = self._changes(self.position)
             for change in batch:
                 self.consumer.apply(state, change)
             changes += batch
             if batch:
                 self.position = batch[-1].revision
             if len(batch) < BATCH or self.position >= self.written:
-                return state, changes
+                return changes
 
     def _skip(self, cursor: _Position, head: int) -> bool:
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
-        self.position = max(self.position, head)
+        self.heard = self.position = max(self.position, head)
         if head - cursor.position > LAG:
             self._commit(cursor, Plan(), [], clock())
         return False
@@ -196,11 +241,15 @@ class Runner(Generic[State]):
     def _commit(self, cursor: _Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
         with transaction.atomic(using=self.store.using):
             self._move_cursor(cursor, now)
-            outcomes = self.store.commit(plan.groups, now=now)
+            self._settle_in()
+            outcomes = self.store.commit(
+                plan.groups, now=now, judge=partial(charges.check, ClusterView(self.store))
+            )
             again = self._again(plan.groups, outcomes, now)
-            self._drop_timers([*(t.key for t in timers), *plan.cancel])
+            self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
+        self.is_settled = True
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
         self._wake_for([t.due for t in (*plan.timers, *again)], now)
@@ -218,7 +267,7 @@ class Runner(Generic[State]):
             log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
             if group.key:
                 wait = 0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20))
-                timers.append(Timer(group.key, now + wait, {"error": str(outcome), "tries": tries}))
+                timers.append(Timer(RETRY, group.key, now + wait, {"error": str(outcome), "tries": tries}))
         return timers
 
     def _wake_for(self, dues: Sequence[int], now: int) -> None:
@@ -249,7 +298,7 @@ class Runner(Generic[State]):
             db.execute(
                 "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
                 " held_until = %s WHERE name = %s AND generation = %s",
-                [self.position, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
+                [self.heard, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
             )
             if db.rowcount != 1:
                 raise Outrun(self.cursor)
@@ -257,27 +306,64 @@ class Runner(Generic[State]):
     def _due(self, now: int) -> list[Timer]:
         found = sql.rows(
             self.store.using,
-            "SELECT key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s ORDER BY due LIMIT %s",
+            "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s"
+            " ORDER BY due LIMIT %s",
             [self.cursor, now, BATCH],
         )
-        return [Timer(key, due, _payload(payload)) for key, due, payload in found]
+        timers = [Timer(kind, key, due, _payload(payload)) for kind, key, due, payload in found]
+        return [timer for timer in timers if self._is_mine(timer.key)]
 
-    def _drop_timers(self, keys: Sequence[str]) -> None:
-        if keys:
+    def _is_mine(self, key: str) -> bool:
+        """Say whether a timer's key belongs to this shard; one without a key is a shard's own."""
+        return not key or registry.shard_of(key, self.registration.shards) == self.shard
+
+    def _settle_in(self) -> None:
+        """Once in this process, take over what another number of shards left behind.
+
+        That is the timers of this shard's keys, which nobody fires until then, so none fires twice. The
+        cursors and the timers without a key of shards that are no more go.
+        """
+        if self.is_settled:
+            return
+        cursors, using = set(self.registration.cursors), self.store.using
+        ours = [f"{self.registration.name}/%", self.cursor]
+        found = sql.rows(
+            using,
+            "SELECT cursor, kind, key, due, payload FROM cluster_timer WHERE cursor LIKE %s AND cursor <> %s",
+            ours,
+        )
+        moved = [row for row in found if row[2] and self._is_mine(row[2])]
+        self._set_timers([Timer(kind, key, due, _payload(data)) for _, kind, key, due, data in moved])
+        orphans = [row for row in found if not row[2] and row[0] not in cursors]
+        self._drop_timers_of([row[:3] for row in (*moved, *orphans)])
+        known = sql.rows(using, "SELECT name FROM cluster_cursor WHERE name LIKE %s AND name <> %s", ours)
+        with connections[using].cursor() as db:
+            db.executemany(
+                "DELETE FROM cluster_cursor WHERE name = %s", [row for row in known if row[0] not in cursors]
+            )
+
+    def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
+        self._drop_timers_of([(self.cursor, kind, key) for kind, key in keys])
+
+    def _drop_timers_of(self, timers: Sequence[tuple[str, str, str]]) -> None:
+        """Drop timers by cursor, kind and key."""
+        if timers:
             with connections[self.store.using].cursor() as db:
                 db.executemany(
-                    "DELETE FROM cluster_timer WHERE cursor = %s AND key = %s",
-                    [(self.cursor, key) for key in keys],
+                    "DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s", timers
                 )
 
     def _set_timers(self, timers: Sequence[Timer]) -> None:
         if timers:
             with connections[self.store.using].cursor() as db:
                 db.executemany(
-                    "INSERT INTO cluster_timer (cursor, key, due, payload) VALUES (%s, %s, %s, %s)"
-                    " ON CONFLICT (cursor, key) DO UPDATE SET payload = excluded.payload, due ="
+                    "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
+                    " ON CONFLICT (cursor, kind, key) DO UPDATE SET payload = excluded.payload, due ="
                     " CASE WHEN excluded.due < cluster_timer.due THEN excluded.due ELSE cluster_timer.due END",
-                    [(self.cursor, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers],
+                    [
+                        (self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode())
+                        for t in timers
+                    ],
                 )
 
 

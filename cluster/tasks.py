@@ -34,46 +34,48 @@ def _patiently(what: str) -> Iterator[None]:
 
 @shared_task(name="cluster.tasks.consume", ignore_result=True)
 def consume(name: str, shard: int) -> None:
-    """Run one shard of a consumer until nothing is new."""
+    """Run one shard of a consumer until nothing is new; a message of a time in which more ran is dropped."""
+    if not any(each.name == name and shard < each.shards for each in registry.running()):
+        return
     with _patiently(f"consumer {name}"):
         consumer.runner(name, shard).run()
 
 
 @shared_task(name="cluster.tasks.tick", ignore_result=True)
-def tick() -> None:
-    """Wake every consumer that is behind the log or has a timer due; beat sends this each second.
+def tick(queue: str) -> None:
+    """Wake every consumer of a queue that is behind the log or has a timer due.
 
+    Beat sends this to each queue each second, so that a slow worker delays nobody but itself.
     It makes up for lost nudges. A consumer that has read everything but had
     nothing to write is behind by its cursor only; looking again costs it a
     few queries.
     """
     with _patiently("the tick"):
-        behind = _behind(clock())
-        for registration in registry.every():
-            for shard in range(registration.shards):
-                if registration.cursor_of(shard) in behind:
-                    nudge.wake(registration, shard)
+        for registration, shard in _behind(queue, clock()):
+            nudge.wake(registration, shard)
 
 
 _seen: dict[str, int] = {}
 
 
-def _behind(now: int) -> set[str]:
-    """Return the cursors with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
+def _behind(queue: str, now: int) -> list[tuple[registry.Registration, int]]:
+    """Return the shards of a queue with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
     head = store.revision()
-    names = {r.cursor_of(s): r for r in registry.every() for s in range(r.shards)}
     at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
-    late = {
-        row[0]
-        for row in sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
-    }
-    behind = {cursor for cursor in names if cursor not in at or cursor in late}
-    for cursor, registration in names.items():
-        if cursor in behind:
-            continue
-        if head - at[cursor] > consumer.LAG or _has_news(cursor, registration, at[cursor], head):
-            behind.add(cursor)
-    return behind
+    late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
+    # A timer may be one of a shard that is no more: each of those that are looks for its own.
+    with_timers = {cursor.partition("/")[0] for (cursor,) in late}
+    return [
+        (each, shard)
+        for each in registry.running()
+        for shard, cursor in enumerate(each.cursors)
+        if each.queue_of(shard) == queue
+        and (cursor not in at or each.name in with_timers or _is_behind(cursor, each, at[cursor], head))
+    ]
+
+
+def _is_behind(cursor: str, registration: registry.Registration, position: int, head: int) -> bool:
+    return head - position > consumer.LAG or _has_news(cursor, registration, position, head)
 
 
 def _has_news(cursor: str, registration: registry.Registration, position: int, head: int) -> bool:

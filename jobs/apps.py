@@ -9,6 +9,8 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
+        from django.conf import settings
+
         from cluster import admission as chain
         from cluster.registry import Registration, register
         from jobs import admission, live, samples  # noqa: F401  topics, streams, offers register themselves
@@ -28,6 +30,8 @@ class JobsConfig(AppConfig):
                 "jobs",
                 "jobs.consumer.JobConsumer",
                 (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
+                queue="jobs",
+                shards=settings.JOB_WORKERS,
             )
         )
         chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

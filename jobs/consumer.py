@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from zlib import crc32
 
 import msgspec
 
 from cluster import registry
-from cluster.admission import ClusterView
 from cluster.charges import Account
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
-from jobs import bounds, facts, plan
+from jobs import facts, plan
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
 from kube import commands, meta
@@ -45,7 +42,7 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cluster.rules.quotas import Quota
     from jobs.facts import JobFact
@@ -58,7 +55,7 @@ ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
 _MORE = "more"
-_TTL = "ttl:"
+_TTL = "ttl"
 log = logging.getLogger(__name__)
 
 
@@ -101,7 +98,7 @@ class State:
 
     def holds(self, key: str) -> bool:
         """Say whether a job belongs to this shard."""
-        return self.shards == 1 or crc32(key.encode()) % self.shards == self.shard
+        return registry.shard_of(key, self.shards) == self.shard
 
     def world(self) -> World:
         """Return what pods depend on; what quotas leave is counted when somebody asks for it."""
@@ -153,12 +150,12 @@ class JobConsumer(Consumer[State]):
 
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
-        groups = [_expiry(timer) for timer in timers if timer.key.startswith(_TTL)]
-        again = [timer.key for timer in timers if not timer.key.startswith(_TTL) and timer.key != _MORE]
+        groups = [_expiry(timer) for timer in timers if timer.kind == _TTL]
+        again = [timer.key for timer in timers if timer.kind == RETRY]
         _refresh(state, [key for key in again if state.holds(key)])
         groups += _look_for_targets(state)
         deadlines: list[Timer] = []
-        world, view = state.world(), ClusterView()
+        world = state.world()
         room = ROOM
         while state.touched and room > 0:
             key = next(iter(state.touched))
@@ -172,9 +169,9 @@ class JobConsumer(Consumer[State]):
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
             elif writes := _plan_one(state, entry, world, now):
-                groups.append(Group(writes, key, _quota_check(writes, view)))
+                groups.append(Group(writes, key, within_quota=_makes_pods(writes)))
                 room -= len(writes)
-        more = [Timer(_MORE, now)] if state.touched else []
+        more = [Timer(_MORE, "", now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
 
 
@@ -199,10 +196,8 @@ def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]
     return writes
 
 
-def _quota_check(writes: Sequence[Write], view: ClusterView) -> Callable[[], None] | None:
-    """Return what asks the quotas once more when nobody else can write any more; None for writes without pods."""
-    made = [write.object for write in writes if isinstance(write, Create) and write.resource == PODS]
-    return partial(bounds.recheck, made, view) if made else None
+def _makes_pods(writes: Sequence[Write]) -> bool:
+    return any(isinstance(write, Create) and write.resource == PODS for write in writes)
 
 
 def _came_back(state: State, key: str, entry: Entry) -> None:
@@ -465,10 +460,10 @@ def _deadline(job: JobFact) -> list[Timer]:
     since = (job.status.get("state") or {}).get("lastTransitionTime")
     if job.ttl_s is None or not since or job.deleting:
         return []
-    return [Timer(_TTL + job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
+    return [Timer(_TTL, job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
 
 
 def _expiry(timer: Timer) -> Group:
     """Delete a job and what it made; without a key, since a job that is gone already needs no second look."""
-    namespace, _, name = timer.key.removeprefix(_TTL).partition("/")
+    namespace, _, name = timer.key.partition("/")
     return Group([Delete(JOBS, namespace, name, uid=timer.payload["uid"], propagation="Foreground")])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery.beat import Scheduler, SchedulingError
 
+from cluster import registry
 from cluster.outage import Outage
 
 if TYPE_CHECKING:
@@ -26,6 +27,17 @@ class Clock(Scheduler):
     def __init__(self, *args: Any, **options: Any) -> None:
         self._outage = Outage("waking the workers", log)
         super().__init__(*args, **options)
+
+    def setup_schedule(self) -> None:
+        """Tick for each queue beside what settings say, so that no worker waits for another one's tick.
+
+        A nudge that was lost costs at most this second. Expired ticks are dropped, so that a worker
+        process which was away does not find a heap of them.
+        """
+        super().setup_schedule()
+        for queue in registry.queues():
+            entry = {"task": "cluster.tasks.tick", "schedule": 1.0, "args": (queue,)}
+            self.add(name=f"tick {queue}", options={"queue": queue, "expires": 1.0}, **entry)
 
     def adjust(self, n: float | None, drift: float = 0.001) -> float | None:
         """Return how long to sleep for an entry that is due in n seconds: a little longer."""

@@ -1,4 +1,4 @@
-"""Celery: two queues, one worker process for each, and a clock.
+"""Celery: one worker process for each queue that a consumer runs on, and a clock.
 
 What a task run has to do is written in the database (cursors, timers); a message is only a hint
 that there is something to read. Every choice here follows from that:
@@ -13,6 +13,7 @@ that there is something to read. Every choice here follows from that:
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
@@ -26,14 +27,13 @@ from celery.platforms import SecurityWarning
 from kombu.connection import Connection as KombuConnection
 from kombu.entity import Queue
 
+from cluster import registry
 from cluster.leaving import leave
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 # Celery warns root of pickle, which is not accepted here.
 warnings.filterwarnings("ignore", category=SecurityWarning)
-
-QUEUES = ("controllers", "scheduler")
 
 
 class Connection(KombuConnection):
@@ -45,15 +45,19 @@ class Connection(KombuConnection):
 
 
 class Messages(AMQP):
-    """Celery's messaging with the patient connection."""
+    """Celery's messaging with the patient connection, and the queues of the consumers that run."""
 
     Connection = Connection
+
+    @functools.cached_property
+    def queues(self) -> Any:
+        """Return the queues; first asked for when the applications have registered their consumers."""
+        return self.Queues([Queue(name) for name in registry.queues()])
 
 
 app = Celery("volcano_ui", amqp=Messages)
 app.conf.update(
     accept_content=["json"],
-    task_queues=[Queue(name) for name in QUEUES],
     task_create_missing_queues=False,
     task_ignore_result=True,
     task_acks_late=False,

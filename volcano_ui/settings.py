@@ -16,6 +16,7 @@ API_CERTIFICATE = env.file("API_CERTIFICATE")
 API_CERTIFICATE_KEY = env.file("API_KEY")
 API_CERTIFICATE_CA = env.file("API_CA")
 NODES = env.number("NODES", 0, most=100_000)
+JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that share out the jobs
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
@@ -135,9 +136,6 @@ REDIS_URL = env.redis_url("REDIS_URL") or valkey.url(DATA)
 CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
 CELERY_TASK_DEFAULT_QUEUE = "controllers"
 CELERY_BEAT_SCHEDULE = {
-    # A nudge that was lost costs at most this second. Expired ones are dropped, so that a worker
-    # process which was away does not find a heap of them.
-    "tick": {"task": "cluster.tasks.tick", "schedule": 1.0, "options": {"expires": 1.0}},
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
 }
 

@@ -27,15 +27,14 @@ import redis
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command, get_commands
+from django.core.management import call_command
 from django.db import DatabaseError, connection
 
-from cluster import certificates
+from cluster import certificates, registry
 from cluster.accounts import login_link
 from cluster.store import store
 from kube.resources import LEASES, NODES
 from volcano_ui import assets, celery_app, health, valkey, web
-from volcano_ui.celery import QUEUES
 from volcano_ui.supervisor import Program, Supervisor
 
 if TYPE_CHECKING:
@@ -140,9 +139,8 @@ class Up:
             "web server": _ask_web,
             "API server": _ask_api,
             "Celery workers": _ask_workers,
+            "nodes": lambda: _ask_nodes(revision),
         }
-        if any(program.name == "agent" for program in programs):
-            probes["nodes"] = lambda: _ask_nodes(revision)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in probes.items()))
         say(
             f"The Kubernetes API is at {_local_api()}; the page Connect and `manage.py kubeconfig` say how to use it."
@@ -248,13 +246,14 @@ def _programs(pages: socket.socket, api: socket.socket) -> list[Program]:
                 ("apiserver", "volcano_ui.apiserver", api),
             )
         ),
-        *(Program(queue, [*worker, "-Q", queue, "-n", f"{queue}@volcano-ui"], stage=2) for queue in QUEUES),
+        *(
+            Program(queue, [*worker, "-Q", queue, "-n", f"{queue}@volcano-ui"], stage=2)
+            for queue in registry.queues()
+        ),
         Program("beat", [*celery, "beat", "--pidfile="], stage=1),
+        Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM),
     ]
-    commands = get_commands()
-    if "agent" in commands:
-        programs.append(Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM))
-    if settings.NODES and "simulator" in commands:
+    if settings.NODES:
         programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
     return programs
 
@@ -270,8 +269,7 @@ def _prepare_database() -> int:
     """Migrate, make the first objects, and return the revision before any node reports."""
     try:
         call_command("migrate", interactive=False, verbosity=0)
-        if "bootstrap" in get_commands():
-            call_command("bootstrap", verbosity=0, stdout=io.StringIO())
+        call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
     except DatabaseError as error:
         said = str(error).strip().partition("\n")[0]
@@ -311,7 +309,7 @@ def _local_api() -> str:
 
 
 def _ask_workers() -> None:
-    expected = [f"{queue}@volcano-ui" for queue in QUEUES]
+    expected = [f"{queue}@volcano-ui" for queue in registry.queues()]
     answers = celery_app.control.ping(destination=expected, timeout=1.0, limit=len(expected))
     if len(answers) < len(expected):
         silent = set(expected).difference(*answers)

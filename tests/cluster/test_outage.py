@@ -48,10 +48,10 @@ def test_ticks_without_a_database_are_told_of_once(told, caplog, monkeypatch):
     with monkeypatch.context() as outage:
         outage.setattr(store, "revision", _away)
         for _ in range(3):
-            tasks.tick()
+            tasks.tick("controllers")
     monkeypatch.setattr(tasks.registry, "every", list)
     for _ in range(3):
-        tasks.tick()
+        tasks.tick("controllers")
     first, last = told()
     assert first == "the tick is put off: the server is gone"
     assert last.startswith("the tick goes on")

@@ -23,7 +23,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
 READY_WITHIN_S = 120
 STOP_WITHIN_S = 10
-NAMES = ("web", "apiserver", "controllers", "scheduler", "beat", "agent", "simulator", "redis")
+NAMES = ("web", "apiserver", "controllers", "jobs", "scheduler", "beat", "agent", "simulator", "redis")
 
 
 def until(condition, *, within_s, every_s=0.05, what="the condition"):
@@ -240,11 +240,11 @@ def _program(pid):
     except OSError:
         return None
     line = " ".join(words)
+    if worker := re.search(r" -Q (\S+)", line):
+        return worker[1]
     marks = {
         "volcano_ui.web": "web",
         "volcano_ui.apiserver": "apiserver",
-        "-Q controllers": "controllers",
-        "-Q scheduler": "scheduler",
         " beat": "beat",
         "manage.py agent": "agent",
         "manage.py simulator": "simulator",

@@ -11,10 +11,11 @@ from tests.volcano_ui.system import System, until
 
 pytestmark = [pytest.mark.timeout(180)]
 
-WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT = (
+WEB, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT = (
     "volcano_ui.web",
     "redis.sock",
     "-Q controllers",
+    "-Q jobs",
     "-Q scheduler",
     "volcano_ui beat",
 )
@@ -52,7 +53,7 @@ def test_last_line_is_the_address(system):
     assert system.healthy()
 
 
-@pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, SCHEDULER, BEAT])
+@pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT])
 def test_killed_process_is_started_again(system, part):
     before = system.pid(part)
     system.kill(part)

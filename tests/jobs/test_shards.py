@@ -1,0 +1,137 @@
+"""Job controllers in several processes, and in another number of them than before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain
+
+import pytest
+from django.db import connection
+
+from cluster import registry, tasks
+from cluster.bootstrap import bootstrap
+from cluster.consumer import RETRY, Runner
+from cluster.store import Create, Patch, clock, sql, store
+from jobs.consumer import JobConsumer
+from kube.resources import JOBS, POD_GROUPS, PODS
+from tests.jobs.control import job
+
+pytestmark = pytest.mark.django_db
+NAMES = [f"job-{number}" for number in range(8)]
+HOUR_MS = 3_600_000
+
+
+class Late(Runner):
+    """A job controller an hour later, which notes what its timers were for."""
+
+    def _due(self, now):
+        timers = super()._due(now + HOUR_MS)
+        fired.extend((timer.kind, timer.key) for timer in timers if timer.key)
+        return timers
+
+
+fired: list[tuple[str, str]] = []
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """Start controllers as new processes do: so many shards, run until nothing is to be done."""
+    bootstrap()
+    fired.clear()
+
+    def start(shards, kind=Runner):
+        old = registry.get("jobs")
+        new = registry.Registration("jobs", old.path, old.resources, queue=old.queue, shards=shards)
+        monkeypatch.setitem(registry._registrations, "jobs", new)
+        runners = [kind(new, shard, JobConsumer()) for shard in range(shards)]
+        for runner in chain(runners, runners):
+            while runner.step():
+                pass
+        return runners
+
+    return start
+
+
+def finish():
+    """Let all jobs be admitted and their pods end."""
+    for group in store.find(POD_GROUPS):
+        store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
+
+
+def end_pods():
+    for pod in store.find(PODS):
+        store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, "status"))
+
+
+def submit(**spec):
+    for name in NAMES:
+        store.write(Create(JOBS, job(name, **spec)))
+
+
+def timers():
+    rows = sql.rows(store.using, "SELECT cursor, kind, key FROM cluster_timer WHERE cursor LIKE 'jobs/%%'")
+    return {(kind, key): cursor for cursor, kind, key in rows if key}
+
+
+def cursors():
+    return sorted(row[0] for row in sql.rows(store.using, "SELECT name FROM cluster_cursor"))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param((1, 2), id="one more"),
+        pytest.param((2, 1), id="one less"),
+        pytest.param((1, 2, 1), id="one more and back"),
+        pytest.param((3, 2, 3), id="one less and back"),
+    ],
+)
+def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start, numbers):
+    submit(ttlSecondsAfterFinished=1800)
+    start(numbers[0])
+    finish()
+    start(numbers[0])
+    end_pods()
+    for number in numbers:
+        start(number)
+        assert len(timers()) == len(NAMES)
+        expected = [f"jobs/{shard}" for shard in range(number)]
+        assert set(timers().values()) <= set(expected)
+        assert cursors() == expected
+    start(numbers[-1], Late)
+    assert Counter(fired) == Counter(("ttl", f"default/{name}") for name in NAMES)
+    assert all("deletionTimestamp" in found.object["metadata"] for found in store.find(JOBS))
+    assert timers() == {}
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
+def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(start, before, after):
+    submit()
+    start(before)
+    finish()
+    start(before)
+    stuck = {f"default/{name}" for name in NAMES}
+    for key in stuck:
+        cursor = f"jobs/{registry.shard_of(key, before)}"
+        with connection.cursor() as db:
+            db.execute(
+                "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)",
+                [cursor, RETRY, key, clock() + 60_000, '{"error": "it was written meanwhile", "tries": 9}'],
+            )
+    start(after)
+    assert {key for _, key in timers()} == stuck
+    start(after, Late)
+    assert Counter(fired) == Counter((RETRY, key) for key in stuck)
+
+
+def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
+    start(1)
+    assert tasks._behind("jobs", clock()) == []
+    with connection.cursor() as db:
+        db.execute(
+            "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)",
+            ["jobs/1", "ttl", "default/gone", clock() - 1, '{"uid": "1"}'],
+        )
+    assert tasks._behind("jobs", clock()) == [(registry.get("jobs"), 0)]
+    start(1)
+    assert timers() == {}
