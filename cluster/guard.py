@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster import access, metadata
+from cluster import access, hostpaths, metadata
 from kube import resources
 from kube.resources import CREATOR_ANNOTATION
 
@@ -78,6 +78,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
         _check_command(actor, obj, place, view)
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
+        hostpaths.check_create(actor, resource, obj)
     _check_owners(actor, obj, (), view)
 
 
