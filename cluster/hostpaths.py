@@ -29,21 +29,27 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-REMEDY = (
-    "only administrators of all namespaces may use here; use a persistentVolumeClaim, "
-    "or ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS."
-)
 EVERYTHING = ("/",)
 OWNERS_MOST = 8  # from a pod up to who asked for it
+
+
+def remedy() -> str:
+    """Return in words who may mount what, and what others can do."""
+    below = " or ".join(settings.HOST_PATHS)
+    rule = f"directories of this machine only below {below}" if below else "no directories of this machine"
+    return (
+        f"Pods may mount {rule}"
+        ", except those of administrators of all namespaces; use a persistentVolumeClaim, "
+        "or ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS."
+    )
 
 
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     """Raise Forbidden for a pod, or an object with a pod template, with a path that its creator may not mount."""
     for path in _paths(obj):
         if not _lies_below(path, settings.HOST_PATHS) and not is_administrator(actor):
-            below = f"below {' or '.join(settings.HOST_PATHS)}. Others " if settings.HOST_PATHS else ""
             name = lenient.text(obj, "metadata", "name")
-            raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed: {below}{REMEDY}')
+            raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {remedy()}')
 
 
 def within(pod: Pod) -> tuple[str, ...]:

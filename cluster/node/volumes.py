@@ -143,7 +143,9 @@ class Volumes:
     def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
         within = self.lookup.host_paths(self.pod)
         if not within:
-            raise ConfigError(f'volume "{name}" is a hostPath, which {hostpaths.REMEDY}')
+            raise ConfigError(
+                f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
+            )
         return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
 
     def _files(self, volume: Volume) -> dict[str, tuple[bytes, int]] | None:

@@ -205,3 +205,44 @@ def test_a_container_without_a_command_is_pointed_out():
     assert [text.partition(":")[0] for text in admit(PODS, silent, warnings=True).warnings] == [
         "spec.containers[0].command"
     ]
+
+
+BACK = "must not contain '..'"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param("a/b..c/...", [], id="inside"),
+        pytest.param("../..", [BACK], id="up"),
+        pytest.param("a/../b", [BACK], id="up and down again"),
+        pytest.param("/a", ["must be a relative path"], id="absolute"),
+    ],
+)
+@pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
+def test_a_sub_path_stays_below_its_volume(field, written, expected):
+    mount = {"name": "v", "mountPath": "/v", field: written}
+    found = causes(PODS, pod(volumes=[{"name": "v", "emptyDir": {}}], containers=[{"name": "c", "image": "i", "volumeMounts": [mount]}]))  # fmt: skip
+    assert [one.field for one in found] == [f"spec.containers[0].volumeMounts[0].{field}"] * len(expected)
+    assert all(text in one.message for one, text in zip(found, expected, strict=True))
+
+
+def test_a_sub_path_is_written_once():
+    mount = {"name": "v", "mountPath": "/v", "subPath": "a", "subPathExpr": "b"}
+    found = causes(PODS, pod(volumes=[{"name": "v", "emptyDir": {}}], containers=[{"name": "c", "image": "i", "volumeMounts": [mount]}]))  # fmt: skip
+    assert "subPathExpr and subPath are mutually exclusive" in found[0].message
+
+
+@pytest.mark.parametrize(
+    ("volume", "field"),
+    [
+        pytest.param({"configMap": {"name": "c", "items": [{"key": "k", "path": "../x"}]}}, "configMap.items[0].path", id="ConfigMap"),
+        pytest.param({"secret": {"secretName": "c", "items": [{"key": "k", "path": "/x"}]}}, "secret.items[0].path", id="Secret"),
+        pytest.param({"downwardAPI": {"items": [{"path": "..data", "fieldRef": {"fieldPath": "metadata.name"}}]}}, "downwardAPI.items[0].path", id="downward API"),
+        pytest.param({"projected": {"sources": [{"configMap": {"name": "c", "items": [{"key": "k", "path": "a/../../x"}]}}]}}, "projected.sources[0].configMap.items[0].path", id="projected"),
+        pytest.param({"hostPath": {"path": "/srv/../etc"}}, "hostPath.path", id="hostPath"),
+    ],
+)  # fmt: skip
+def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
+    found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
+    assert [one.field for one in found] == [f"spec.volumes[0].{field}"]
