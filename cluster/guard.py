@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster import access, metadata
+from cluster import access, hostpaths, metadata
 from kube import lenient, resources
 from kube.errors import Invalid, forbidden
 from kube.resources import CREATOR_ANNOTATION
@@ -81,6 +81,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
         _check_command(actor, obj, place, view)
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
+        hostpaths.check_create(actor, resource, obj)
     if resource is resources.PODS:
         _check_node(actor, obj, place, name)
     _check_owners(actor, obj, (), view)

@@ -58,6 +58,17 @@ def words(name: str) -> list[str]:
     return text(name).replace(",", " ").split()
 
 
+def directories(name: str) -> list[str]:
+    """Read absolute paths separated by commas."""
+    paths = [path.strip() for path in text(name).split(",") if path.strip()]
+    for path in paths:
+        if not path.startswith("/") or ".." in path.split("/"):
+            raise ImproperlyConfigured(
+                f"{PREFIX}{name} has {path!r}; name each directory from the root, such as /srv/data."
+            )
+    return paths
+
+
 def secret(name: str, file: Path) -> str:
     """Return the variable, or the content of file, which is made on first use and readable by its owner only.
 

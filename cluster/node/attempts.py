@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.node.attempt import NEVER_RAN, Attempt, Run, State, unknown
 from cluster.node.shim import linux, tree
+from cluster.node.shim.beneath import NEW_FILE
 from cluster.node.shim.shim import read_json, write_json
 
 if TYPE_CHECKING:
@@ -143,5 +144,9 @@ def kill_leftovers(container_ids: set[str]) -> int:
 
 def write_identity(path: Path, identity: dict[str, str]) -> None:
     """Note whose directory this is, for people and for logs of pods that are gone."""
-    if not path.exists():
-        path.write_text(json.dumps(identity))
+    try:
+        fd = os.open(path, NEW_FILE, 0o644)
+    except FileExistsError:
+        return
+    with os.fdopen(fd, "w") as file:
+        file.write(json.dumps(identity))

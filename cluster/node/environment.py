@@ -32,13 +32,16 @@ class ConfigError(Exception):
 
 
 class Lookup(Protocol):
-    """Where ConfigMaps and Secrets come from; None when there is none of that name."""
+    """What the node asks the cluster for; None when there is no ConfigMap or Secret of a name."""
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a ConfigMap by key."""
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a Secret by key."""
+
+    def host_paths(self, pod: Pod) -> tuple[str, ...]:
+        """Return the directories of this machine below which a pod may mount; none when it may not at all."""
 
 
 class Command(NamedTuple):

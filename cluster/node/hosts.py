@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.node.shim.beneath import WRITE
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -67,9 +69,11 @@ def render(pods: Iterable[tuple[Pod, str]]) -> str:
 def write(path: Path, text: str) -> None:
     """Bring a hosts file up to date in place, because containers have the file itself mounted."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():  # nobody's but a pod's, where the machine lets pods have no mounts
+        path.unlink()
     if path.exists() and path.read_text() == text:
         return
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, WRITE, 0o644)
     try:
         data = text.encode()
         os.pwrite(fd, data, 0)

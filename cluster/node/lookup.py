@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
+from cluster import hostpaths
 from cluster.node.environment import decoded
 from cluster.store import store
 from kube.errors import NotFound
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.outage import Outage
+    from kube.kinds.core import Pod
 
 
 def refused(outage: Outage, what: str, error: Exception) -> None:
@@ -42,3 +44,7 @@ class StoreLookup:
         except NotFound:
             return None
         return decoded(found.string_data, found.data)
+
+    def host_paths(self, pod: Pod) -> tuple[str, ...]:
+        """Return the directories of this machine below which a pod may mount."""
+        return hostpaths.within(pod)

@@ -65,7 +65,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)
     given = environment.base(pod, cwd, str(home / TMP))
-    binds = volumes.binds(container, directories, given)
+    binds = volumes.binds(container, directories, given, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
@@ -104,7 +104,7 @@ def mentions(pod: Pod, name: str) -> bool:
 def refresh_volumes(pod: Pod, place: Place, means: Means) -> None:
     """Bring volumes that are made from objects up to date while the pod runs; what is missing stays as it was."""
     try:
-        volumes.Volumes(pod, place, means.layout, means.lookup).prepare()
+        volumes.Volumes(pod, place, means.layout, means.lookup).refresh()
     except (environment.ConfigError, OSError, ValueError) as error:
         log.info("volumes of %s/%s stay as they were: %s", pod.metadata.namespace, pod.metadata.name, error)
 

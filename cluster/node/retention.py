@@ -67,7 +67,7 @@ def prune(container: Path, keep: int = attempts.KEPT) -> None:
 
 def _directories(layout: Layout) -> Iterator[Path]:
     try:
-        yield from [one for one in layout.pods.iterdir() if one.is_dir()]
+        yield from [one for one in layout.pods.iterdir() if one.is_dir() and not one.is_symlink()]
     except FileNotFoundError:
         return
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.node import environment
+from cluster import hostpaths
+from cluster.node import environment, published
 from cluster.node.environment import ConfigError, Lookup
 from cluster.node.layout import VOLUMES, Layout, inside
 from cluster.node.lifecycle import Refusal
+from cluster.node.shim.beneath import Make, PathRefused, Walk
 from cluster.node.shim.order import Bind
+from cluster.node.shim.sources import open_source
 from kube.kinds.core import KeyToPath
 
 if TYPE_CHECKING:
@@ -20,16 +23,18 @@ if TYPE_CHECKING:
 
     from cluster.node.status import Place
     from kube.kinds.core import Container, Pod, Volume
+    from kube.kinds.pod import HostPathVolume
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
+PUBLISHED = ("config_map", "secret", "downward_api", "projected")
+MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
 
 
 def refusal(pod: Pod, layout: Layout) -> Refusal | None:
     """Return why this node cannot give the pod its volumes, None when it can.
 
-    A hostPath gives a command nothing that it could not open by itself, because
-    it runs as the user who runs the cluster; so existing paths are allowed,
-    except the cluster's own files and what contains them.
+    What is said here of a hostPath is a first answer: it is looked at again
+    when it is mounted, because a pod can exchange it meanwhile.
     """
     for volume in pod.spec.volumes:
         if volume.host_path is not None:
@@ -88,6 +93,15 @@ def _kind(volume: Volume) -> str | None:
     return None if any(value is not None for name, value in given.items() if name != "name") else "empty_dir"
 
 
+class Prepared(NamedTuple):
+    """Where a volume's files are, and how they may be mounted (see `cluster.node.shim.order.Bind`)."""
+
+    path: Path
+    read_only: bool = False
+    within: tuple[str, ...] = ()
+    make: Make = Make.NOTHING
+
+
 class Volumes:
     """Makes the directories of one pod's volumes."""
 
@@ -97,7 +111,7 @@ class Volumes:
         self.layout = layout
         self.lookup = lookup
 
-    def prepare(self) -> dict[str, Path]:
+    def prepare(self) -> dict[str, Prepared]:
         """Create every volume's directory with its content; return them by volume name.
 
         ConfigError says which ConfigMap or Secret is missing. Called again, it
@@ -105,20 +119,34 @@ class Volumes:
         """
         return {volume.name: self._prepare(volume) for volume in self.pod.spec.volumes}
 
-    def _prepare(self, volume: Volume) -> Path:
-        root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
+    def refresh(self) -> None:
+        """Bring the content of the volumes up to date that are made from objects."""
+        for volume in self.pod.spec.volumes:
+            if any(getattr(volume, kind) is not None for kind in PUBLISHED):
+                self._prepare(volume)
+
+    def _prepare(self, volume: Volume) -> Prepared:
         if volume.host_path is not None:
-            root = Path(volume.host_path.path)
-            if volume.host_path.type == "FileOrCreate":
-                root.touch()
-                return root
-        elif volume.persistent_volume_claim is not None:
-            root = self.layout.claim(self.pod.metadata.namespace, volume.persistent_volume_claim.claim_name)
-        root.mkdir(parents=True, exist_ok=True)
+            return self._host_path(volume.name, volume.host_path)
+        claim = volume.persistent_volume_claim
+        if claim is not None:
+            root = self.layout.claim(self.pod.metadata.namespace, claim.claim_name)
+        else:
+            root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
         files = self._files(volume)
-        if files is not None:
-            write_files(root, files)
-        return root
+        with Walk(str(self.layout.root), make=Make.DIRECTORY) as way:
+            way.go(str(root.relative_to(self.layout.root)))
+            if files is not None:
+                published.publish(way.fd, files)
+        return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
+
+    def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
+        within = self.lookup.host_paths(self.pod)
+        if not within:
+            raise ConfigError(
+                f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
+            )
+        return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
 
     def _files(self, volume: Volume) -> dict[str, tuple[bytes, int]] | None:
         """Return the content of a volume that is made from objects: path → bytes and mode."""
@@ -181,41 +209,46 @@ class Volumes:
         return files
 
 
-def write_files(root: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
-    """Make a directory hold exactly these files; each changes at once, so that a reader sees old or new."""
-    wanted = {inside(root, path): content for path, content in files.items()}
-    for path, (data, mode) in wanted.items():
-        if path.is_file() and path.read_bytes() == data:
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.new")
-        draft.write_bytes(data)
-        draft.chmod(mode & 0o777)
-        draft.replace(path)
-    for path in root.rglob("*"):
-        if path.is_file() and path not in wanted:
-            path.unlink()
+def binds(
+    container: Container, directories: Mapping[str, Prepared], env: Mapping[str, str], state: Path
+) -> tuple[Bind, ...]:
+    """Return where a container sees its volumes; ConfigError for a volume that it cannot have, with the reason.
 
-
-def binds(container: Container, directories: Mapping[str, Path], env: Mapping[str, str]) -> tuple[Bind, ...]:
-    """Return where a container sees its volumes; ConfigError for a mount of a volume that the pod does not have."""
+    The launcher opens each again when it mounts it, and that is what counts.
+    Here the same is tried in order that the pod says what is wrong, and that a
+    missing subPath is there where nothing is mounted.
+    """
     found = []
     for mount in container.volume_mounts:
         if mount.name not in directories:
             raise ConfigError(f'the pod has no volume "{mount.name}"')
-        source = directories[mount.name]
+        volume = directories[mount.name]
         below = mount.sub_path or environment.expand(mount.sub_path_expr, env)
-        if below:
-            source = inside(source, below)
-            if not source.exists():
-                source.mkdir(parents=True)
-        found.append(Bind(str(source), os.path.normpath(mount.mount_path), mount.read_only))
+        bind = Bind(
+            str(volume.path),
+            os.path.normpath(mount.mount_path),
+            mount.read_only or volume.read_only,
+            str(inside(Path(), below)) if below else "",
+            volume.within,
+            volume.make.value,
+        )
+        try:
+            os.close(open_source(bind, str(state)))
+        except (PathRefused, OSError) as error:
+            why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+            what = "subPath" if below else "volume"
+            raise ConfigError(
+                f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}": {why}'
+            ) from None
+        found.append(bind)
     return tuple(found)
 
 
 def variables(container: Container, binds: Sequence[Bind], *, mounted: bool) -> dict[str, str]:
     """Return VOLUME_<NAME> for each volume of a container: where it finds it, mounted or not."""
     return {
-        f"VOLUME_{mount.name.upper().replace('-', '_')}": bind.target if mounted else bind.source
+        f"VOLUME_{mount.name.upper().replace('-', '_')}": bind.target
+        if mounted
+        else os.path.join(bind.source, bind.below)  # noqa: PTH118
         for mount, bind in zip(container.volume_mounts, binds, strict=True)
     }

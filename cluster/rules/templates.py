@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 NUL = "must not hold a NUL character, at which a process stops reading; remove it."
+NO_STEPS_BACK = "must not contain '..'"
 FILE_MODE = 0o644
 _TEXTS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
@@ -92,6 +93,7 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         elif problem := names.dns_label(name):
             yield invalid(f"{path}.volumes[{number}].name", name, problem)
         seen.add(name)
+        yield from _check_files(volume, f"{path}.volumes[{number}]")
 
 
 def _check_toleration(toleration: Any, path: str) -> Iterator[Cause]:
@@ -166,6 +168,36 @@ def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[C
         elif where in taken:
             yield duplicate(f"{path}[{number}].mountPath", where)
         taken.add(where)
+        yield from _check_descending(lenient.text(mount, "subPath"), f"{path}[{number}].subPath")
+        expression = lenient.text(mount, "subPathExpr")
+        if expression and lenient.text(mount, "subPath"):
+            detail = "subPathExpr and subPath are mutually exclusive"
+            yield invalid(f"{path}[{number}].subPathExpr", expression, detail)
+        yield from _check_descending(expression, f"{path}[{number}].subPathExpr")
+
+
+def _check_files(volume: Any, path: str) -> Iterator[Cause]:
+    """The paths in a volume: of the keys of objects and fields of the pod, and of the machine."""
+    host = lenient.text(volume, "hostPath", "path")
+    if ".." in host.split("/"):
+        yield invalid(f"{path}.hostPath.path", host, NO_STEPS_BACK)
+    sources = [(path, volume)]
+    for number, source in enumerate(lenient.sequence(volume, "projected", "sources")):
+        sources.append((f"{path}.projected.sources[{number}]", source))
+    for where, source in sources:
+        for kind in ("configMap", "secret", "downwardAPI"):
+            for number, item in enumerate(lenient.sequence(source, kind, "items")):
+                field, written = f"{where}.{kind}.items[{number}].path", lenient.text(item, "path")
+                yield from _check_descending(written, field)
+                if written.startswith("..") and not written.startswith("../"):
+                    yield invalid(field, written, "must not start with '..'")
+
+
+def _check_descending(written: str, path: str) -> Iterator[Cause]:
+    if written.startswith("/"):
+        yield invalid(path, written, "must be a relative path")
+    if ".." in written.split("/"):
+        yield invalid(path, written, NO_STEPS_BACK)
 
 
 def _check_resources(resources: dict[str, Any], path: str) -> Iterator[Cause]:

@@ -93,3 +93,15 @@ def test_wrong_redis_url_is_refused_without_its_password(url, monkeypatch):
     with pytest.raises(ImproperlyConfigured, match="set it to redis://") as refusal:
         env.redis_url("REDIS_URL")
     assert "hunter2" not in str(refusal.value)
+
+
+def test_directories_are_separated_by_commas_and_may_hold_spaces(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_HOST_PATHS", "/srv/my data, /scratch,")
+    assert env.directories("HOST_PATHS") == ["/srv/my data", "/scratch"]
+
+
+@pytest.mark.parametrize("value", ["data", "/srv/../etc", "~/data"])
+def test_directory_that_is_not_named_from_the_root_is_refused(monkeypatch, value):
+    monkeypatch.setenv("VOLCANO_UI_HOST_PATHS", f"/srv,{value}")
+    with pytest.raises(ImproperlyConfigured, match="name each directory from the root"):
+        env.directories("HOST_PATHS")

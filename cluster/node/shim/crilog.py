@@ -16,6 +16,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from cluster.node.shim.beneath import WRITE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -138,7 +140,7 @@ class CriLog:
 
     def _rotate(self) -> None:
         path = f"{self.directory}/{segment_name(self.offset)}"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, WRITE | os.O_APPEND, 0o644)
         if self.fd >= 0:
             os.close(self.fd)
         self.fd, self.start = fd, self.offset

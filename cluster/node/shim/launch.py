@@ -107,9 +107,7 @@ def _connect(streams: Streams) -> None:
 
 def _enter(order: Order) -> None:
     mounts.enter(order.mounts)
-    mounts.apply(order.binds, order.directory)
-    if order.hide:
-        mounts.hide(order.hide, order.keep)
+    mounts.arrange(order.binds, order.directory, order.hide, order.keep)
 
 
 def _default_signals() -> None:

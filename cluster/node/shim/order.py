@@ -12,11 +12,18 @@ FILES = 65536
 
 
 class Bind(NamedTuple):
-    """A directory or file of the host that appears at another path for the container."""
+    """A directory or file of the host that appears at another path for the container.
+
+    A source that names directories in `within` is a path of the machine that
+    the pod chose; one without is the cluster's own.
+    """
 
     source: str
     target: str
     read_only: bool = False
+    below: str = ""  # what of the source appears: a relative path, which is made where it is missing
+    within: tuple[str, ...] = ()  # it must lie below one of these directories
+    make: str = ""  # what is made where there is nothing: "directory", "file" or nothing
 
 
 class Order(NamedTuple):
@@ -50,6 +57,6 @@ class Order(NamedTuple):
     def decode(cls, data: bytes) -> Order:
         """Return the order that encode() made."""
         fields = json.loads(data)
-        fields["binds"] = tuple(Bind(*bind) for bind in fields["binds"])
+        fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
         fields["keep"] = tuple(fields["keep"])
         return cls(**fields)

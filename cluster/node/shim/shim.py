@@ -14,6 +14,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cluster.node.shim import linux, tree
+from cluster.node.shim.beneath import WRITE
 from cluster.node.shim.crilog import CriLog
 from cluster.node.shim.door import Door
 from cluster.node.shim.launch import LaunchError, Streams, launch
@@ -61,7 +62,7 @@ def _claim(directory: str) -> None:
     """
     draft = f"{directory}/claim.{os.getpid()}"
     try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = os.open(draft, WRITE | os.O_TRUNC, 0o600)
         os.write(fd, f"{os.getpid()} {linux.start_ticks(os.getpid())}\n".encode())
         os.fsync(fd)
         os.close(fd)
@@ -321,7 +322,7 @@ def _threads_of_machine() -> int:
 def write_json(path: str, value: dict[str, Any], *, sync: bool = False) -> None:
     """Write a file so that readers find it whole or not at all."""
     draft = f"{path}.{os.getpid()}.new"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = os.open(draft, WRITE | os.O_TRUNC, 0o600)
     try:
         os.write(fd, json.dumps(value).encode())
         if sync:

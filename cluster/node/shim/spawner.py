@@ -100,7 +100,7 @@ def _try(mode: str, staging: str) -> int:
     try:
         mounts.enter(mode)
         target = f"/.volcano-probe-{os.getpid()}/deep"
-        mounts.apply([Bind(staging, target)], staging)
-    except (OSError, mounts.MountError):
+        mounts.arrange([Bind(staging, target)], staging)
+    except (OSError, ValueError, mounts.MountError):
         return 1
     return 0 if os.path.isdir(target) else 1

@@ -3,12 +3,17 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import stat
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from cluster.node.shim import mounts
 from cluster.node.shim.order import Bind
+from tests.cluster.node import escapes
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -83,10 +88,32 @@ def test_command_with_mounts_does_not_outlive_its_shim(attempts, mode):
     attempts.until_gone(pid)
 
 
+def test_no_attack_on_what_is_mounted_brings_anything(attempts, mode):
+    assert {name: loot for name, loot in escapes.escaped(attempts, mode).items() if loot} == {}
+
+
+@pytest.mark.parametrize(
+    "target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"]
+)
+def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, target):
+    state, _ = escapes.stage(attempts)
+    binds = (Bind(str(state / "v"), target, below="made/here", read_only=True),)
+    directory = state / "attempt"
+    directory.mkdir()
+    script = f"ls {state}; ls {target}; touch {target}/x || cat {state}/secret-key"
+    attempts.shell(
+        script, directory=directory, mounts=mode, binds=binds, hide=str(state), keep=(str(state / "home"),)
+    )
+    assert attempts.end(directory)["exitCode"] == 1, attempts.log(directory)
+    assert attempts.output(directory) == b"home\n"
+    assert (state / "v" / "made" / "here").is_dir()
+
+
 AS_NOBODY = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
+from tests.cluster.node import escapes
 from tests.cluster.node.attempts import Attempts
 from cluster.node.shim.order import Bind
 attempts = Attempts(Path(sys.argv[2]))
@@ -98,34 +125,68 @@ try:
     attempts.end(directory)
     bomb = attempts.shell("i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done", mounts=mode, processes=100)
     status = attempts.end(bomb, seconds=30)
-    print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"]]))
+    loot = {name: each for name, each in escapes.escaped(attempts, mode).items() if each}
+    print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"], loot]))
 finally:
     attempts.close()
 """
+NEEDED = (
+    "cluster/__init__.py",
+    "cluster/node/__init__.py",
+    "cluster/node/spawn.py",
+    *(f"tests/{name}" for name in ("__init__.py", "cluster/__init__.py", "cluster/node/__init__.py")),
+    *(f"tests/cluster/node/{name}.py" for name in ("attempts", "escapes")),
+)
 
 
-def system_python():
-    """A Python that other users may run; this one may live in somebody's home."""
-    found = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    probe = "import sys; sys.exit(sys.version_info < (3, 11))"
-    if found is None or subprocess.run([found, "-c", probe]).returncode:
-        pytest.skip("no Python 3.11 that another user could run")
-    return found
+def code_for_all(home):
+    """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
+    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "cluster" / "node" / "shim").glob("*.py")]
+    for name in (*NEEDED, *shim):
+        copy = home / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PROJECT / name, copy)
+    subprocess.run(["chmod", "-R", "a+rX", home], check=True)
+    return home
+
+
+def closed_above(path):
+    """Return the outermost directory on the way to a path that others may not enter, None when there is none."""
+    return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
+
+
+def opened(path):
+    """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
+    closed = closed_above(path)
+    if closed is not None:
+        mounts.enter("root")
+        mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
 def test_unprivileged_user_gets_the_same():
-    python = system_python()
     nobody = pwd.getpwnam("nobody")
-    home = Path(subprocess.check_output(["mktemp", "-d", "-p", "/tmp"], text=True).strip())
-    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    home = Path(tempfile.mkdtemp(prefix="volcano-", dir="/tmp"))
+    python = Path(sys._base_executable).resolve()
     try:
+        home.chmod(0o755)
+        code = code_for_all(home / "code")
+        (home / "work").mkdir()
+        os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
         done = subprocess.run(
-            [python, "-c", AS_NOBODY, str(PROJECT), str(home)],
-            user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[], capture_output=True, text=True, timeout=60,
+            [python, "-c", AS_NOBODY, str(code), str(home / "work")],
+            preexec_fn=lambda: become(nobody), capture_output=True, text=True, timeout=100, cwd="/",
         )  # fmt: skip
-        assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2]'), (
+        assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
             done.stdout + done.stderr
         )
     finally:
         subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+def become(user):
+    """Turn this process into another user's, who can reach the Python that the tests run with, wherever it lies."""
+    opened(Path(sys.base_prefix).resolve())
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)

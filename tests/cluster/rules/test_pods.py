@@ -244,3 +244,48 @@ def test_a_wrong_disruption_annotation_is_told_with_its_remedy():
         f'metadata.annotations[{LEAST}]: Invalid value: "0": must be a positive integer, or a percentage'
         " between 1% and 99%; write it like 2 or 50%."
     ]
+
+
+BACK = "must not contain '..'"
+
+
+def mounting(mount):
+    container = {"name": "c", "image": "i", "volumeMounts": [mount]}
+    return pod(volumes=[{"name": "v", "emptyDir": {}}], containers=[container])
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param("a/b..c/...", [], id="inside"),
+        pytest.param("../..", [BACK], id="up"),
+        pytest.param("a/../b", [BACK], id="up and down again"),
+        pytest.param("/a", ["must be a relative path"], id="absolute"),
+    ],
+)
+@pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
+def test_a_sub_path_stays_below_its_volume(field, written, expected):
+    mount = {"name": "v", "mountPath": "/v", field: written}
+    found = messages(PODS, mounting(mount))
+    where = f"spec.containers[0].volumeMounts[0].{field}"
+    assert found == [f'{where}: Invalid value: "{written}": {text}' for text in expected]
+
+
+def test_a_sub_path_is_written_once():
+    mount = {"name": "v", "mountPath": "/v", "subPath": "a", "subPathExpr": "b"}
+    assert "subPathExpr and subPath are mutually exclusive" in messages(PODS, mounting(mount))[0]
+
+
+@pytest.mark.parametrize(
+    ("volume", "field"),
+    [
+        pytest.param({"configMap": {"name": "c", "items": [{"key": "k", "path": "../x"}]}}, "configMap.items[0].path", id="ConfigMap"),
+        pytest.param({"secret": {"secretName": "c", "items": [{"key": "k", "path": "/x"}]}}, "secret.items[0].path", id="Secret"),
+        pytest.param({"downwardAPI": {"items": [{"path": "..data", "fieldRef": {"fieldPath": "metadata.name"}}]}}, "downwardAPI.items[0].path", id="downward API"),
+        pytest.param({"projected": {"sources": [{"configMap": {"name": "c", "items": [{"key": "k", "path": "a/../../x"}]}}]}}, "projected.sources[0].configMap.items[0].path", id="projected"),
+        pytest.param({"hostPath": {"path": "/srv/../etc"}}, "hostPath.path", id="hostPath"),
+    ],
+)  # fmt: skip
+def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
+    found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
+    assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]
