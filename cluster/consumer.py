@@ -43,14 +43,20 @@ ROUNDS = 200  # steps of one run before it lets others have the worker process
 LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
 LAG = 5000  # irrelevant revisions after which a cursor is moved all the same, for retention's sake
 NEAR_MS = 1500  # timers due sooner are not left to beat's tick
+RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
 RETRY_MOST_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """Ask to look at `key` again at `due` (epoch ms). One timer a key: the sooner one stays."""
+    """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
 
+    A consumer has one timer for a kind and key: of two the sooner time stays,
+    and the newer payload.
+    """
+
+    kind: str
     key: str
     due: int
     payload: dict[str, Any] = field(default_factory=dict)
@@ -58,11 +64,14 @@ class Timer:
 
 @dataclass(slots=True)
 class Plan:
-    """What a consumer wants done: groups of writes, timers to set, keys whose timers go."""
+    """What a consumer wants done: groups of writes, timers to set, and (kind, key) of timers that go.
+
+    A plan is data: nothing in it can be called, so that it can be written down and carried out elsewhere.
+    """
 
     groups: Sequence[Group] = ()
     timers: Sequence[Timer] = ()
-    cancel: Sequence[str] = ()
+    cancel: Sequence[tuple[str, str]] = ()
 
 
 class Consumer(ABC, Generic[State]):
@@ -85,10 +94,11 @@ class Consumer(ABC, Generic[State]):
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done after these changes and due timers.
 
-        A group that could not be committed comes back as a due Timer with
-        the group's key and the payload `{"error": message, "tries": n}`: at
-        once the first time, later and later when it goes on failing. The
-        changes have been applied to the state already.
+        A group that could not be committed comes back as a due Timer of the
+        kind RETRY with the group's key and the payload
+        `{"error": message, "tries": n}`: at once the first time, later and
+        later when it goes on failing. The changes have been applied to the
+        state already.
         """
 
 
@@ -198,7 +208,7 @@ class Runner(Generic[State]):
             self._move_cursor(cursor, now)
             outcomes = self.store.commit(plan.groups, now=now)
             again = self._again(plan.groups, outcomes, now)
-            self._drop_timers([*(t.key for t in timers), *plan.cancel])
+            self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
@@ -218,7 +228,7 @@ class Runner(Generic[State]):
             log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
             if group.key:
                 wait = 0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20))
-                timers.append(Timer(group.key, now + wait, {"error": str(outcome), "tries": tries}))
+                timers.append(Timer(RETRY, group.key, now + wait, {"error": str(outcome), "tries": tries}))
         return timers
 
     def _wake_for(self, dues: Sequence[int], now: int) -> None:
@@ -257,27 +267,31 @@ class Runner(Generic[State]):
     def _due(self, now: int) -> list[Timer]:
         found = sql.rows(
             self.store.using,
-            "SELECT key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s ORDER BY due LIMIT %s",
+            "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s"
+            " ORDER BY due LIMIT %s",
             [self.cursor, now, BATCH],
         )
-        return [Timer(key, due, _payload(payload)) for key, due, payload in found]
+        return [Timer(kind, key, due, _payload(payload)) for kind, key, due, payload in found]
 
-    def _drop_timers(self, keys: Sequence[str]) -> None:
+    def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
         if keys:
             with connections[self.store.using].cursor() as db:
                 db.executemany(
-                    "DELETE FROM cluster_timer WHERE cursor = %s AND key = %s",
-                    [(self.cursor, key) for key in keys],
+                    "DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s",
+                    [(self.cursor, kind, key) for kind, key in keys],
                 )
 
     def _set_timers(self, timers: Sequence[Timer]) -> None:
         if timers:
             with connections[self.store.using].cursor() as db:
                 db.executemany(
-                    "INSERT INTO cluster_timer (cursor, key, due, payload) VALUES (%s, %s, %s, %s)"
-                    " ON CONFLICT (cursor, key) DO UPDATE SET payload = excluded.payload, due ="
+                    "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
+                    " ON CONFLICT (cursor, kind, key) DO UPDATE SET payload = excluded.payload, due ="
                     " CASE WHEN excluded.due < cluster_timer.due THEN excluded.due ELSE cluster_timer.due END",
-                    [(self.cursor, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers],
+                    [
+                        (self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode())
+                        for t in timers
+                    ],
                 )
 
 

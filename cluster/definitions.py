@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROOM = 1000  # objects deleted in one transaction
 RECHECK_MS = 1000
 PAGE = 500
+_ENDING = "ending"
 _MARK = b'"deletionTimestamp"'
 
 
@@ -75,7 +76,7 @@ class Definitions(Consumer[State]):
             ending = list(_delete_objects(name) if crd is None else _end(crd, now))
             groups += ending
             if ending or (crd is not None and CLEANUP in texts(crd, "metadata", "finalizers")):
-                again.append(Timer(name, now + RECHECK_MS))
+                again.append(Timer(_ENDING, name, now + RECHECK_MS))
         return Plan(groups, again)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.store import Create, Delete, Group, Patch, sql, store
 from kube import events, resources
 from kube.kinds.fields import View
@@ -34,7 +34,7 @@ RECHECK_MS = 30_000
 MOST_ALIVE = 200_000  # uids remembered; forgetting them costs a query each
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _MARK = b'"deletionTimestamp"'
-_OWNER, _GONE, _MORE = "owner:", "gone:", "more"
+_OWNER, _MORE = "owner", "more"
 
 
 class _Metadata(View):
@@ -87,16 +87,16 @@ class GarbageCollector(Consumer[State]):
         for change in changes:
             _note(state, change, doubtful)
         for timer in timers:
-            _note_timer(state, timer)
+            _note_timer(state, timer, doubtful)
         _sort_out(state, doubtful)
         work = _Work(state, now)
         work.collect()
         work.release()
         if len(state.alive) > MOST_ALIVE:
             state.alive.clear()
-        more = [Timer(_MORE, now)] if state.gone or state.due else []
+        more = [Timer(_MORE, "", now)] if state.gone or state.due else []
         checks = [
-            Timer(_OWNER + uid, now + RECHECK_MS, {"at": list(owner)})
+            Timer(_OWNER, uid, now + RECHECK_MS, {"at": list(owner)})
             for uid, owner in state.waiting.items()
             if uid in work.kept or uid in state.due
         ]
@@ -123,14 +123,15 @@ def _note(state: State, change: Change, doubtful: dict[str, None]) -> None:
         state.due[change.uid] = None
 
 
-def _note_timer(state: State, timer: Timer) -> None:
-    if timer.key.startswith(_OWNER):
-        uid = timer.key.removeprefix(_OWNER)
-        if timer.payload:
-            state.waiting[uid] = Owner(*timer.payload["at"])
-        state.due[uid] = None
-    elif timer.key.startswith(_GONE):
-        state.gone[timer.key.removeprefix(_GONE)] = None
+def _note_timer(state: State, timer: Timer, doubtful: dict[str, None]) -> None:
+    if timer.kind == _OWNER:
+        state.waiting[timer.key] = Owner(*timer.payload["at"])
+        state.due[timer.key] = None
+    elif timer.kind == RETRY:
+        # Of an owner that waits, or of one that is gone: the store says which.
+        doubtful[timer.key] = None
+        if timer.key in state.waiting:
+            state.due[timer.key] = None
 
 
 def _sort_out(state: State, doubtful: dict[str, None]) -> None:
@@ -180,7 +181,7 @@ class _Work:
         living = store.living(others) if others else frozenset()
         if living:
             kept = [reference for reference in references if reference.uid in living]
-            self._keep_references(dependent, kept, _GONE + gone)
+            self._keep_references(dependent, kept, gone)
         else:
             self._delete(dependent)
 
@@ -224,7 +225,7 @@ class _Work:
         for dependent in found:
             references = dependent.read(_Object).metadata.owner_references
             kept = [reference for reference in references if reference.uid != owner.uid]
-            self._keep_references(dependent, kept, _OWNER + owner.uid)
+            self._keep_references(dependent, kept, owner.uid)
         if found:
             self.state.due[owner.uid] = None
         else:
@@ -241,7 +242,7 @@ class _Work:
 
     def _drop_finalizer(self, owner: Stored, finalizer: str) -> None:
         finalizers = [name for name in owner.read(_Object).metadata.finalizers if name != finalizer]
-        self._patch(owner, {"metadata": {"finalizers": finalizers or None}}, _OWNER + owner.uid)
+        self._patch(owner, {"metadata": {"finalizers": finalizers or None}}, owner.uid)
 
     def _patch(self, stored: Stored, patch: dict[str, Any], again: str) -> None:
         # A list is replaced whole, so it must not have changed since it was read.

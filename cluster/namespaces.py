@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from cluster import custom
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pods import DEFAULT_ACCOUNT
 from cluster.store import Create, Delete, Group, Patch, Update, store
@@ -45,7 +45,7 @@ ROOM = 1000  # objects deleted in one transaction
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
 MOST_LOOKS = 30
-_NAMESPACE, _GONE = "namespace:", "gone:"
+_LOOK, _GONE = "look", "gone"
 
 
 class _Metadata(View):
@@ -92,8 +92,8 @@ class NamespaceController(Consumer[State]):
         for change in changes:
             self._note(state, change, plan[1], now)
         for timer in timers:
-            if timer.key.startswith(_NAMESPACE):
-                state.due[timer.key.removeprefix(_NAMESPACE)] = None
+            if timer.kind in (_LOOK, RETRY):
+                state.due[timer.key] = None
         names = list(state.due)
         found = store.by_keys(NAMESPACES, [f"/{name}" for name in names])
         for name in names:
@@ -105,7 +105,7 @@ class NamespaceController(Consumer[State]):
             else:
                 plan[0].extend(_missing(stored.object))
         for timer in timers:
-            if timer.key.startswith(_GONE):
+            if timer.kind == _GONE:
                 self._look_after(timer, plan, now)
         state.due.clear()
         return Plan(*plan)
@@ -114,7 +114,7 @@ class NamespaceController(Consumer[State]):
         if change.resource == NAMESPACES.id:
             state.due[change.name] = None
             if change.verb == "DELETED":
-                timers.append(Timer(_GONE + change.name, now + AFTER_MS, {"looks": 1}))
+                timers.append(Timer(_GONE, change.name, now + AFTER_MS, {"looks": 1}))
         elif change.name == KEPT[change.resource]:
             state.due[change.namespace] = None
 
@@ -131,18 +131,18 @@ class NamespaceController(Consumer[State]):
             return
         wait = 0 if left.deletions else min(state.waits.get(name, SOONEST_MS // 2) * 2, LATEST_MS)
         state.waits[name] = wait or SOONEST_MS // 2
-        plan[1].append(Timer(_NAMESPACE + name, now + wait))
+        plan[1].append(Timer(_LOOK, name, now + wait))
 
     def _look_after(self, timer: Timer, plan: tuple[list[Group], list[Timer]], now: int) -> None:
         """Delete what was made in a namespace while it went; one of the same name may exist again."""
-        name = timer.key.removeprefix(_GONE)
+        name = timer.key
         if store.by_keys(NAMESPACES, [f"/{name}"]):
             return
         left = content(name)
         plan[0].extend(left.deletions)
         looks = int(timer.payload.get("looks", 1))
         if left.counts and looks < MOST_LOOKS:
-            plan[1].append(Timer(timer.key, now + AFTER_MS, {"looks": looks + 1}))
+            plan[1].append(Timer(_GONE, name, now + AFTER_MS, {"looks": looks + 1}))
 
 
 def _missing(namespace: Object) -> Iterator[Group]:
@@ -154,13 +154,13 @@ def _missing(namespace: Object) -> Iterator[Group]:
     if not (namespace.get("spec") or {}).get("finalizers"):
         patch["spec"] = {"finalizers": [FINALIZER]}
     if patch:
-        yield Group([Patch(NAMESPACES, "", name, patch, uid=metadata["uid"])], _NAMESPACE + name)
+        yield Group([Patch(NAMESPACES, "", name, patch, uid=metadata["uid"])], name)
     if not (namespace.get("status") or {}).get("phase"):
         active = {"status": {"phase": "Active"}}
-        yield Group([Patch(NAMESPACES, "", name, active, "status", metadata["uid"])], _NAMESPACE + name)
+        yield Group([Patch(NAMESPACES, "", name, active, "status", metadata["uid"])], name)
     if not store.by_keys(SERVICE_ACCOUNTS, [f"{name}/{DEFAULT_ACCOUNT}"]):
         account = {"metadata": {"namespace": name, "name": DEFAULT_ACCOUNT}}
-        yield Group([Create(SERVICE_ACCOUNTS, account)], _NAMESPACE + name)
+        yield Group([Create(SERVICE_ACCOUNTS, account)], name)
     yield from _authority(name)
 
 
@@ -173,12 +173,12 @@ def _authority(namespace: str) -> Iterator[Group]:
     found = store.by_keys(CONFIGMAPS, [f"{namespace}/{AUTHORITY}"])
     if not found:
         config = {"metadata": {"namespace": namespace, "name": AUTHORITY}, "data": data}
-        yield Group([Create(CONFIGMAPS, config)], _NAMESPACE + namespace)
+        yield Group([Create(CONFIGMAPS, config)], namespace)
         return
     old = next(iter(found.values())).object.get("data") or {}
     if old != data:
         change = {"data": dict.fromkeys(old) | data}
-        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, change)], _NAMESPACE + namespace)
+        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, change)], namespace)
 
 
 def authority_text() -> str:
@@ -237,7 +237,7 @@ def _finalized(namespace: Object, kept: list[str]) -> Iterator[Group]:
             "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
             "spec": {"finalizers": kept},
         }
-        yield Group([Update(NAMESPACES, shell, "finalize")], _NAMESPACE + metadata["name"])
+        yield Group([Update(NAMESPACES, shell, "finalize")], metadata["name"])
 
 
 def _told(namespace: Object, left: Content, now: int) -> Iterator[Group]:

@@ -129,7 +129,7 @@ class NodeLifecycle(Consumer[Watch]):
         groups += _give_up(lost)
         if timers or not changes:
             groups += self._absent_nodes(state, at)
-        return Plan(groups, [Timer("look", now + LOOK_S * 1000)])
+        return Plan(groups, [Timer("look", "", now + LOOK_S * 1000)])
 
     def _step(self, name: str, node: Node, state: Watch, at: float) -> Step:
         ready = ready_of(node)

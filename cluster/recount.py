@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 SOONEST_MS = 200  # between two counts of a namespace
+_COUNT = "count"
 SHARE = 10  # a namespace may take one part in so many of the worker process' time
 
 
@@ -88,7 +89,7 @@ class Recounter(Consumer[State]):
         later: list[Timer] = []
         for namespace in state.stale:
             if state.earliest.get(namespace, 0) > now:
-                later.append(Timer(namespace, state.earliest[namespace]))
+                later.append(Timer(_COUNT, namespace, state.earliest[namespace]))
             else:
                 groups += self._count(state, namespace, now)
         state.stale.clear()

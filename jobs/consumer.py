@@ -24,7 +24,7 @@ import msgspec
 from cluster import registry
 from cluster.admission import ClusterView
 from cluster.charges import Account
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from jobs import bounds, facts, plan
@@ -58,7 +58,7 @@ ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
 _MORE = "more"
-_TTL = "ttl:"
+_TTL = "ttl"
 log = logging.getLogger(__name__)
 
 
@@ -153,8 +153,8 @@ class JobConsumer(Consumer[State]):
 
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
-        groups = [_expiry(timer) for timer in timers if timer.key.startswith(_TTL)]
-        again = [timer.key for timer in timers if not timer.key.startswith(_TTL) and timer.key != _MORE]
+        groups = [_expiry(timer) for timer in timers if timer.kind == _TTL]
+        again = [timer.key for timer in timers if timer.kind == RETRY]
         _refresh(state, [key for key in again if state.holds(key)])
         groups += _look_for_targets(state)
         deadlines: list[Timer] = []
@@ -174,7 +174,7 @@ class JobConsumer(Consumer[State]):
             elif writes := _plan_one(state, entry, world, now):
                 groups.append(Group(writes, key, _quota_check(writes, view)))
                 room -= len(writes)
-        more = [Timer(_MORE, now)] if state.touched else []
+        more = [Timer(_MORE, "", now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
 
 
@@ -465,10 +465,10 @@ def _deadline(job: JobFact) -> list[Timer]:
     since = (job.status.get("state") or {}).get("lastTransitionTime")
     if job.ttl_s is None or not since or job.deleting:
         return []
-    return [Timer(_TTL + job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
+    return [Timer(_TTL, job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
 
 
 def _expiry(timer: Timer) -> Group:
     """Delete a job and what it made; without a key, since a job that is gone already needs no second look."""
-    namespace, _, name = timer.key.removeprefix(_TTL).partition("/")
+    namespace, _, name = timer.key.partition("/")
     return Group([Delete(JOBS, namespace, name, uid=timer.payload["uid"], propagation="Foreground")])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.store import Change, Create, Group, Update, Write, store
 from kube import amounts, commands, events
 from kube.kinds.fields import View
@@ -93,7 +93,7 @@ class QueueConsumer(Consumer[State]):
 
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Carry out Commands, and write the status of queues that changed, but of none too often."""
-        state.stale.update(timer.key for timer in timers if timer.key in state.queues)
+        state.stale.update(timer.key for timer in timers if timer.kind == RETRY and timer.key in state.queues)
         groups = list(_carry_out(state, now))
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
@@ -107,7 +107,7 @@ class QueueConsumer(Consumer[State]):
             else:
                 state.stale.add(name)
         state.stale &= state.queues.keys()
-        return Plan(groups, [Timer(_FLUSH, now + PAUSE_MS)] if state.stale else [])
+        return Plan(groups, [Timer(_FLUSH, "", now + PAUSE_MS)] if state.stale else [])
 
 
 def status_of(state: State, queue: QueueFact) -> dict[str, Any]:

@@ -57,5 +57,5 @@ class SchedulerConsumer(Consumer[Snapshot]):
         """Run one cycle."""
         decisions = schedule(state, now)
         state.settled()
-        timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, decisions.wake)]
+        timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
         return Plan(groups_of(decisions, now), timers_wanted)

@@ -109,16 +109,17 @@ class Cursor(models.Model):
 
 
 class Timer(models.Model):
-    """A key that a consumer wants to look at again at `due` (epoch ms)."""
+    """A key that a consumer wants to look at again at `due` (epoch ms), for the reason `kind`."""
 
     cursor = models.CharField(max_length=80)
+    kind = models.CharField(max_length=40)
     key = models.CharField(max_length=600)
     due = models.BigIntegerField()
     payload = models.JSONField(default=dict)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["cursor", "key"], name="timer_key")]
+        constraints = [models.UniqueConstraint(fields=["cursor", "kind", "key"], name="timer_key")]
         indexes = [models.Index(fields=["cursor", "due"], name="timer_due")]
 
     def __str__(self) -> str:
-        return f"{self.cursor} {self.key} at {self.due}"
+        return f"{self.cursor} {self.kind} {self.key} at {self.due}"

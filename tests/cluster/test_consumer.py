@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from cluster import consumer, registry, tasks
-from cluster.consumer import Consumer, Plan, Runner, Timer
+from cluster.consumer import RETRY, Consumer, Plan, Runner, Timer
 from cluster.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, clock, store
 from kube.resources import CONFIGMAPS, PODS
@@ -146,7 +146,7 @@ def test_conflicting_group_comes_back_as_a_timer():
     assert runner.step()
     runner.consumer.conflict = False
     drain(runner)
-    assert [t.key for t in runner.consumer.timers] == ["a"]
+    assert [(t.kind, t.key) for t in runner.consumer.timers] == [(RETRY, "a")]
     assert copies() == ["a"]
 
 
@@ -173,8 +173,14 @@ def test_timer_fires_once_when_due():
             self.timers += timers
             if changes:
                 return Plan(
-                    timers=[Timer("soon", now, {"n": 1}), Timer("late", now + 3_600_000), Timer("gone", now)],
-                    cancel=["gone"],
+                    timers=[
+                        Timer("look", "soon", now, {"n": 1}),
+                        Timer("end", "soon", now + 3_600_000),
+                        Timer("look", "late", now + 3_600_000),
+                        Timer("look", "gone", now),
+                        Timer("end", "gone", now),
+                    ],
+                    cancel=[("look", "gone")],
                 )
             return Plan()
 
@@ -182,7 +188,8 @@ def test_timer_fires_once_when_due():
     drain(runner)
     add("a")
     drain(runner)
-    assert sorted((t.key, t.payload) for t in runner.consumer.timers) == [("gone", {}), ("soon", {"n": 1})]
+    fired = sorted((t.kind, t.key, t.payload) for t in runner.consumer.timers)
+    assert fired == [("end", "gone", {}), ("look", "gone", {}), ("look", "soon", {"n": 1})]
 
 
 def test_irrelevant_changes_cost_no_write():

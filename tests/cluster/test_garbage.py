@@ -112,6 +112,44 @@ def test_foreground_deletion_goes_on_in_a_new_process(collector):
     assert names(JOBS) == []
 
 
+class Interrupted(garbage.GarbageCollector):
+    """Somebody else writes `object` between a plan and its commit, the first time."""
+
+    object = None
+
+    def plan(self, state, changes, timers, now):
+        plan = super().plan(state, changes, timers, now)
+        if self.object is not None and plan.groups:
+            kind, name = self.object
+            self.object = None
+            store.write(Patch(kind, "d", name, {"metadata": {"labels": {"touched": "yes"}}}))
+        return plan
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
+def test_owner_that_changed_while_it_was_let_go_is_looked_at_again(propagation):
+    runner = Runner(registry.get("garbage"), 0, Interrupted())
+    settle(runner)
+    job()
+    runner.consumer.object = JOBS, "owner"
+    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
+    settle(runner)
+    assert names(JOBS) == []
+
+
+def test_dependent_that_changed_while_its_references_were_written_is_looked_at_again():
+    runner = Runner(registry.get("garbage"), 0, Interrupted())
+    settle(runner)
+    first, second = job("first"), job("second")
+    dependent("shared", reference(first), reference(second))
+    settle(runner)
+    runner.consumer.object = CONFIGMAPS, "shared"
+    store.write(Delete(JOBS, "d", "first"))
+    settle(runner)
+    references = store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]
+    assert [r["name"] for r in references] == ["second"]
+
+
 def make_timers_due():
     from django.db import connection
 
