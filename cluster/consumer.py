@@ -99,6 +99,20 @@ class Consumer(ABC, Generic[State]):
         `{"error": message, "tries": n}`: at once the first time, later and
         later when it goes on failing. The changes have been applied to the
         state already.
+
+        The store may be ahead of the state by now. What is read from it here
+        and put into the state must carry the revision at which it was read:
+        `apply` must not go back behind it when older changes arrive.
+        """
+
+    def committed(
+        self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+    ) -> None:
+        """Learn what became of each group of the last plan, once its transaction has ended.
+
+        The outcome of a group is its objects as they were written, one for
+        each write, or the error that it met. A write that changed nothing
+        gives the object as it was, with an older revision.
         """
 
 
@@ -213,6 +227,8 @@ class Runner(Generic[State]):
         self.generation = cursor.generation + 1
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
+        if self.state is not None:
+            self.consumer.committed(self.state, plan.groups, outcomes)
         self._wake_for([t.due for t in (*plan.timers, *again)], now)
 
     def _again(
