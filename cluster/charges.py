@@ -1,17 +1,20 @@
 """What the ResourceQuotas of a namespace leave, asked of the store at the moment of a creation.
 
 Whoever creates asks inside the transaction that holds the log's lock, so what
-was counted stays true until the write: the door always, controllers in the
-check of a group. A namespace without quotas costs one query
+was counted stays true until the write: the door always, controllers for the
+groups that they plan as `within_quota`. A namespace without quotas costs one query
 in the life of a `ClusterView`; the others one more for each kind that is made.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.rules import quotas as rules
-from cluster.store import store
+from cluster.store import Create, store
 from kube import amounts
 from kube.errors import Forbidden
 from kube.kinds.pod import UNENDED
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from cluster.admission import ClusterView
     from cluster.rules.quotas import Quota
+    from cluster.store import Group
     from kube.amounts import Amounts
     from kube.meta import Object
     from kube.resources import Resource
@@ -129,6 +133,43 @@ def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView
     if text:
         raise Forbidden.of(resource.id, name or obj["metadata"].get("generateName") or "", text)
     account.names.add((resource.id, name))
+
+
+def check(view: ClusterView, group: Group) -> None:
+    """Raise Forbidden unless there is room for the pods of a group that asks for it.
+
+    What there is room for is taken, for the groups that are asked about next
+    with the same view.
+    """
+    if not group.within_quota:
+        return
+    pods = [write.object for write in group.writes if isinstance(write, Create) and write.resource == PODS]
+    for namespace, found in groupby(pods, key=lambda pod: str(pod["metadata"]["namespace"])):
+        account = account_in(namespace, view)
+        if account is not None:
+            _take_pods(account, found)
+
+
+def _take_pods(account: Account, pods: Iterable[Object]) -> None:
+    """Raise Forbidden unless there is room for all of the pods, which is then taken; there is at least one."""
+    account.used(PODS)  # counted once for all who ask
+    trial = account.copy()
+    for _, found in groupby(pods, key=_likeness):
+        alike = list(found)
+        fitting, text = trial.fit(PODS, alike[0], len(alike))
+        if text:
+            raise Forbidden.of(PODS.id, alike[fitting]["metadata"]["name"], text)
+    account.become(trial)
+
+
+def _likeness(pod: Object) -> bytes:
+    """Return something that is the same for pods that are the same to all quotas, as those of a task are."""
+    spec = pod["spec"]
+    containers = [
+        [(each.get("name"), each.get("resources")) for each in spec.get(field) or ()]
+        for field in ("containers", "initContainers")
+    ]
+    return msgspec.json.encode({**spec, "containers": containers, "initContainers": None, "hostname": None})
 
 
 def count(resource: Resource, namespace: str, quotas: Sequence[Quota]) -> dict[str, Amounts]:

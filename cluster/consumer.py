@@ -20,12 +20,14 @@ import os
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from django.db import connections, transaction
 
-from cluster import nudge, registry
+from cluster import charges, nudge, registry
+from cluster.admission import ClusterView
 from cluster.store import Group, clock, sql, store
 from kube.errors import ApiError, Expired
 
@@ -220,7 +222,9 @@ class Runner(Generic[State]):
     def _commit(self, cursor: _Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
         with transaction.atomic(using=self.store.using):
             self._move_cursor(cursor, now)
-            outcomes = self.store.commit(plan.groups, now=now)
+            outcomes = self.store.commit(
+                plan.groups, now=now, judge=partial(charges.check, ClusterView(self.store))
+            )
             again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])

@@ -10,16 +10,12 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster import charges
 from cluster.rules import ranges as ranging
-from jobs import facts
-from kube.errors import Forbidden
 from kube.resources import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cluster.admission import ClusterView
     from cluster.charges import Account
     from jobs.facts import JobFact
     from kube.meta import Object
@@ -62,25 +58,6 @@ def choose(
     if account is not None and trial is not None:
         account.become(trial)
     return Choice([*first, *rest], why)
-
-
-def recheck(pods: Sequence[Object], view: ClusterView) -> None:
-    """Raise Forbidden unless the quotas have room for all of a job's new pods; there is at least one.
-
-    To be asked with the log's lock held: what was counted when they were
-    chosen may have been used up since. What there is room for is taken.
-    """
-    account = charges.account_in(pods[0]["metadata"]["namespace"], view)
-    if account is None:
-        return
-    account.used(PODS)
-    trial = account.copy()
-    for _, found in groupby(pods, key=lambda pod: pod["metadata"]["labels"][facts.TASK_SPEC]):
-        of_task = list(found)
-        fitting, text = trial.fit(PODS, of_task[0], len(of_task))
-        if text:
-            raise Forbidden.of(PODS.id, of_task[fitting]["metadata"]["name"], text)
-    account.become(trial)
 
 
 def _lack(places: Sequence[Place], sample: Callable[[Place], Object], account: Account | None) -> str:

@@ -15,19 +15,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 import msgspec
 
 from cluster import registry
-from cluster.admission import ClusterView
 from cluster.charges import Account
 from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
-from jobs import bounds, facts, plan
+from jobs import facts, plan
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
 from kube import commands, meta
@@ -45,7 +43,7 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from cluster.rules.quotas import Quota
     from jobs.facts import JobFact
@@ -158,7 +156,7 @@ class JobConsumer(Consumer[State]):
         _refresh(state, [key for key in again if state.holds(key)])
         groups += _look_for_targets(state)
         deadlines: list[Timer] = []
-        world, view = state.world(), ClusterView()
+        world = state.world()
         room = ROOM
         while state.touched and room > 0:
             key = next(iter(state.touched))
@@ -172,7 +170,7 @@ class JobConsumer(Consumer[State]):
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
             elif writes := _plan_one(state, entry, world, now):
-                groups.append(Group(writes, key, _quota_check(writes, view)))
+                groups.append(Group(writes, key, within_quota=_makes_pods(writes)))
                 room -= len(writes)
         more = [Timer(_MORE, "", now)] if state.touched else []
         return Plan(groups, [*more, *deadlines])
@@ -199,10 +197,8 @@ def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]
     return writes
 
 
-def _quota_check(writes: Sequence[Write], view: ClusterView) -> Callable[[], None] | None:
-    """Return what asks the quotas once more when nobody else can write any more; None for writes without pods."""
-    made = [write.object for write in writes if isinstance(write, Create) and write.resource == PODS]
-    return partial(bounds.recheck, made, view) if made else None
+def _makes_pods(writes: Sequence[Write]) -> bool:
+    return any(isinstance(write, Create) and write.resource == PODS for write in writes)
 
 
 def _came_back(state: State, key: str, entry: Entry) -> None:

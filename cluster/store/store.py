@@ -54,12 +54,19 @@ class Store:
             raise outcome
         return outcome
 
-    def commit(self, groups: Sequence[Group], now: int | None = None) -> list[list[Stored] | ApiError]:
+    def commit(
+        self,
+        groups: Sequence[Group],
+        now: int | None = None,
+        judge: Callable[[Group], None] | None = None,
+    ) -> list[list[Stored] | ApiError]:
         """Do many groups in one transaction.
 
         A group that fails is left out whole and its error stands in its
         place; the others are done. Inside `transaction.atomic()` the writes
-        belong to that transaction.
+        belong to that transaction. `judge` is asked about each group just
+        before its writes, when nobody else can write; with the ApiError that
+        it raises the group fails.
         """
         if not groups:
             return []
@@ -68,7 +75,7 @@ class Store:
             keys = {key for group in groups for key in keys_of(group)}
             kinds = {write.resource.id: write.resource for group in groups for write in group.writes}
             ledger = Ledger(self._load(sorted(keys), kinds), clock() if now is None else now)
-            outcomes = [_attempt(ledger, group) for group in groups]
+            outcomes = [_attempt(ledger, group, judge) for group in groups]
             if ledger.entries:
                 self._append(ledger, head)
         return [o if isinstance(o, ApiError) else [row.stored() for row in o] for o in outcomes]
@@ -264,10 +271,10 @@ class Store:
         ]
 
 
-def _attempt(ledger: Ledger, group: Group) -> list[Row] | ApiError:
+def _attempt(ledger: Ledger, group: Group, judge: Callable[[Group], None] | None) -> list[Row] | ApiError:
     try:
-        if group.check is not None:
-            group.check()
+        if judge is not None:
+            judge(group)
         return ledger.apply(group)
     except ApiError as error:
         return error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from kube.meta import Object
     from kube.resources import Resource
@@ -179,10 +179,11 @@ class AllBut:
 class Group:
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
-    `check` is called just before the writes, inside the transaction that
-    holds the log's lock; with the ApiError that it raises the group fails.
+    With `within_quota` the group fails unless the ResourceQuotas of their
+    namespace have room for all pods that it creates, at the moment of the
+    writing.
     """
 
     writes: Sequence[Write]
     key: str = ""
-    check: Callable[[], None] | None = None
+    within_quota: bool = False
