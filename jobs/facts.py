@@ -105,7 +105,6 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     name: str
     uid: str
     owner: str  # the uid of the job that made it
-    revision: int
     task: str
     index: int
     phase: str
@@ -150,7 +149,6 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     owner: str
-    revision: int
     phase: str
     deleting: bool
     waiting: str
@@ -197,7 +195,7 @@ def read_job(body: bytes) -> JobFact:
     )
 
 
-def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
+def read_pod(body: bytes) -> tuple[str, PodFact]:
     """Read what matters of a pod, and `namespace/name` of its job; that is empty for a pod of no job."""
     pod = _decode_pod(body)
     metadata, status = pod.metadata, pod.status
@@ -209,7 +207,6 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
         name=metadata.name,
         uid=metadata.uid,
         owner=intern(_controller(metadata.owner_references)),
-        revision=revision,
         task=intern(notes.get(TASK_SPEC, "")),
         index=_index(notes.get(TASK_INDEX, "")),
         phase=intern(status.phase or PodPhase.PENDING.value),
@@ -225,14 +222,13 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
     return f"{metadata.namespace}/{job}" if job else "", fact
 
 
-def read_group(body: bytes, revision: int) -> GroupFact:
+def read_group(body: bytes) -> GroupFact:
     """Read what matters of a pod group."""
     group = _decode_group(body)
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,
         owner=_controller(group.metadata.owner_references),
-        revision=revision,
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),
         waiting=_waiting(group.status.conditions),

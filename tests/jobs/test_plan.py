@@ -40,11 +40,9 @@ def after(known, writes, phase="Inqueue"):
     for write in writes:
         obj = msgspec.json.encode(write.object) if isinstance(write, Create | Update) else b""
         if isinstance(write, Create) and write.resource == PODS:
-            known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj, 1)[1]
+            known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
         if isinstance(write, Create) and write.resource == POD_GROUPS:
-            known.group = facts.read_group(
-                msgspec.json.encode({**write.object, "status": {"phase": phase}}), 1
-            )
+            known.group = facts.read_group(msgspec.json.encode({**write.object, "status": {"phase": phase}}))
         if isinstance(write, Update):
             whole = {**known.job.whole(), "status": write.object["status"]}
             known.job = facts.read_job(msgspec.json.encode(whole))
