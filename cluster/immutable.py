@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from kube.errors import Cause, forbidden
 
 if TYPE_CHECKING:
-    from cluster.admission import ClusterView
+    from cluster.rules.view import View
     from kube.meta import Object
 
 CHANGEABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations")
 CONTAINERS = ("containers", "initContainers")
 
 
-def check_pod(pod: Object, old: Object | None, _view: ClusterView) -> list[Cause]:
+def check_pod(pod: Object, old: Object | None, _view: View) -> list[Cause]:
     """Refuse a node chosen by hand, and an update of more than images, deadline, grace and tolerations."""
     spec, before = pod.get("spec") or {}, (old or {}).get("spec") or {}
     if spec.get("nodeName") and spec.get("nodeName") != before.get("nodeName"):

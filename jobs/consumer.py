@@ -19,10 +19,10 @@ from zlib import crc32
 
 import msgspec
 
-from cluster import registry
-from cluster.charges import Account
+from cluster import charges, registry
 from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
+from cluster.rules.quota_accounts import Account
 from cluster.store import Change, Create, Delete, Group, Stored, Write, store
 from jobs import facts, plan
 from jobs.expectations import Sent
@@ -109,9 +109,9 @@ class State:
         return self.shards == 1 or crc32(key.encode()) % self.shards == self.shard
 
     def world(self) -> World:
-        """Return what pods depend on; what quotas leave is counted when somebody asks for it."""
+        """Return what pods depend on; the accounts have counted nothing."""
         ranges = {place: list(found.values()) for place, found in self.ranges.items()}
-        accounts = {place: Account(place, list(found.values())) for place, found in self.quotas.items()}
+        accounts = {place: Account(list(found.values())) for place, found in self.quotas.items()}
         return World(self.priorities, self.claims, ranges, accounts)
 
     def forget(self, key: str) -> None:
@@ -211,6 +211,9 @@ def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]
     waiting = list(state.commands.get(known.job.key, {}).values())
     # A job that no controller has seen is Pending first.
     command = waiting[0] if waiting and not known.job.is_new else None
+    account = world.accounts.get(known.job.namespace)
+    if account is not None and plan.lacks_pods(known):
+        charges.count_into(account, PODS, known.job.namespace)
     try:
         outcome = plan.reconcile(known, world, now, command=command)
         writes, entry.again = outcome.writes, outcome.again or bool(waiting)

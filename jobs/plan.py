@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
-from cluster.store import Create, Delete, Patch, Update, Write
+from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs import bounds, census, commands, facts, groups, lifecycle, plugins, status, words
 from jobs.facts import GroupFact, JobFact, PodFact
 from jobs.lifecycle import Decision, Procedure, Situation, Step
@@ -27,7 +27,7 @@ from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from cluster.charges import Account
+    from cluster.rules.quota_accounts import Account
     from kube.commands import CommandFact
     from kube.meta import Object
 
@@ -52,7 +52,9 @@ class World(NamedTuple):
     priorities: Priorities
     claims: Mapping[str, Collection[str]]  # namespace → names
     ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
-    accounts: Mapping[str, Account] = {}  # namespace → what its quotas leave, where it has some
+    accounts: Mapping[
+        str, Account
+    ] = {}  # namespace → what its quotas leave, where it has some, see `lacks_pods`
 
 
 class Outcome(NamedTuple):
@@ -64,6 +66,11 @@ class Outcome(NamedTuple):
     writes: list[Write]
     again: bool = False
     refused: bool = False
+
+
+def lacks_pods(known: Known) -> bool:
+    """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
+    return known.group is not None and known.group.is_admitted and census.lacks(known.job, known.pods)
 
 
 def reconcile(
