@@ -34,12 +34,19 @@ class ClusterConfig(AppConfig):
         )
         # These kinds own nothing and belong to nothing.
         owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
-        register(Registration("garbage", "cluster.garbage.GarbageCollector", owned))
+        register(Registration("garbage", "cluster.garbage.GarbageCollector", owned, hears="changes"))
         register(Registration("quotas", "cluster.quotas.QuotaController", owned))
         register(Registration("budgets", "cluster.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)))
         register(
-            Registration("definitions", "cluster.definitions.Definitions", (CUSTOM_RESOURCE_DEFINITIONS,))
+            Registration(
+                "definitions",
+                "cluster.definitions.Definitions",
+                (CUSTOM_RESOURCE_DEFINITIONS,),
+                hears="changes",
+            )
         )
         equipment = (NAMESPACES, SERVICE_ACCOUNTS, CONFIGMAPS)
-        register(Registration("namespaces", "cluster.namespaces.NamespaceController", equipment))
+        register(
+            Registration("namespaces", "cluster.namespaces.NamespaceController", equipment, hears="changes")
+        )
         register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))

@@ -9,8 +9,10 @@ process was faster, a commit failed, the process is new), the picture is
 thrown away and loaded again.
 
 State is level-based: after a load a consumer looks at everything once.
-Events are edges: they come from consecutive versions of an object, and each
-Change carries the version that it replaced.
+Events are edges: they come from consecutive versions of an object. A
+consumer that is registered for them hears each change with what it replaced,
+once and in order, also those of the time in which it was away; these it is
+told batch by batch, with a state that is newer.
 """
 
 from __future__ import annotations
@@ -99,12 +101,16 @@ class Consumer(ABC, Generic[State]):
         A group that could not be committed comes back as a due Timer of the
         kind RETRY with the group's key and the payload
         `{"error": message, "tries": n}`: at once the first time, later and
-        later when it goes on failing. The changes have been applied to the
-        state already.
+        later when it goes on failing.
 
-        The store may be ahead of the state by now. What is read from it here
-        and put into the state must carry the revision at which it was read:
-        `apply` must not go back behind it when older changes arrive.
+        The changes have been applied to the state already, and the state may
+        be newer than they are: after a load a consumer that hears changes is
+        told those of the time in which it was away batch by batch.
+
+        A plan may read the store, but what it finds there may be newer than
+        the state. So what it takes over must be compared by revision, and is
+        never put over something newer; and a plan never decides by it
+        against what the state says.
         """
 
     def committed(
@@ -146,7 +152,8 @@ class Runner(Generic[State]):
         self.holder = os.environ.get("VOLCANO_UI_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
         self.state: State | None = None
         self.generation = -1
-        self.position = -1
+        self.position = -1  # of the state
+        self.heard = -1  # up to where plan() has been told the changes
         self.written = 0
         self.tries: dict[str, int] = {}
 
@@ -168,7 +175,8 @@ class Runner(Generic[State]):
                 if cursor.holder not in ("", self.holder) and cursor.held_until > now:
                     return False
                 known = self.state if cursor.generation == self.generation else None
-                state, changes = self._catch_up(cursor, head) if known is None else self._advance(known)
+                state = self._load(cursor, head) if known is None else known
+                changes = self._next(state)
                 timers = self._due(now)
             if known is not None and not changes and not timers:
                 return self._skip(cursor, head)
@@ -180,22 +188,42 @@ class Runner(Generic[State]):
             raise
         return True
 
-    def _catch_up(self, cursor: _Position, head: int) -> tuple[State, list[Change]]:
-        """Load the state at `head`; return it with the changes not handled yet, for their events."""
-        changes: list[Change] = []
-        if cursor.generation:
-            try:
-                changes = self.store.changes(
-                    cursor.position, self.registration.resources, until=head, limit=2**31
-                )
-            except Expired:
-                log.warning("consumer %s was away for longer than history is kept", self.cursor)
+    def _load(self, cursor: _Position, head: int) -> State:
+        """Load the state at `head`; what was changed before it is still to be told to those who hear it."""
         self.state = self.consumer.load(self.shard, head)
         self.generation, self.position = cursor.generation, head
-        return self.state, changes
+        has_past = cursor.generation > 0 and self.registration.hears != "state"
+        self.heard = cursor.position if has_past else head
+        return self.state
 
-    def _advance(self, state: State) -> tuple[State, list[Change]]:
-        """Bring the state up to the newest change, or through one batch; return it with the changes.
+    def _next(self, state: State) -> list[Change]:
+        """Return the next changes to plan for, with the state at them or further."""
+        if self.heard < self.position:
+            if self.position < self.written:
+                self._advance(state)
+            if missed := self._missed():
+                return missed
+        changes = self._advance(state)
+        self.heard = self.position
+        return changes
+
+    def _missed(self) -> list[Change]:
+        """Return one batch of the changes that the state shows and plan() was not told of."""
+        try:
+            batch = self._changes(self.heard, until=self.position)
+        except Expired:
+            log.warning("consumer %s was away for longer than history is kept", self.cursor)
+            batch = []
+        self.heard = batch[-1].revision if len(batch) == BATCH else self.position
+        return batch
+
+    def _changes(self, after: int, until: int | None = None) -> list[Change]:
+        wanted = self.registration
+        edges = wanted.hears == "edges"
+        return self.store.changes(after, wanted.resources, limit=BATCH, until=until, previous=edges)
+
+    def _advance(self, state: State) -> list[Change]:
+        """Bring the state up to the newest change, or through one batch; return the changes.
 
         Never short of what this runner wrote itself: a plan made from a state
         that does not show the last plan's writes would do them again, or give
@@ -203,18 +231,18 @@ class Runner(Generic[State]):
         """
         changes: list[Change] = []
         while True:
-            batch = self.store.changes(self.position, self.registration.resources, limit=BATCH)
+            batch = self._changes(self.position)
             for change in batch:
                 self.consumer.apply(state, change)
             changes += batch
             if batch:
                 self.position = batch[-1].revision
             if len(batch) < BATCH or self.position >= self.written:
-                return state, changes
+                return changes
 
     def _skip(self, cursor: _Position, head: int) -> bool:
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
-        self.position = max(self.position, head)
+        self.heard = self.position = max(self.position, head)
         if head - cursor.position > LAG:
             self._commit(cursor, Plan(), [], clock())
         return False
@@ -279,7 +307,7 @@ class Runner(Generic[State]):
             db.execute(
                 "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
                 " held_until = %s WHERE name = %s AND generation = %s",
-                [self.position, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
+                [self.heard, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
             )
             if db.rowcount != 1:
                 raise Outrun(self.cursor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.utils.module_loading import import_string
 
@@ -18,7 +18,14 @@ class Registration:
     """One consumer: where its class is, what it reads, which worker processes run it.
 
     `path` is the dotted path of a `cluster.consumer.Consumer` class; it is
-    imported only where the consumer runs. Shard 0 runs on the Celery queue
+    imported only where the consumer runs. `hears` says what plan() is told
+    beside the state:
+
+    state    no change that was made before the state was loaded
+    changes  each change once, in order, also those that were made while no process ran the consumer
+    edges    the same, each with the JSON that it replaced in `Change.previous`
+
+    Shard 0 runs on the Celery queue
     `queue`, shard n on `<queue>-<n>`, so that a shard's state stays in one
     worker process.
     """
@@ -26,6 +33,7 @@ class Registration:
     name: str
     path: str
     resources: tuple[Resource, ...] | AllBut
+    hears: Literal["state", "changes", "edges"] = "state"
     queue: str = "controllers"
     shards: int = 1
 

@@ -15,7 +15,7 @@ from kube.errors import AlreadyExists
 from kube.resources import CONFIGMAPS, PODS
 
 pytestmark = pytest.mark.django_db(transaction=True)
-REGISTRATION = Registration("copier", "tests.cluster.test_consumer.Copier", (PODS,))
+REGISTRATION = Registration("copier", "tests.cluster.test_consumer.Copier", (PODS,), hears="changes")
 
 
 class Copier(Consumer[dict]):
