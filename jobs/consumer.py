@@ -24,6 +24,7 @@ from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
 from cluster.rules.quota_accounts import Account
 from cluster.store import Change, Create, Delete, Group, Stored, Write, store
+from jobs import commands as of_jobs
 from jobs import facts, plan
 from jobs.expectations import Sent
 from jobs.lifecycle import FINISHED
@@ -208,15 +209,13 @@ class JobConsumer(Consumer[State]):
 def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
-    waiting = list(state.commands.get(known.job.key, {}).values())
-    # A job that no controller has seen is Pending first.
-    command = waiting[0] if waiting and not known.job.is_new else None
+    requests = [of_jobs.request(each, known.job) for each in state.commands.get(known.job.key, {}).values()]
     account = world.accounts.get(known.job.namespace)
     if account is not None and plan.lacks_pods(known):
         charges.count_into(account, PODS, known.job.namespace)
     try:
-        outcome = plan.reconcile(known, world, now, command=command)
-        writes, entry.again = outcome.writes, outcome.again or bool(waiting)
+        outcome = plan.reconcile(known, world, now, requests=requests)
+        writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         return []

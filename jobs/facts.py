@@ -93,6 +93,11 @@ class JobFact(Struct, frozen=True, kw_only=True):
         """The name of the job's pod group (reference: volcano-job §4.4)."""
         return f"{self.name}-{self.uid}"
 
+    def partition_of(self, pod: PodFact) -> int | None:
+        """Return the partition of its task that a pod belongs to; None where the task has none."""
+        size = next((task.partition_size for task in self.tasks if task.name == pod.task), 0)
+        return pod.index // size if size > 0 else None
+
     def whole(self) -> Object:
         """Return the job as it is stored."""
         decoded: Object = msgspec.json.decode(self.body)
@@ -180,7 +185,10 @@ def read_job(body: bytes) -> JobFact:
         created=_moment(metadata.creation_timestamp),
         deleting=bool(metadata.deletion_timestamp),
         queue=spec.queue or "default",
-        tasks=tuple(Task(task.name, task.replicas, task.min_available) for task in spec.tasks),
+        tasks=tuple(
+            Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
+            for task in spec.tasks
+        ),
         dependencies={
             task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
         },
@@ -278,11 +286,16 @@ class _DependsOn(View):
     iteration: str = ""
 
 
+class _PartitionPolicy(View):
+    partition_size: int = 0
+
+
 class _Task(View):
     name: str = ""
     replicas: int = 0
     min_available: int | None = None
     depends_on: _DependsOn | None = None
+    partition_policy: _PartitionPolicy = _PartitionPolicy()
 
 
 class _JobSpec(View):
