@@ -28,6 +28,7 @@ class JobsConfig(AppConfig):
                 "jobs",
                 "jobs.consumer.JobConsumer",
                 (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
+                hears="edges",
             )
         )
         chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)

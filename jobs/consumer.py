@@ -25,17 +25,19 @@ from cluster.rules import quotas
 from cluster.rules.quota_accounts import Account
 from cluster.store import Change, Create, Delete, Group, Stored, Write, store
 from jobs import commands as of_jobs
-from jobs import facts, plan
+from jobs import facts, plan, pod_events
 from jobs.expectations import Sent
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
-from kube import commands, meta
+from jobs.pod_events import Happening
+from kube import commands, events, meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobPhase
 from kube.kinds.pod import UNENDED
 from kube.resources import (
     CLAIMS,
     COMMANDS,
+    EVENTS,
     JOBS,
     LIMIT_RANGES,
     POD_GROUPS,
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.rules.quotas import Quota
-    from jobs.facts import JobFact
+    from jobs.facts import JobFact, PodFact
     from kube.commands import CommandFact
+    from kube.kinds.batch import JobEvent
     from kube.meta import Object
 
 T = TypeVar("T")
@@ -170,6 +173,7 @@ class JobConsumer(Consumer[State]):
         failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
         _refresh(state, [*lost, *failed])
         groups += _look_for_targets(state)
+        groups += _tell_of_pods(state, changes, now)
         deadlines: list[Timer] = []
         waits = [Timer(LOST, key, sent.expires) for key, sent in state.sent.items() if not sent.failed]
         world = state.world()
@@ -398,6 +402,46 @@ def _look_for_targets(state: State) -> list[Group]:
         if not state.commands[key]:
             del state.commands[key]
     return groups
+
+
+def _tell_of_pods(state: State, changes: Sequence[Change], now: int) -> list[Group]:
+    """Tell once for each job, and for each kind of it, what happened to pods in these changes.
+
+    The events are groups of their own: they are told also while the job waits
+    for its last writes, and when its plan cannot be written.
+    """
+    happened = _happenings(state, changes)
+    keys = [key for key in happened if key not in state.entries]
+    jobs = {key: facts.read_job(stored.body) for key, stored in store.by_keys(JOBS, keys).items()}
+    jobs |= {key: state.entries[key].known.job for key in happened if key in state.entries}
+    groups = []
+    for key, job in jobs.items():
+        by_event: dict[JobEvent, list[PodFact]] = {}
+        for happening in happened[key]:
+            if pod_events.concerns(happening, job):
+                by_event.setdefault(happening.event, []).append(happening.pod)
+        for event, pods in by_event.items():
+            told = plan.event(job, event, pod_events.told(event, pods), now, kind=events.WARNING)
+            groups.append(Group([Create(EVENTS, told)]))
+    return groups
+
+
+def _happenings(state: State, changes: Sequence[Change]) -> dict[str, list[Happening]]:
+    """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
+    found: dict[str, list[Happening]] = {}
+    for change in changes:
+        is_gone = change.verb == "DELETED"
+        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, is_gone=is_gone):
+            continue
+        try:
+            key, pod = facts.read_pod(change.body)
+            before = None if is_gone or change.previous is None else facts.read_pod(change.previous)[1]
+        except msgspec.ValidationError:
+            continue  # `apply` has said so
+        event = pod_events.happened(before, pod, is_gone=is_gone)
+        if key and event is not None and state.holds(key):
+            found.setdefault(key, []).append(Happening(event, pod))
+    return found
 
 
 def _note_priority(state: State, body: bytes) -> None:
