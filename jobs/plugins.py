@@ -14,6 +14,7 @@ lists every plugin of `WORKING` that the job names.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +29,8 @@ PodSpec = dict[str, Any]
 KNOWN = ("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray")
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """A pod of a job."""
 
     task: str

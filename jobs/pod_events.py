@@ -58,7 +58,8 @@ def concerns(happening: Happening, job: JobFact) -> bool:
     them, and those of a run that was ended are none of its own any more (§3.4).
     """
     pod = happening.pod
-    if pod.owner != job.uid or job.deleting or -1 < pod.version < job.version:
+    is_of_earlier_run = job.runs_on and -1 < pod.version < job.version
+    if pod.owner != job.uid or job.deleting or is_of_earlier_run:
         return False
     return not (job.is_finished and happening.event is JobEvent.POD_EVICTED)
 
