@@ -47,7 +47,7 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.rules.quotas import Quota
     from jobs.facts import JobFact, PodFact
@@ -412,7 +412,7 @@ def _tell_of_pods(state: State, changes: Sequence[Change], now: int) -> list[Gro
     """
     happened = _happenings(state, changes)
     keys = [key for key in happened if key not in state.entries]
-    jobs = {key: facts.read_job(stored.body) for key, stored in store.by_keys(JOBS, keys).items()}
+    jobs = {job.key: job for job in _readable(store.by_keys(JOBS, keys).values())}
     jobs |= {key: state.entries[key].known.job for key in happened if key in state.entries}
     groups = []
     for key, job in jobs.items():
@@ -451,14 +451,18 @@ def _note_priority(state: State, body: bytes) -> None:
         state.priorities[""] = value
 
 
-def _remember(state: State, jobs: Iterable[Stored]) -> None:
-    """Put stored jobs into the state, with their pods and pod groups."""
-    entries: dict[str, Entry] = {}
+def _readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
+    """Yield what can be read of stored jobs; of the others the log tells."""
     for stored in jobs:
         try:
-            entries[stored.uid] = Entry(Known(facts.read_job(stored.body)))
+            yield facts.read_job(stored.body)
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)
+
+
+def _remember(state: State, jobs: Iterable[Stored]) -> None:
+    """Put stored jobs into the state, with their pods and pod groups."""
+    entries = {job.uid: Entry(Known(job)) for job in _readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]

@@ -200,6 +200,16 @@ def test_pods_of_a_finished_job_may_go_without_a_word(running):
 
 
 @store_test
+def test_job_that_cannot_be_read_keeps_no_failure_of_another_from_being_told(running):
+    store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
+    of_bad = {"name": "bad-0", "namespace": "default", "annotations": {facts.JOB_NAME: "bad"}}
+    store.write(Create(PODS, {"metadata": of_bad, "spec": {}}))
+    fail("bad-0", "demo-main-1")
+    running.settle()
+    assert len(told()) == 1
+
+
+@store_test
 def test_pod_of_no_job_is_nothing_to_the_controller(running):
     store.write(Create(PODS, {"metadata": {"name": "lonely", "namespace": "default"}, "spec": {}}))
     fail("lonely")
