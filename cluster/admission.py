@@ -36,7 +36,7 @@ from kube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cluster.charges import Account
+    from cluster.rules.quota_accounts import Account
     from cluster.store import Store
     from kube.meta import Object
     from kube.resources import Resource

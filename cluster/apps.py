@@ -28,7 +28,7 @@ class ClusterConfig(AppConfig):
 
         store.listeners += (custom.heard, nudge.send)
         resources.set_source(custom.look_again)
-        rules.register()
+        rules.register(admission.register)
         admission.register(
             CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.rules import quotas as rules
+from cluster.rules.quota_accounts import Account
 from cluster.store import Create, store
 from kube import amounts
 from kube.errors import Forbidden
@@ -37,80 +38,17 @@ MOST_KNOWN = 100_000
 _known: dict[str, Amounts] = {}
 
 
-class Account:
-    """What is used of each quota of a namespace, with what was admitted since it was counted."""
-
-    def __init__(self, namespace: str, quotas: Sequence[Quota]) -> None:
-        self.namespace = namespace
-        self.quotas = quotas
-        self.names: set[tuple[str, str]] = set()
-        self._used: dict[str, dict[str, Amounts]] = {}
-
-    def used(self, resource: Resource) -> dict[str, Amounts]:
-        """Return what objects of a kind use, by the names of the quotas."""
-        if resource.id not in self._used:
-            self._used[resource.id] = count(resource, self.namespace, self.quotas)
-        return self._used[resource.id]
-
-    def refusal(self, resource: Resource, obj: Object, more: Amounts) -> str:
-        """Say why there is no room for an object; "" when there is, which is then taken."""
-        used = self.used(resource)
-        text = rules.refusal(self.quotas, used, resource, obj, more)
-        if not text:
-            self.take(resource, obj, more)
-        return text
-
-    def fit(self, resource: Resource, obj: Object, number: int) -> tuple[int, str]:
-        """Take room for up to `number` objects like this one; return for how many there is, and why not for more."""
-        more, used = rules.usage(resource, obj), self.used(resource)
-        concerned = [quota for quota in self.quotas if quota.counts_object(resource, obj)]
-        text = rules.refusal(concerned, used, resource, obj, more)
-        if text:
-            return 0, text
-        rooms = [rules.room(quota, used.get(quota.name, {}), more) for quota in concerned]
-        fitting = min([number, *(room for room in rooms if room is not None)])
-        taken = {name: amount * fitting for name, amount in more.items()}
-        self.take(resource, obj, taken)
-        return fitting, rules.refusal(concerned, used, resource, obj, more) if fitting < number else ""
-
-    def lack(self, resource: Resource, objects: Iterable[tuple[Object, int]]) -> str:
-        """Say why there is no room for so many objects together; nothing is taken."""
-        used = self.used(resource)
-        wanted: dict[str, Amounts] = {quota.name: {} for quota in self.quotas}
-        for obj, number in objects:
-            more = {name: amount * number for name, amount in rules.usage(resource, obj).items()}
-            for quota in self.quotas:
-                if quota.counts_object(resource, obj):
-                    rules.grow(wanted[quota.name], more, quota)
-        texts = (rules.exceeded(each, used.get(each.name, {}), wanted[each.name]) for each in self.quotas)
-        return next(filter(None, texts), "")
-
-    def copy(self) -> Account:
-        """Return an account of its own that begins with what is used of this one."""
-        other = Account(self.namespace, self.quotas)
-        other._used = {
-            kind: {name: dict(used) for name, used in by_quota.items()}
-            for kind, by_quota in self._used.items()
-        }
-        return other
-
-    def become(self, other: Account) -> None:
-        """Take over what is used of a copy."""
-        self._used = other._used
-
-    def take(self, resource: Resource, obj: Object, more: Amounts) -> None:
-        """Count an object that will be made."""
-        used = self.used(resource)
-        for quota in self.quotas:
-            if quota.counts_object(resource, obj):
-                rules.grow(used.setdefault(quota.name, {}), more, quota)
-
-
 def account_in(namespace: str, view: ClusterView) -> Account | None:
     """Return the account of a namespace that a view sees; None where no quota bounds anything."""
     if namespace not in view.accounts and (found := view.listed(RESOURCE_QUOTAS, namespace)):
-        view.accounts[namespace] = Account(namespace, [rules.read(quota) for quota in found])
+        view.accounts[namespace] = Account([rules.read(quota) for quota in found])
     return view.accounts.get(namespace)
+
+
+def count_into(account: Account, resource: Resource, namespace: str) -> None:
+    """Let the account of a namespace know what the stored objects of a kind use, unless it does."""
+    if not account.has_counted(resource):
+        account.begin(resource, count(resource, namespace, account.quotas))
 
 
 def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> None:
@@ -129,6 +67,7 @@ def admit(resource: Resource, obj: Object, old: Object | None, view: ClusterView
         more = amounts.subtract(more, rules.usage(resource, old))
     elif name and ((resource.id, name) in account.names or view.get(resource, namespace, name) is not None):
         return  # the store will say that it exists
+    count_into(account, resource, namespace)
     text = account.refusal(resource, obj, more)
     if text:
         raise Forbidden.of(resource.id, name or obj["metadata"].get("generateName") or "", text)
@@ -147,12 +86,12 @@ def check(view: ClusterView, group: Group) -> None:
     for namespace, found in groupby(pods, key=lambda pod: str(pod["metadata"]["namespace"])):
         account = account_in(namespace, view)
         if account is not None:
+            count_into(account, PODS, namespace)
             _take_pods(account, found)
 
 
 def _take_pods(account: Account, pods: Iterable[Object]) -> None:
     """Raise Forbidden unless there is room for all of the pods, which is then taken; there is at least one."""
-    account.used(PODS)  # counted once for all who ask
     trial = account.copy()
     for _, found in groupby(pods, key=_likeness):
         alike = list(found)

@@ -113,6 +113,16 @@ class Consumer(ABC, Generic[State]):
         against what the state says.
         """
 
+    def committed(
+        self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+    ) -> None:
+        """Learn what became of each group of the last plan, once its transaction has ended.
+
+        The outcome of a group is its objects as they were written, one for
+        each write, or the error that it met. A write that changed nothing
+        gives the object as it was, with an older revision.
+        """
+
 
 @dataclass(slots=True)
 class _Position:
@@ -252,6 +262,8 @@ class Runner(Generic[State]):
         self.is_settled = True
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
+        if self.state is not None:
+            self.consumer.committed(self.state, plan.groups, outcomes)
         self._wake_for([t.due for t in (*plan.timers, *again)], now)
 
     def _again(

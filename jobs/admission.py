@@ -368,7 +368,7 @@ def queue_state(queue: Object) -> str:
 
 def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
     for name in lenient.mapping(spec, "plugins"):
-        if name in plugins.KNOWN and name not in plugins.POD_HOOKS:
+        if name in plugins.KNOWN and name not in plugins.WORKING:
             yield f"spec.plugins[{name}]: the plugin is stored with the job, but this version does not run it."
 
 

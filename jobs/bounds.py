@@ -16,7 +16,7 @@ from kube.resources import PODS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cluster.charges import Account
+    from cluster.rules.quota_accounts import Account
     from jobs.facts import JobFact
     from kube.meta import Object
 
@@ -40,15 +40,12 @@ def choose(
 ) -> Choice:
     """Choose among the missing pods of a job that has some alive; what is chosen is taken from the account.
 
-    `sample` makes the pod of a place; those of one task are alike.
+    The account has counted the pods of the namespace. `sample` makes the pod of a place; those of one task are alike.
     """
     needed = [place for place in missing if place[1] < job.tasks[place[0]].needed]
     others = [place for place in missing if place[1] >= job.tasks[place[0]].needed]
     least = min(max(job.min_available - alive, 0), len(missing))
-    trial = None
-    if account is not None:
-        account.used(PODS)  # counted once for all who ask
-        trial = account.copy()
+    trial = None if account is None else account.copy()
     first, why = _fitting(needed, sample, ranges, trial)
     rest, why_rest = _fitting(others, sample, ranges, trial)
     why = why or why_rest

@@ -12,7 +12,7 @@ from jobs.facts import JobFact, PodFact
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
 SHOWN_FAILURES = 3
 
@@ -73,6 +73,13 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
             ready[task] = ready.get(task, 0) + 1
     census.counts.sum_up()
     return census
+
+
+def lacks(job: JobFact, pods: Container[str]) -> bool:
+    """Say whether the name of a pod that the job wants is free."""
+    return any(
+        f"{job.name}-{task.name}-{index}" not in pods for task in job.tasks for index in range(task.replicas)
+    )
 
 
 def missing(job: JobFact, pods: Mapping[str, PodFact], census: Census) -> Iterator[tuple[int, int]]:

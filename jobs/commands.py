@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.lifecycle import STEPS, TARGETED
+from jobs.lifecycle import STEPS, TARGETED, action_of
+from jobs.requests import Request
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import COMMANDS, JOBS
 
@@ -38,6 +39,12 @@ def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
         "action": str(action),
         "target": target,
     }
+
+
+def request(command: CommandFact, job: JobFact) -> Request:
+    """Return what a Command asks of a job; it names no task or pod."""
+    action = action_of(command.action)
+    return Request(action=action, why=told(command, action, job), source=command)
 
 
 def told(command: CommandFact, action: Action | None, job: JobFact) -> str:

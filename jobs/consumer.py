@@ -4,8 +4,7 @@ Reads jobs, pods, pod groups, Commands, and what pods depend on beside their
 job: claims, priority classes, limit ranges and quotas. It remembers
 the unfinished jobs as compact facts (`jobs.facts`), and asks `jobs.plan` about
 each job that something happened to. A job whose last writes have not come
-back through the log yet is left alone until they have: what it knows is older
-than what it did.
+back through the log yet is left alone until they have (`jobs.expectations`).
 
 Commands to one job are carried out one after the other, in the order in which
 they were stored; each is deleted together with what it does.
@@ -15,24 +14,29 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cluster import registry
-from cluster.charges import Account
+from cluster import charges, registry
 from cluster.consumer import RETRY, Consumer, Plan, Timer
 from cluster.rules import quotas
-from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
-from jobs import facts, plan
+from cluster.rules.quota_accounts import Account
+from cluster.store import Change, Create, Delete, Group, Stored, Write, store
+from jobs import commands as of_jobs
+from jobs import facts, plan, pod_events
+from jobs.expectations import Sent
 from jobs.lifecycle import FINISHED
 from jobs.plan import Known, World
-from kube import commands, meta
+from jobs.pod_events import Happening
+from kube import commands, events, meta
+from kube.errors import ApiError
 from kube.kinds.batch import JobPhase
 from kube.kinds.pod import UNENDED
 from kube.resources import (
     CLAIMS,
     COMMANDS,
+    EVENTS,
     JOBS,
     LIMIT_RANGES,
     POD_GROUPS,
@@ -42,11 +46,12 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.rules.quotas import Quota
-    from jobs.facts import JobFact
+    from jobs.facts import JobFact, PodFact
     from kube.commands import CommandFact
+    from kube.kinds.batch import JobEvent
     from kube.meta import Object
 
 T = TypeVar("T")
@@ -54,24 +59,17 @@ NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-_MORE = "more"
-_TTL = "ttl"
+# Kinds of timers: the end of a finished job; writes that should have come back; more to plan than one transaction takes.
+TTL, LOST, MORE = "ttl", "lost", "more"
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Entry:
-    """A job in memory, and the writes that have not come back yet."""
+    """A job in memory."""
 
     known: Known
-    making: set[str] = field(default_factory=set)  # names of pods, or of the pod group
-    ending: set[str] = field(default_factory=set)
-    status_sent: dict[str, Any] | None = None
-    again: bool = False  # to be planned once they have come back
-
-    @property
-    def is_waiting(self) -> bool:
-        return bool(self.making or self.ending or self.status_sent is not None)
+    again: bool = False  # to be planned once its last writes have come back
 
 
 @dataclass(slots=True)
@@ -95,16 +93,34 @@ class State:
         default_factory=dict
     )  # key of a job that lacks pods for these → namespace
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
+    position: int = 0  # the revision up to which the log is in this state
+    sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
+    ahead: dict[str, int] = field(
+        default_factory=dict
+    )  # key of a job that was read beside the log → the revision at which, until the position gets there
+
+    def has_read(self, key: str, revision: int) -> bool:
+        """Say whether a change of a job, or of what was made for it, was in what was read of the job already."""
+        return revision <= self.ahead.get(key, 0)
+
+    def has_sent(self, key: str, revision: int) -> bool:
+        """Say whether a change is what this controller wrote for a job."""
+        return key in self.sent and self.sent[key].has(revision)
 
     def holds(self, key: str) -> bool:
         """Say whether a job belongs to this shard."""
         return registry.shard_of(key, self.shards) == self.shard
 
     def world(self) -> World:
-        """Return what pods depend on; what quotas leave is counted when somebody asks for it."""
+        """Return what pods depend on; the accounts have counted nothing."""
         ranges = {place: list(found.values()) for place, found in self.ranges.items()}
-        accounts = {place: Account(place, list(found.values())) for place, found in self.quotas.items()}
+        accounts = {place: Account(list(found.values())) for place, found in self.quotas.items()}
         return World(self.priorities, self.claims, ranges, accounts)
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a job."""
+        for known in (self.entries, self.sent, self.refused):
+            known.pop(key, None)
 
     def look_again(self, namespace: str) -> None:
         """Plan the jobs of a namespace that lack pods for its bounds."""
@@ -120,7 +136,7 @@ class JobConsumer(Consumer[State]):
 
     def load(self, shard: int, revision: int) -> State:
         """Read the unfinished jobs, and finished ones that still have pods to end."""
-        state = State(shard, registry.get(NAME).shards)
+        state = State(shard, registry.get(NAME).shards, position=revision)
         for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
             try:
                 _note_command(state, stored.body, stored.revision)
@@ -143,6 +159,7 @@ class JobConsumer(Consumer[State]):
 
     def apply(self, state: State, change: Change) -> None:
         """Note one change; what it may lead to is planned later, once for all of a batch."""
+        state.position = change.revision
         try:
             _APPLY[change.resource](state, change)
         except msgspec.ValidationError as error:
@@ -150,10 +167,12 @@ class JobConsumer(Consumer[State]):
 
     def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
-        groups = [_expiry(timer) for timer in timers if timer.kind == _TTL]
-        again = [timer.key for timer in timers if timer.kind == RETRY]
-        _refresh(state, [key for key in again if state.holds(key)])
+        groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
+        lost = _look_back(state, now)
+        failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
+        _refresh(state, [*lost, *failed])
         groups += _look_for_targets(state)
+        groups += _tell_of_pods(state, changes, now)
         deadlines: list[Timer] = []
         world = state.world()
         room = ROOM
@@ -163,7 +182,7 @@ class JobConsumer(Consumer[State]):
             entry = state.entries.get(key)
             if entry is None:
                 continue
-            if entry.is_waiting:
+            if key in state.sent:
                 entry.again = True
             elif _is_over(entry.known) and key not in state.commands:
                 del state.entries[key]
@@ -171,19 +190,36 @@ class JobConsumer(Consumer[State]):
             elif writes := _plan_one(state, entry, world, now):
                 groups.append(Group(writes, key, within_quota=_makes_pods(writes)))
                 room -= len(writes)
-        more = [Timer(_MORE, "", now)] if state.touched else []
+                state.sent[key] = Sent(now)
+        more = [Timer(MORE, "", now)] if state.touched else []
+        if state.sent:
+            more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         return Plan(groups, [*more, *deadlines])
+
+    def committed(
+        self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+    ) -> None:
+        """Note by which revisions the writes for each job will be known."""
+        for group, outcome in zip(groups, outcomes, strict=True):
+            sent = state.sent.get(group.key)
+            if sent is None:
+                continue
+            if isinstance(outcome, ApiError):
+                sent.failed = True
+            else:
+                sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
 def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
-    waiting = list(state.commands.get(known.job.key, {}).values())
-    # A job that no controller has seen is Pending first.
-    command = waiting[0] if waiting and not known.job.is_new else None
+    requests = [of_jobs.request(each, known.job) for each in state.commands.get(known.job.key, {}).values()]
+    account = world.accounts.get(known.job.namespace)
+    if account is not None and plan.lacks_pods(known):
+        charges.count_into(account, PODS, known.job.namespace)
     try:
-        outcome = plan.reconcile(known, world, now, command=command)
-        writes, entry.again = outcome.writes, outcome.again or bool(waiting)
+        outcome = plan.reconcile(known, world, now, requests=requests)
+        writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         return []
@@ -192,7 +228,6 @@ def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]
     else:
         state.refused.pop(known.job.key, None)
     known.group_in_step = known.group is not None and not _touches_group(writes)
-    _expect(entry, writes)
     return writes
 
 
@@ -200,88 +235,80 @@ def _makes_pods(writes: Sequence[Write]) -> bool:
     return any(isinstance(write, Create) and write.resource == PODS for write in writes)
 
 
-def _came_back(state: State, key: str, entry: Entry) -> None:
-    """Plan a job whose writes have all come back, if there is more to do."""
-    if entry.again and not entry.is_waiting:
-        state.touched[key] = None
+def _look_back(state: State, now: int) -> list[str]:
+    """Forget the writes that the log has shown; return the keys of jobs whose writes never came."""
+    for key, sent in list(state.sent.items()):
+        if sent.is_seen(state.position):
+            del state.sent[key]
+            entry = state.entries.get(key)
+            if entry is not None and entry.again:
+                state.touched[key] = None
+    if state.ahead:
+        state.ahead = {key: at for key, at in state.ahead.items() if at > state.position}
+    lost = [key for key, sent in state.sent.items() if sent.expires <= now]
+    for key in lost:
+        log.warning("what was written for job %s has not been seen in the log; the job is read anew", key)
+    return lost
 
 
 def _apply_job(state: State, change: Change) -> None:
-    if not state.holds(change.key):
+    key = change.key
+    if not state.holds(key) or state.has_read(key, change.revision):
         return
-    entry = state.entries.get(change.key)
     if change.verb == "DELETED":
-        state.entries.pop(change.key, None)
-        state.refused.pop(change.key, None)
-        if change.key in state.commands:
-            state.touched[change.key] = None
+        state.forget(key)
+        if key in state.commands:
+            state.touched[key] = None
         return
     job = facts.read_job(change.body)
+    entry = state.entries.get(key)
     if entry is None or entry.known.job.uid != job.uid:
         if not job.is_finished:
-            state.entries[change.key] = Entry(Known(job))
-            state.touched[change.key] = None
+            state.forget(key)
+            state.entries[key] = Entry(Known(job))
+            state.touched[key] = None
         return
     before, entry.known.job = entry.known.job, job
-    if job.generation != before.generation:
-        entry.known.group_in_step = False
-        state.touched[change.key] = None
-    if entry.status_sent is not None and job.status == entry.status_sent:
-        entry.status_sent = None
-        _came_back(state, change.key, entry)
-    else:
-        state.touched[change.key] = None
+    has_new_spec = job.generation != before.generation
+    entry.known.group_in_step &= not has_new_spec
+    if has_new_spec or not state.has_sent(key, change.revision):
+        state.touched[key] = None
 
 
 def _apply_pod(state: State, change: Change) -> None:
-    key, pod = facts.read_pod(change.body, change.revision)
+    key, pod = facts.read_pod(change.body)
     if state.strangers and change.verb == "DELETED":
         key = state.strangers.pop(change.key, key)
     if state.refused and (change.verb == "DELETED" or pod.has_ended):
         state.look_again(change.namespace)
     entry = state.entries.get(key)
-    if entry is None:
+    if entry is None or state.has_read(key, change.revision):
         return
-    pods, before = entry.known.pods, entry.known.pods.get(change.name)
-    if before is not None and before.revision >= change.revision:
-        return
-    if change.verb == "DELETED" or pod.deleting:
-        entry.ending.discard(change.name)
+    pods = entry.known.pods
     if change.verb == "DELETED":
-        entry.making.discard(change.name)
         pods.pop(change.name, None)
         state.touched[key] = None
         return
-    pods[change.name] = pod
-    if change.name in entry.making:
-        entry.making.discard(change.name)
-        _came_back(state, key, entry)
-    elif before is None or not pod.counts_like(before):
+    before, pods[change.name] = pods.get(change.name), pod
+    is_news = before is None or not pod.counts_like(before)
+    if is_news and not state.has_sent(key, change.revision):
         state.touched[key] = None
 
 
 def _apply_group(state: State, change: Change) -> None:
     key = facts.job_key_of_group(change.body)
     entry = state.entries.get(key)
-    if entry is None or change.name != entry.known.job.group_name:
+    if entry is None or change.name != entry.known.job.group_name or state.has_read(key, change.revision):
         return
-    before = entry.known.group
-    if before is not None and before.revision >= change.revision:
-        return
-    group = facts.read_group(change.body, change.revision)
-    if change.verb == "DELETED" or group.deleting:
-        entry.ending.discard(change.name)
+    known, is_expected = entry.known, state.has_sent(key, change.revision)
     if change.verb == "DELETED":
-        is_ours = entry.known.job.is_finished
-        entry.known.group = None
+        known.group = None
+        # A job that is not over needs another one.
+        is_expected &= known.job.is_finished
     else:
-        is_ours = change.name in entry.making
-        entry.making.discard(change.name)
-        entry.known.group = group
-        entry.known.group_in_step &= before is not None and before.spec == group.spec
-    if is_ours:
-        _came_back(state, key, entry)
-    else:
+        before, known.group = known.group, facts.read_group(change.body)
+        known.group_in_step &= before is not None and before.spec == known.group.spec
+    if not is_expected:
         state.touched[key] = None
 
 
@@ -359,7 +386,7 @@ def _look_for_targets(state: State) -> list[Group]:
     """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
     unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
     if unknown:
-        _remember(state, store.by_keys(JOBS, unknown).values())
+        _read(state, unknown)
     groups = []
     for key in [key for key in state.commands if key in state.touched]:
         entry = state.entries.get(key)
@@ -377,6 +404,46 @@ def _look_for_targets(state: State) -> list[Group]:
     return groups
 
 
+def _tell_of_pods(state: State, changes: Sequence[Change], now: int) -> list[Group]:
+    """Tell once for each job, and for each kind of it, what happened to pods in these changes.
+
+    The events are groups of their own: they are told also while the job waits
+    for its last writes, and when its plan cannot be written.
+    """
+    happened = _happenings(state, changes)
+    keys = [key for key in happened if key not in state.entries]
+    jobs = {job.key: job for job in _readable(store.by_keys(JOBS, keys).values())}
+    jobs |= {key: state.entries[key].known.job for key in happened if key in state.entries}
+    groups = []
+    for key, job in jobs.items():
+        by_event: dict[JobEvent, list[PodFact]] = {}
+        for happening in happened[key]:
+            if pod_events.concerns(happening, job):
+                by_event.setdefault(happening.event, []).append(happening.pod)
+        for event, pods in by_event.items():
+            told = plan.event(job, event, pod_events.told(event, pods), now, kind=events.WARNING)
+            groups.append(Group([Create(EVENTS, told)]))
+    return groups
+
+
+def _happenings(state: State, changes: Sequence[Change]) -> dict[str, list[Happening]]:
+    """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
+    found: dict[str, list[Happening]] = {}
+    for change in changes:
+        is_gone = change.verb == "DELETED"
+        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, is_gone=is_gone):
+            continue
+        try:
+            key, pod = facts.read_pod(change.body)
+            before = None if is_gone or change.previous is None else facts.read_pod(change.previous)[1]
+        except msgspec.ValidationError:
+            continue  # `apply` has said so
+        event = pod_events.happened(before, pod, is_gone=is_gone)
+        if key and event is not None and state.holds(key):
+            found.setdefault(key, []).append(Happening(event, pod))
+    return found
+
+
 def _note_priority(state: State, body: bytes) -> None:
     name, value, is_default = facts.read_priority(body)
     state.priorities[name] = value
@@ -384,22 +451,26 @@ def _note_priority(state: State, body: bytes) -> None:
         state.priorities[""] = value
 
 
-def _remember(state: State, jobs: Iterable[Stored]) -> None:
-    """Put stored jobs into the state, with their pods and pod groups."""
-    entries: dict[str, Entry] = {}
+def _readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
+    """Yield what can be read of stored jobs; of the others the log tells."""
     for stored in jobs:
         try:
-            entries[stored.uid] = Entry(Known(facts.read_job(stored.body)))
+            yield facts.read_job(stored.body)
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)
+
+
+def _remember(state: State, jobs: Iterable[Stored]) -> None:
+    """Put stored jobs into the state, with their pods and pod groups."""
+    entries = {job.uid: Entry(Known(job)) for job in _readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]
         for stored in store.find(PODS, owner=owners):
-            _, pod = facts.read_pod(stored.body, stored.revision)
+            _, pod = facts.read_pod(stored.body)
             entries[pod.owner].known.pods[pod.name] = pod
         for stored in store.find(POD_GROUPS, owner=owners):
-            group = facts.read_group(stored.body, stored.revision)
+            group = facts.read_group(stored.body)
             known = entries[group.owner].known
             if group.name == known.job.group_name:
                 known.group = group
@@ -407,18 +478,27 @@ def _remember(state: State, jobs: Iterable[Stored]) -> None:
 
 
 def _refresh(state: State, keys: Sequence[str]) -> None:
-    """Read jobs again whose writes failed: something was written that this state had not seen."""
+    """Read jobs again for which the store holds something that this state does not show."""
     if not keys:
         return
     for key in keys:
-        state.entries.pop(key, None)
+        state.forget(key)
         state.touched[key] = None
-    found = store.by_keys(JOBS, keys)
-    _remember(state, found.values())
-    for key in found:
-        entry = state.entries.get(key)
-        if entry is not None:
-            _note_strangers(state, entry.known)
+    with store.reading():
+        for key in _read(state, keys):
+            _note_strangers(state, state.entries[key].known)
+
+
+def _read(state: State, keys: Sequence[str]) -> list[str]:
+    """Read jobs beside the log; return which could be read.
+
+    What the log still has to tell of them up to that moment is not applied any more.
+    """
+    with store.reading() as revision:
+        found = store.by_keys(JOBS, keys)
+        _remember(state, found.values())
+    state.ahead |= dict.fromkeys(keys, revision)
+    return [key for key in found if key in state.entries]
 
 
 def _note_strangers(state: State, known: Known) -> None:
@@ -427,19 +507,8 @@ def _note_strangers(state: State, known: Known) -> None:
     names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
     missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
     for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
-        _, known.pods[stored.name] = facts.read_pod(stored.body, stored.revision)
+        _, known.pods[stored.name] = facts.read_pod(stored.body)
         state.strangers[stored.key] = job.key
-
-
-def _expect(entry: Entry, writes: Sequence[Write]) -> None:
-    """Remember what must come back through the log before the job is planned again."""
-    for write in writes:
-        if isinstance(write, Create) and write.resource in (PODS, POD_GROUPS):
-            entry.making.add(write.object["metadata"]["name"])
-        elif isinstance(write, Delete) and write.resource != COMMANDS:
-            entry.ending.add(write.name)
-        elif isinstance(write, Update):
-            entry.status_sent = write.object["status"]
 
 
 def _touches_group(writes: Sequence[Write]) -> bool:
@@ -460,7 +529,7 @@ def _deadline(job: JobFact) -> list[Timer]:
     since = (job.status.get("state") or {}).get("lastTransitionTime")
     if job.ttl_s is None or not since or job.deleting:
         return []
-    return [Timer(_TTL, job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
+    return [Timer(TTL, job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
 
 
 def _expiry(timer: Timer) -> Group:

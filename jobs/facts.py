@@ -93,6 +93,11 @@ class JobFact(Struct, frozen=True, kw_only=True):
         """The name of the job's pod group (reference: volcano-job §4.4)."""
         return f"{self.name}-{self.uid}"
 
+    def partition_of(self, pod: PodFact) -> int | None:
+        """Return the partition of its task that a pod belongs to; None where the task has none."""
+        size = next((task.partition_size for task in self.tasks if task.name == pod.task), 0)
+        return pod.index // size if size > 0 else None
+
     def whole(self) -> Object:
         """Return the job as it is stored."""
         decoded: Object = msgspec.json.decode(self.body)
@@ -105,7 +110,6 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     name: str
     uid: str
     owner: str  # the uid of the job that made it
-    revision: int
     task: str
     index: int
     phase: str
@@ -150,7 +154,6 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     owner: str
-    revision: int
     phase: str
     deleting: bool
     waiting: str
@@ -182,7 +185,10 @@ def read_job(body: bytes) -> JobFact:
         created=_moment(metadata.creation_timestamp),
         deleting=bool(metadata.deletion_timestamp),
         queue=spec.queue or "default",
-        tasks=tuple(Task(task.name, task.replicas, task.min_available) for task in spec.tasks),
+        tasks=tuple(
+            Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
+            for task in spec.tasks
+        ),
         dependencies={
             task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
         },
@@ -197,7 +203,7 @@ def read_job(body: bytes) -> JobFact:
     )
 
 
-def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
+def read_pod(body: bytes) -> tuple[str, PodFact]:
     """Read what matters of a pod, and `namespace/name` of its job; that is empty for a pod of no job."""
     pod = _decode_pod(body)
     metadata, status = pod.metadata, pod.status
@@ -209,7 +215,6 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
         name=metadata.name,
         uid=metadata.uid,
         owner=intern(_controller(metadata.owner_references)),
-        revision=revision,
         task=intern(notes.get(TASK_SPEC, "")),
         index=_index(notes.get(TASK_INDEX, "")),
         phase=intern(status.phase or PodPhase.PENDING.value),
@@ -225,14 +230,13 @@ def read_pod(body: bytes, revision: int) -> tuple[str, PodFact]:
     return f"{metadata.namespace}/{job}" if job else "", fact
 
 
-def read_group(body: bytes, revision: int) -> GroupFact:
+def read_group(body: bytes) -> GroupFact:
     """Read what matters of a pod group."""
     group = _decode_group(body)
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,
         owner=_controller(group.metadata.owner_references),
-        revision=revision,
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),
         waiting=_waiting(group.status.conditions),
@@ -282,11 +286,16 @@ class _DependsOn(View):
     iteration: str = ""
 
 
+class _PartitionPolicy(View):
+    partition_size: int = 0
+
+
 class _Task(View):
     name: str = ""
     replicas: int = 0
     min_available: int | None = None
     depends_on: _DependsOn | None = None
+    partition_policy: _PartitionPolicy = _PartitionPolicy()
 
 
 class _JobSpec(View):

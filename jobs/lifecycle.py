@@ -37,6 +37,7 @@ class Task(Struct, frozen=True):
     name: str
     replicas: int
     minimum: int | None  # None: all of them
+    partition_size: int = 0  # pods of a partition; 0: the task has none
 
     @property
     def needed(self) -> int:

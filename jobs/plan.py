@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
-from cluster.store import Create, Delete, Patch, Update, Write
-from jobs import bounds, census, commands, facts, groups, lifecycle, plugins, status, words
+from cluster.writes import Create, Delete, Patch, Update, Write
+from jobs import bounds, census, facts, groups, lifecycle, plugins, status, words
 from jobs.facts import GroupFact, JobFact, PodFact
 from jobs.lifecycle import Decision, Procedure, Situation, Step
 from jobs.pods import Blueprint, Priorities, claim_name, owner_of
+from jobs.requests import Request, pods_named, together
 from kube import events
-from kube.commands import REASON
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cluster.charges import Account
-    from kube.commands import CommandFact
+    from cluster.rules.quota_accounts import Account
     from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
@@ -52,88 +51,146 @@ class World(NamedTuple):
     priorities: Priorities
     claims: Mapping[str, Collection[str]]  # namespace → names
     ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
-    accounts: Mapping[str, Account] = {}  # namespace → what its quotas leave, where it has some
+    accounts: Mapping[
+        str, Account
+    ] = {}  # namespace → what its quotas leave, where it has some, see `lacks_pods`
 
 
 class Outcome(NamedTuple):
     """The writes, all or none to be carried out, and whether to ask again when they have been.
 
-    `refused` says that pods are missing which the namespace's bounds do not let exist.
+    `refused` says that pods are missing which the namespace's bounds do not
+    let exist. `waiting` are the requests that the writes do not carry out: they
+    are to be made again.
     """
 
     writes: list[Write]
     again: bool = False
     refused: bool = False
+    waiting: Sequence[Request] = ()
+
+
+def lacks_pods(known: Known) -> bool:
+    """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
+    return known.group is not None and known.group.is_admitted and census.lacks(known.job, known.pods)
 
 
 def reconcile(
-    known: Known, world: World, now: int, *, command: CommandFact | None = None, room: int = ROOM
+    known: Known, world: World, now: int, *, requests: Sequence[Request] = (), room: int = ROOM
 ) -> Outcome:
-    """Return what brings a job one step further: what a Command asks for, and the end of that Command."""
+    """Return what brings a job one step further: the first of what is asked for, or else what its spec says."""
     round_ = _Round(known, world, now, room)
-    action: Action | None = Action.SYNC_JOB
-    if command is not None:
-        action = round_.take(command)
-    if action is None or known.job.deleting or (command is not None and known.job.is_finished):
-        return Outcome(round_.writes, again=command is not None)
-    step = lifecycle.step_for(known.job.phase, action)
-    if step.procedure is Procedure.SYNC:
-        round_.sync(step.rules)
-    elif step.procedure is Procedure.KILL:
-        round_.kill(step)
-    elif action is not Action.RESTART_PARTITION:  # a job always has pods, but not always partitions
-        round_.kill_target(step)
-    return Outcome(round_.writes, round_.again or command is not None, bool(round_.refusal))
+    # A job that no controller has seen is Pending first.
+    taken = () if known.job.is_new else together(requests)
+    if round_.kill_part(taken):
+        return Outcome(round_.writes, again=True, waiting=requests)
+    for request in taken:
+        round_.take(request)
+    is_idle = bool(taken) and (known.job.is_finished or taken[0].action is None)
+    if not (is_idle or known.job.deleting):
+        round_.act(taken)
+    again = round_.again or bool(taken)
+    return Outcome(round_.writes, again, bool(round_.refusal), requests[len(taken) :])
 
 
 class _Round:
-    """One round of work on a job: what was found, and the writes so far."""
+    """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
 
     def __init__(self, known: Known, world: World, now: int, room: int) -> None:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
         self.writes: list[Write] = []
         self.again = False
         self.refusal = ""
+        self.told: set[tuple[str, str]] = set()
+        self.is_admitted = known.group is not None and known.group.is_admitted
         self.census = census.take(self.job, known.pods.values())
         self.counts = self.census.counts
 
-    def take(self, command: CommandFact) -> Action | None:
-        """Delete a Command and say who asked for what; return the action, None if jobs know no such one."""
-        self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
-        action = lifecycle.action_of(command.action)
-        kind = events.WARNING if action is None else events.NORMAL
-        self._tell(REASON, commands.told(command, action, self.job), kind)
-        return action
+    def take(self, request: Request) -> None:
+        """Say that a request is heeded, and delete the Command that made it."""
+        command = request.source
+        if command is not None:
+            self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
+        self._tell(request.reason, request.why, events.WARNING if request.action is None else events.NORMAL)
+
+    def act(self, requests: Sequence[Request]) -> None:
+        """Do what is asked for, or what a job does that nothing is asked of."""
+        step = self._step(requests)
+        if step.procedure is Procedure.SYNC:
+            self.sync(step.rules)
+        elif step.procedure is Procedure.KILL:
+            self.kill(step)
+        else:
+            self.kill_target(step, requests)
+
+    def _step(self, requests: Sequence[Request]) -> Step:
+        action = requests[0].action if requests else None
+        return lifecycle.step_for(self.job.phase, action or Action.SYNC_JOB)
 
     def sync(self, rules: tuple[lifecycle.Rule, ...]) -> None:
-        """Make what is missing, delete what is too much, then decide (reference: volcano-job §2.4)."""
-        is_admitted = self.known.group is not None and self.known.group.is_admitted
-        if not self.job.is_new:
-            # A restarting job without retries left fails before it makes pods (reference: volcano-job §10, Q-19).
-            decision = self._decide(rules, is_admitted)
-            if decision.phase in lifecycle.FINISHED:
-                self._finish(decision)
-                return
+        """Bring group and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
+        if self._ends(rules):
+            return
         self._keep_group()
-        leftovers = list(islice(self.census.leftovers.values(), self.room))
-        self._remove(leftovers, "they belong to a run that was ended")
-        room = self.room - len(leftovers)
-        if is_admitted:
-            made = self._make(room)
-            surplus = self.census.surplus[: room - len(made)]
-            self._remove(surplus, "they are more than the job's replicas", is_surplus=True)
-            room -= len(made) + len(surplus)
-        self.again = room == 0
-        self._write_status(self._decide(rules, is_admitted))
+        self._remove(self.census.leftovers.values(), "they belong to a run that was ended")
+        if self.is_admitted:
+            self._make()
+            self._remove(self.census.surplus, "they are more than the job's replicas", is_surplus=True)
+        self.again = self.room == 0
+        self._write_status(self._decide(rules, self.is_admitted))
+
+    def _ends(self, rules: tuple[lifecycle.Rule, ...]) -> bool:
+        """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
+        if self.job.is_new:
+            return False
+        decision = self._decide(rules, self.is_admitted)
+        if decision.phase not in lifecycle.FINISHED:
+            return False
+        # What still runs ends in the same round.
+        changes = self._end(lifecycle.SOFT, "the job is over")
+        self._write_status(decision, **changes)
+        return True
 
     def kill(self, step: Step) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
         changes = self._end(self._retained(step), step.why)
         self._write_status(self._decide(step.rules, is_admitted=True), **changes, **self._retry(step))
 
-    def kill_target(self, step: Step) -> None:
-        """End the pods that an action is about; a Command names none, so none ends (reference: volcano-job §3.4)."""
+    def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
+        """End the pods that are asked about and keep the pod group, then decide (reference: volcano-job §2.3).
+
+        A partition without pods changes nothing; a task or a pod that is not
+        there restarts the job all the same.
+        """
+        named = self._named(requests)
+        if not named and all(request.action is Action.RESTART_PARTITION for request in requests):
+            return
+        self._remove(self._ending(named, self._retained(step)), step.why)
         self._write_status(self._decide(step.rules, is_admitted=True), **self._retry(step))
+
+    def kill_part(self, requests: Sequence[Request]) -> bool:
+        """End some of the pods that are asked about if they are more than there is room for; say whether they are.
+
+        The phase stays: it changes with the last of them.
+        """
+        step = self._step(requests)
+        if step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
+            return False
+        ending = self._ending(self._named(requests), self._retained(step))
+        if len(ending) <= self.room:
+            return False
+        self._remove(ending, step.why)
+        self._write_status(self._decide(lifecycle.UNCHANGED, is_admitted=True))
+        return True
+
+    def _named(self, requests: Sequence[Request]) -> list[PodFact]:
+        return pods_named(requests, self.job, self._own())
+
+    def _own(self) -> Iterator[PodFact]:
+        return (pod for pod in self.known.pods.values() if pod.owner == self.job.uid)
+
+    def _ending(self, pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
+        return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
 
     def _retained(self, step: Step) -> Collection[str]:
         """Return which pods stay; those that ended do when no other run follows, for their logs."""
@@ -143,20 +200,11 @@ class _Round:
     def _retry(self, step: Step) -> dict[str, Any]:
         return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
 
-    def _finish(self, decision: Decision) -> None:
-        """Write the last phase, and end in the same round what still runs."""
-        changes = self._end(lifecycle.SOFT, "the job is over")
-        self._write_status(decision, **changes)
-
     def _end(self, retain: Collection[str], why: str) -> dict[str, Any]:
         """Delete unretained pods and the pod group; retained ones stay counted (reference: volcano-job §10, Q-1)."""
-        ending = [
-            pod
-            for pod in self.known.pods.values()
-            if pod.owner == self.job.uid and not pod.deleting and pod.phase not in retain
-        ]
-        self._remove(ending[: self.room], why)
+        ending = self._ending(self._own(), retain)
         self.again = len(ending) > self.room
+        self._remove(ending, why)
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
@@ -202,15 +250,15 @@ class _Round:
             changes = {"spec": {"volumes": named}}
             self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
 
-    def _make(self, room: int) -> Sequence[bounds.Place]:
-        """Make missing pods; return which."""
+    def _make(self) -> None:
+        """Make missing pods."""
         missing = census.missing(self.job, self.known.pods, self.census)
         namespace = self.job.namespace
         ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
         is_bound = bool(ranges) or account is not None
-        wanted = list(missing if is_bound else islice(missing, room))
+        wanted = list(missing if is_bound else islice(missing, self.room))
         if not wanted:
-            return wanted
+            return
         whole = self.job.whole()
         claims = self.world.claims.get(namespace, ())
         blueprints: dict[int, Blueprint] = {}
@@ -224,11 +272,11 @@ class _Round:
         if is_bound:
             alive = self.counts.pending + self.counts.started
             wanted, self.refusal = bounds.choose(self.job, wanted, alive, pod, ranges, account)
-            wanted = wanted[:room]
+            wanted = wanted[: self.room]
+        self.room -= len(wanted)
         if wanted:
             self.writes.extend(Create(PODS, pod(place)) for place in wanted)
             self._tell_made(wanted, whole, claims)
-        return wanted
 
     def _tell_made(self, wanted: Sequence[bounds.Place], whole: Object, claims: Collection[str]) -> None:
         for task, number in Counter(task for task, _ in wanted).items():
@@ -247,9 +295,11 @@ class _Round:
                 text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
                 self._tell("ClaimMissing", text, events.WARNING)
 
-    def _remove(self, unwanted: list[PodFact], why: str, *, is_surplus: bool = False) -> None:
-        """Delete pods, marked first so that nobody takes it for an eviction (reference: volcano-job §10, Q-3)."""
-        for pod in unwanted:
+    def _remove(self, unwanted: Iterable[PodFact], why: str, *, is_surplus: bool = False) -> None:
+        """Delete as many pods as there is room for, marked first: it is no eviction (reference: volcano-job §10, Q-3)."""
+        removed = list(islice(unwanted, self.room))
+        self.room -= len(removed)
+        for pod in removed:
             if not pod.out_of_sync:
                 mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
                 self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
@@ -257,8 +307,8 @@ class _Round:
             if pod.name not in self.census.leftovers:
                 self.counts.end("" if is_surplus else pod.task, pod.phase)
         self.counts.sum_up()
-        if unwanted:
-            self._tell("SuccessfulDelete", f"Deleted {words.pods(len(unwanted))}: {why}.")
+        if removed:
+            self._tell("SuccessfulDelete", f"Deleted {words.pods(len(removed))}: {why}.")
 
     def _decide(self, rules: tuple[lifecycle.Rule, ...], is_admitted: bool) -> Decision:
         group = self.known.group
@@ -301,8 +351,16 @@ class _Round:
         )
 
     def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
-        event = events.event(_about(self.job), reason, message, self.now, component=COMPONENT, kind=kind)
-        self.writes.append(Create(EVENTS, event))
+        """Tell people of something; the same twice in one round is one event."""
+        if (reason, message) in self.told:
+            return
+        self.told.add((reason, message))
+        self.writes.append(Create(EVENTS, event(self.job, reason, message, self.now, kind=kind)))
+
+
+def event(job: JobFact, reason: str, message: str, now: int, *, kind: str) -> Object:
+    """Return an Event by which the controller tells people of a job."""
+    return events.event(_about(job), reason, message, now, component=COMPONENT, kind=kind)
 
 
 def _about(job: JobFact) -> Object:
@@ -318,7 +376,7 @@ def _claim(job: JobFact, name: str, spec: Object) -> Object:
 def _controlled(whole: Object) -> dict[str, str]:
     """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
     wanted = whole["spec"].get("plugins") or {}
-    controlled = {f"plugin-{name}": name for name in plugins.POD_HOOKS if name in wanted}
+    controlled = {f"plugin-{name}": name for name in plugins.WORKING if name in wanted}
     for volume in whole["spec"].get("volumes") or []:
         name = volume.get("volumeClaimName")
         if name:

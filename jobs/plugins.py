@@ -1,24 +1,61 @@
-"""Job plugins: what `spec.plugins` adds to a job's pods.
+"""Job plugins: what `spec.plugins` adds to a job (reference: volcano-job §5).
 
-A plugin's hook takes a pod spec and returns the one to use; it never changes
-its argument, which all pods of the task share. Hooks run in the order of
-`POD_HOOKS`, whatever the order in the job (reference: volcano-job §10, Q-21).
+A plugin is asked for the spec of each pod. It is given the pod's place and a
+Context: the job, all its tasks and the plugin's own arguments, enough to name
+every other pod of the job. It returns the spec to use and never changes its
+argument, which all pods of a task share. Plugins are asked in the order of
+`WORKING`, whatever the order in the job (§10, Q-21).
+
+Objects of a plugin's own (config maps, secrets, services) belong beside `pod`,
+as a function of the same Context: `jobs.plan` creates such objects in the
+round that makes the pod group, as it does with claims, and `controlledResources`
+lists every plugin of `WORKING` that the job names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jobs.facts import JobFact
+    from kube.meta import Object
 
 PodSpec = dict[str, Any]
-PodHook = Callable[[PodSpec, str, str], PodSpec]  # (spec, job name, pod name) → spec
 
 KNOWN = ("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray")
 
 
-def task_index(spec: PodSpec, _job: str, pod: str) -> PodSpec:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A pod of a job."""
+
+    task: str
+    index: int
+    name: str
+
+
+class Context(NamedTuple):
+    """What a plugin knows of the job that it works for."""
+
+    job: JobFact
+    tasks: Sequence[Object]  # as they are stored
+    arguments: Sequence[str]  # what the job gives the plugin, in the syntax of `argument`
+
+
+class Plugin(NamedTuple):
+    """A plugin that works here."""
+
+    name: str
+    pod: Callable[[Context, PodSpec, Place], PodSpec]
+
+
+def task_index(_: Context, spec: PodSpec, place: Place) -> PodSpec:
     """Tell every container its index: VK_TASK_INDEX and VC_TASK_INDEX (reference: volcano-job §5.2)."""
-    index = pod.rpartition("-")[2]
+    index = str(place.index)
     added = [{"name": "VK_TASK_INDEX", "value": index}, {"name": "VC_TASK_INDEX", "value": index}]
     changed = {
         kind: [{**container, "env": [*(container.get("env") or ()), *added]} for container in spec[kind]]
@@ -28,12 +65,18 @@ def task_index(spec: PodSpec, _job: str, pod: str) -> PodSpec:
     return {**spec, **changed}
 
 
-POD_HOOKS: dict[str, PodHook] = {"env": task_index}
+WORKING = {plugin.name: plugin for plugin in (Plugin("env", task_index),)}
 
 
-def pod_hooks(wanted: Mapping[str, Any]) -> list[PodHook]:
-    """Return the hooks of a job's plugins, in the order they run."""
-    return [hook for name, hook in POD_HOOKS.items() if name in wanted]
+def of_job(job: JobFact, whole: Object) -> list[Callable[[PodSpec, Place], PodSpec]]:
+    """Return what the plugins of a job do to the spec of a pod, in their order."""
+    wanted: Mapping[str, Any] = whole["spec"].get("plugins") or {}
+    tasks = whole["spec"].get("tasks") or ()
+    return [
+        partial(plugin.pod, Context(job, tasks, wanted[name] or ()))
+        for name, plugin in WORKING.items()
+        if name in wanted
+    ]
 
 
 def argument(arguments: list[str], name: str, default: str) -> str:

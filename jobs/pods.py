@@ -58,7 +58,7 @@ class Blueprint:
             common: Object = {"metadata": {"annotations": self.annotations}, "spec": self.spec}
             ranging.fill(common, ranges)
             self.annotations = common["metadata"]["annotations"]
-        self.change_spec = plugins.pod_hooks(whole["spec"].get("plugins") or {})
+        self.plugins = plugins.of_job(job, whole)
 
     def pod(self, index: int) -> Object:
         """Return the pod with an index of the task."""
@@ -70,8 +70,8 @@ class Blueprint:
                 index // self.partition_size if self.partition_size > 0 else 0
             )
         spec = self.spec
-        for change in self.change_spec:
-            spec = change(spec, self.job.name, name)
+        for change in self.plugins:
+            spec = change(spec, plugins.Place(self.task, index, name))
         return {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dashboard import svg
+from jobs.lifecycle import FINISHED
+from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
-    from django.utils.safestring import SafeString
-
     from jobs.reading import Job
 
-FINISHED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-ENDING = FINISHED | {"Completing", "Terminating", "Aborting"}  # no pod is waited for
+STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
+ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +59,6 @@ class Progress:
     def _and_failed(self) -> str:
         return f", {self.failed} failed" if self.failed else ""
 
-    @property
-    def bar(self) -> SafeString:
-        """A stacked bar: succeeded, running, failed; what is left of it waits."""
-        shares = [
-            svg.Share(self.succeeded, "green", "succeeded"),
-            svg.Share(self.running, "blue", "running"),
-            svg.Share(self.failed, "red", "failed"),
-            svg.Share(0 if self.is_finished else self.waiting, "amber", "waiting"),
-        ]
-        return svg.stack(shares, self.total)
-
 
 def of_job(job: Job) -> Progress:
     """Return the progress of a whole job."""
@@ -107,7 +95,7 @@ def of_tasks(job: Job) -> list[tuple[str, Progress]]:
 def duration(job: Job) -> tuple[int | None, int | None]:
     """Return when the job began to run and when that ended, in ms; None for what has not happened."""
     began = job.since("Running")
-    ended = job.since(*FINISHED) if job.phase in FINISHED else None
+    ended = job.since(*STOPPED) if job.phase in STOPPED else None
     return began, ended
 
 

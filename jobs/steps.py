@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.store import Change, store
-from jobs.progress import FINISHED
+from jobs.progress import STOPPED
 from jobs.reading import Job, Pod, PodGroup
 from kube.resources import POD_GROUPS
 
@@ -53,11 +53,11 @@ def _state(index: int, reached: int, job: Job) -> str:
     if index <= reached:
         return "failed" if index == LAST and job.phase != "Completed" else "done"
     # Steps that were left out on the way to the end are not waited for.
-    return "current" if index == reached + 1 and job.phase not in FINISHED else "todo"
+    return "current" if index == reached + 1 and job.phase not in STOPPED else "todo"
 
 
 def _end(job: Job) -> str:
-    return job.phase if job.phase in FINISHED else "Finished"
+    return job.phase if job.phase in STOPPED else "Finished"
 
 
 def _times(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> list[int | None]:
@@ -70,7 +70,7 @@ def _times(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) 
         in_queue if in_queue is not None else _nth([pod.scheduled for pod in pods], 1),
         placed,
         running,
-        job.since(*FINISHED) if job.phase in FINISHED else None,
+        job.since(*STOPPED) if job.phase in STOPPED else None,
     ]
 
 

@@ -7,10 +7,15 @@ come out. Texts are Kubernetes' (reference: kubernetes-api §1, §2.5, §6.3).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
-def register() -> None:
-    """Give the rules to the admission chain."""
-    from cluster import admission, immutable
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def register(add: Callable[..., None]) -> None:
+    """Give the rules to the admission chain, whose `register` adds the rules of one kind."""
+    from cluster import immutable
     from cluster.rules import (
         accounts,
         budgets,
@@ -29,7 +34,6 @@ def register() -> None:
     )
     from kube import resources as kinds
 
-    add = admission.register
     add(kinds.PODS, pods.default, pods.validate, pods.warn)
     add(kinds.PODS, validate=immutable.check_pod, bound=ranges.bound_pod)
     add(kinds.BATCH_JOBS, jobs.default, jobs.validate, jobs.warn, status=job_statuses.check)

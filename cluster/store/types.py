@@ -8,15 +8,30 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from cluster.writes import Create, Delete, Group, Patch, Propagation, Update, Write
 
+if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
+__all__ = [
+    "AllBut",
+    "Change",
+    "Create",
+    "Delete",
+    "Group",
+    "Patch",
+    "Propagation",
+    "Stored",
+    "Update",
+    "Write",
+    "decode",
+    "key_of",
+    "read",
+]
+
 T = TypeVar("T")
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
-Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
@@ -104,73 +119,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's.
-
-    `uid` is for admission alone, which has to write it into the object.
-    """
-
-    resource: Resource
-    object: Object
-    uid: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Replace an object. A resourceVersion or uid in it is a precondition.
-
-    With subresource "status" only `status` is taken, and `managed` as the
-    managedFields if given, with "finalize" only a namespace's
-    `spec.finalizers`; otherwise, for kinds with a status subresource, the
-    stored status stays.
-    """
-
-    resource: Resource
-    object: Object
-    subresource: Literal["", "status", "finalize"] = ""
-    managed: list[Object] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """Apply a JSON merge patch (RFC 7396).
-
-    "status" touches only `status`. "binding" places a pod: it may set
-    `spec.nodeName` and `status.conditions`, and is a Conflict when the pod
-    is bound already or being deleted. `uid` and `revision` are preconditions
-    when given.
-    """
-
-    resource: Resource
-    namespace: str
-    name: str
-    patch: Object
-    subresource: Literal["", "status", "binding"] = ""
-    uid: str = ""
-    revision: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Delete an object, gracefully where its kind and finalizers ask for it.
-
-    `grace` in seconds overrides the pod's own; 0 removes it at once.
-    `uid` and `revision` are preconditions when given.
-    """
-
-    resource: Resource
-    namespace: str
-    name: str
-    uid: str = ""
-    revision: int = 0
-    grace: int | None = None
-    propagation: Propagation = "Background"
-
-
-Write = Create | Update | Patch | Delete
-
-
-@dataclass(frozen=True, slots=True)
 class AllBut:
     """All kinds of objects except these, those included that users will add."""
 
@@ -178,17 +126,3 @@ class AllBut:
 
     def __contains__(self, id: object) -> bool:  # noqa: A002  it is the attribute's name
         return all(kind.id != id for kind in self.kinds)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Writes that are done all or not at all; `key` names the group to whoever planned it.
-
-    With `within_quota` the group fails unless the ResourceQuotas of their
-    namespace have room for all pods that it creates, at the moment of the
-    writing.
-    """
-
-    writes: Sequence[Write]
-    key: str = ""
-    within_quota: bool = False

@@ -11,6 +11,7 @@ from cluster import consumer, registry, tasks
 from cluster.consumer import RETRY, Consumer, Plan, Runner, Timer
 from cluster.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, clock, store
+from kube.errors import AlreadyExists
 from kube.resources import CONFIGMAPS, PODS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -165,6 +166,25 @@ def test_group_that_goes_on_failing_is_tried_less_and_less_often(monkeypatch):
     assert [later - earlier for earlier, later in pairwise(tried)] == [50, 100, 200]
     assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", n) for n in (1, 2, 3, 4)]
     assert "never" in runner.consumer.timers[0].payload["error"]
+
+
+def test_consumer_learns_what_became_of_each_group():
+    class Learner(Copier):
+        def plan(self, state, changes, timers, now):
+            config = [{"metadata": {"name": name, "namespace": "d"}} for name in ("free", "taken")]
+            return Plan([Group([Create(CONFIGMAPS, each)], key=each["metadata"]["name"]) for each in config])
+
+        def committed(self, state, groups, outcomes):
+            self.transaction_lasts = connection.in_atomic_block
+            self.learned = dict(zip([group.key for group in groups], outcomes, strict=True))
+
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "taken", "namespace": "d"}}))
+    runner = Runner(REGISTRATION, 0, Learner())
+    runner.step()
+    learned = runner.consumer.learned
+    assert [each.revision for each in learned["free"]] == [store.get(CONFIGMAPS, "d", "free").revision]
+    assert isinstance(learned["taken"], AlreadyExists)
+    assert not runner.consumer.transaction_lasts
 
 
 def test_timer_fires_once_when_due():

@@ -165,7 +165,7 @@ def test_restarted_job_makes_all_its_pods_again_as_often_as_it_may(controller):
 
 def test_restart_of_a_job_larger_than_a_round_leaves_no_pod_of_the_run_before(controller, monkeypatch):
     monkeypatch.setattr(plan, "ROOM", 3)
-    monkeypatch.setattr(plan.reconcile, "__kwdefaults__", {"command": None, "room": 3})
+    monkeypatch.setattr(plan.reconcile, "__kwdefaults__", {"requests": (), "room": 3})
     run(controller, replicas=10, minAvailable=1)
     before = {pod.uid for pod in store.find(PODS)}
     issue(controller, "RestartJob")

@@ -6,6 +6,7 @@ import pytest
 from jobs import progress
 from jobs.progress import Progress
 from jobs.reading import Job
+from jobs.templatetags.gang import gang_bar
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_the_gang_in_words(numbers, finished, said, short):
 
 
 def test_the_bar_says_its_numbers():
-    bar = Progress(5, 4, 2, 1, 1).bar
+    bar = gang_bar(Progress(5, 4, 2, 1, 1))
     assert "1 succeeded, 2 running, 1 failed, 1 waiting" in bar
 
 

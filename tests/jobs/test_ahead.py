@@ -1,0 +1,195 @@
+"""What the controller read beside the log, and what it wrote itself, against what the log tells later."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from cluster import registry
+from cluster.consumer import RETRY, Timer
+from cluster.store import Create, Delete, Patch, Stored, clock, store
+from jobs.consumer import LOST, JobConsumer
+from kube.resources import COMMANDS, JOBS, PODS
+from tests.jobs.control import admit, become, job, state, submit
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def late(controller):
+    """A controller whose state is behind the store: what happens now is told later, by `tell`."""
+    submit(controller, job(replicas=1))
+    admit(controller)
+    become(controller, "Running")
+    with store.reading() as revision:
+        loaded = JobConsumer().load(0, revision)
+    loaded.touched.clear()
+    return Late(loaded, revision)
+
+
+class Late:
+    consumer = JobConsumer()
+
+    def __init__(self, loaded, revision):
+        self.state, self.revision = loaded, revision
+
+    def tell(self, *, all_but=0, until=None):
+        """Apply what happened since, up to a revision or except for the last changes."""
+        changes = store.changes(self.revision, registry.get("jobs").resources, until=until)
+        for change in changes[: len(changes) - all_but]:
+            self.consumer.apply(self.state, change)
+
+    def plan(self, *timers, now=None):
+        return self.consumer.plan(self.state, [], timers, clock() if now is None else now)
+
+
+def made(plan):
+    return [
+        write.object["metadata"]["name"]
+        for group in plan.groups
+        for write in group.writes
+        if isinstance(write, Create) and write.resource == PODS
+    ]
+
+
+def resize(replicas):
+    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": replicas}]}}))
+
+
+def command():
+    about = {"name": "c", "namespace": "default"}
+    target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": "demo"}
+    store.write(Create(COMMANDS, {"metadata": about, "action": "SyncJob", "target": target}))
+
+
+def test_older_spec_in_the_log_is_not_applied_over_a_newer_one_that_was_read(late):
+    resize(3)
+    resize(1)
+    assert made(late.plan(Timer(RETRY, "default/demo", 0))) == []
+    late.tell(all_but=1)  # three replicas
+    assert made(late.plan()) == []
+    late.tell()
+    assert made(late.plan()) == []
+
+
+def test_target_of_a_command_that_was_read_is_not_taken_back_to_an_older_spec(late):
+    late.state.entries.clear()
+    resize(3)
+    resize(1)
+    command()
+    late.consumer.apply(late.state, store.changes(late.revision, [COMMANDS])[0])
+    late.plan()
+    assert late.state.entries["default/demo"].known.job.tasks[0].replicas == 1
+    late.revision = store.revision() - 3
+    late.tell(all_but=2)
+    assert late.state.entries["default/demo"].known.job.tasks[0].replicas == 1
+
+
+def test_deletion_of_an_earlier_job_does_not_take_a_newer_one_of_its_name_away(late):
+    store.write(Delete(JOBS, "default", "demo"))
+    newer = store.write(Create(JOBS, job(replicas=1)))[0]
+    late.plan(Timer(RETRY, "default/demo", 0))
+    late.tell(all_but=1)
+    assert late.state.entries["default/demo"].known.job.uid == newer.uid
+
+
+def test_job_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(late):
+    resize(3)
+    store.write(Delete(JOBS, "default", "demo"))
+    late.plan(Timer(RETRY, "default/demo", 0))
+    late.tell(all_but=1)
+    assert late.state.entries == {}
+    late.tell()
+    assert late.state.entries == {}
+
+
+def test_pod_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(late):
+    store.write(Patch(PODS, "default", "demo-main-0", {"metadata": {"labels": {"a": "b"}}}))
+    store.write(Delete(PODS, "default", "demo-main-0", grace=0))
+    assert made(late.plan(Timer(RETRY, "default/demo", 0))) == ["demo-main-0"]
+    late.tell(all_but=1)
+    assert late.state.entries["default/demo"].known.pods == {}
+
+
+def test_nothing_is_remembered_of_a_read_once_the_log_has_come_as_far(late):
+    resize(2)
+    late.plan(Timer(RETRY, "default/demo", 0))
+    assert late.state.ahead
+    late.tell()
+    late.plan()
+    assert late.state.ahead == {}
+
+
+def test_job_is_left_alone_until_the_log_shows_what_was_written_for_it(late):
+    resize(3)
+    late.tell()
+    first = late.plan()
+    assert made(first) == ["demo-main-1", "demo-main-2"]
+    outcomes = store.commit(first.groups)
+    late.consumer.committed(late.state, first.groups, outcomes)
+    late.state.touched["default/demo"] = None
+    assert late.plan().groups == []
+    late.tell()
+    assert made(late.plan()) == []
+    assert late.state.sent == {}
+    assert len(late.state.entries["default/demo"].known.pods) == 3
+
+
+def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(controller):
+    submit(controller, job(replicas=1))
+    admit(controller)
+    wanted = state()
+    for text in ("nonsense", wanted["state"]["message"]):
+        store.write(
+            Patch(JOBS, "default", "demo", {"status": {"state": {"message": text}, "running": 7}}, "status")
+        )
+        controller.settle()
+        assert state() == wanted
+
+
+def test_same_status_written_by_somebody_else_meanwhile_does_not_end_the_wait(late):
+    """Not what a status says tells whose it is, but the revision that it got."""
+    resize(2)
+    late.tell()
+    plan = late.plan()
+    written = next(w for g in plan.groups for w in g.writes if getattr(w, "subresource", "") == "status")
+    before = store.get(JOBS, "default", "demo").object["status"]
+    foreign = store.write(written)[0]
+    store.write(Patch(JOBS, "default", "demo", {"status": {**before, "running": 5}}, "status"))
+    outcomes = store.commit(plan.groups)
+    late.consumer.committed(late.state, plan.groups, outcomes)
+    late.tell(until=foreign.revision)
+    late.state.touched["default/demo"] = None
+    assert late.plan().groups == []
+
+
+def test_group_that_was_not_written_is_planned_again_only_by_its_timer(late):
+    resize(3)
+    late.tell()
+    store.write(Create(PODS, {"metadata": {"name": "demo-main-2", "namespace": "default"}, "spec": {}}))
+    plan = late.plan()
+    outcomes = store.commit(plan.groups)
+    late.consumer.committed(late.state, plan.groups, outcomes)
+    late.tell()
+    assert late.plan().groups == []
+    assert made(late.plan(Timer(RETRY, "default/demo", 0))) == ["demo-main-1"]
+
+
+def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog):
+    resize(3)
+    late.tell()
+    now = clock()
+    plan = late.plan(now=now)
+    never = Stored(JOBS.id, "default", "demo", "", store.revision() + 1000, 0, b"{}")
+    late.consumer.committed(late.state, plan.groups, [[never] for _ in plan.groups])
+    waiting = late.plan(now=now + 1)
+    assert waiting.groups == []
+    assert [(timer.kind, timer.key) for timer in waiting.timers] == [(LOST, "default/demo")]
+    [timer] = waiting.timers
+    with caplog.at_level(logging.WARNING):
+        again = late.plan(timer, now=timer.due)
+    assert made(again) == ["demo-main-1", "demo-main-2"]
+    assert "default/demo" in caplog.text
+    assert timer.due - now == 60_000
