@@ -38,6 +38,20 @@ def decode(body: bytes) -> Object:
     return _objects.decode(body)
 
 
+class _Versioned(msgspec.Struct):
+    """The one field of an object that says which version of it this is."""
+
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Body(msgspec.Struct):
+    metadata: _Versioned
+
+
+def _version(body: bytes) -> str:
+    return read(body, _Body).metadata.resource_version
+
+
 def key_of(resource: str, namespace: str, name: str) -> str:
     """Return the primary key of an object; namespace is empty for cluster-scoped kinds."""
     return f"{resource}/{namespace}/{name}"
@@ -45,7 +59,12 @@ def key_of(resource: str, namespace: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """An object as the store holds it. `created` is in epoch milliseconds."""
+    """An object as the store holds it.
+
+    `revision` is the place of its newest change in this store's log, `version`
+    the resourceVersion that clients see: one number on a cluster that is
+    stored here, two on one that is mirrored. `created` is in epoch milliseconds.
+    """
 
     resource: str
     namespace: str
@@ -60,6 +79,11 @@ class Stored:
         """The decoded JSON, resourceVersion included; treat it as read-only."""
         return decode(self.body)
 
+    @cached_property
+    def version(self) -> str:
+        """The object's resourceVersion."""
+        return _version(self.body)
+
     @property
     def key(self) -> str:
         """namespace/name, as people and consumers name it."""
@@ -72,7 +96,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the log."""
+    """One row of the log; `revision` is its place there, `version` the object's resourceVersion."""
 
     revision: int
     resource: str
@@ -87,6 +111,11 @@ class Change:
     def object(self) -> Object:
         """The decoded JSON after the change (before it, for DELETED); treat it as read-only."""
         return decode(self.body)
+
+    @cached_property
+    def version(self) -> str:
+        """The resourceVersion that the object got with the change."""
+        return _version(self.body)
 
     @property
     def key(self) -> str:
@@ -132,8 +161,8 @@ class Patch:
 
     "status" touches only `status`. "binding" places a pod: it may set
     `spec.nodeName` and `status.conditions`, and is a Conflict when the pod
-    is bound already or being deleted. `uid` and `revision` are preconditions
-    when given.
+    is bound already or being deleted. `uid` and `version` (a resourceVersion)
+    are preconditions when given.
     """
 
     resource: Resource
@@ -142,7 +171,7 @@ class Patch:
     patch: Object
     subresource: Literal["", "status", "binding"] = ""
     uid: str = ""
-    revision: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,19 +179,36 @@ class Delete:
     """Delete an object, gracefully where its kind and finalizers ask for it.
 
     `grace` in seconds overrides the pod's own; 0 removes it at once.
-    `uid` and `revision` are preconditions when given.
+    `uid` and `version` (a resourceVersion) are preconditions when given.
     """
 
     resource: Resource
     namespace: str
     name: str
     uid: str = ""
-    revision: int = 0
+    version: str = ""
     grace: int | None = None
     propagation: Propagation = "Background"
 
 
-Write = Create | Update | Patch | Delete
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Keep an object of another cluster's API server as it came.
+
+    Its uid, times, generation, managedFields and resourceVersion stay; only
+    the log's revision is ours. It is ADDED when its name is free and MODIFIED
+    when its version is another than the stored one; with the same version
+    nothing happens. When something else has the name, by its uid, that is
+    DELETED first. With `deleted` the object is DELETED as it last was; when
+    it is not here (any more), nothing happens and what comes back has revision 0.
+    """
+
+    resource: Resource
+    object: Object
+    deleted: bool = False
+
+
+Write = Create | Update | Patch | Delete | Mirror
 
 
 @dataclass(frozen=True, slots=True)
