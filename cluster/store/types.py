@@ -198,7 +198,8 @@ class Mirror:
     Its uid, times, generation, managedFields and resourceVersion stay; only
     the log's revision is ours. It is ADDED when its name is free and MODIFIED
     when its version is another than the stored one; with the same version
-    nothing happens. When something else has the name, by its uid, that is
+    nothing happens. Only mirroring should change it: another write gives it a
+    number of ours as its version. When something else has the name, by its uid, that is
     DELETED first. With `deleted` the object is DELETED as it last was; when
     it is not here (any more), nothing happens and what comes back has revision 0.
     """
