@@ -19,7 +19,6 @@ import msgspec
 
 from cluster import charges, custom, metadata
 from cluster.store import store
-from cluster.store.rules import generated_name
 from kube import resources, schema
 from kube.custom import scale, structural
 from kube.errors import (
@@ -112,8 +111,8 @@ class ClusterView:
         return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
 
     def free_name(self, resource: Resource, namespace: str, base: str) -> str:
-        """Return a name for `generateName` that nothing has."""
-        return generated_name(resource, base, lambda name: self.get(resource, namespace, name) is not None)
+        """Return a name for `generateName` that nothing has; AlreadyExists when none is found."""
+        return self._store.free_name(resource, namespace, base)
 
     def claim(self, namespace: str, name: str) -> Object | None:
         """Return a PersistentVolumeClaim."""

@@ -15,7 +15,6 @@ what they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
@@ -135,7 +134,7 @@ def create(
             write = _judged(actor, shaped, view, warn, manager)
             stored = store.write(write)[0]
             step.done(None, stored)
-    return kept.as_dry(stored, 0) if dry_run else stored
+    return kept.as_dry(stored, None) if dry_run else stored
 
 
 def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
@@ -308,7 +307,7 @@ def apply(
         if not subresource and not _is_there(resource, namespace, name):
             stored = _apply_new(actor, resource, namespace, name, make, warn)
             step.done(None, stored)
-            return kept.as_dry(stored, 0) if dry_run else stored, True
+            return kept.as_dry(stored, None) if dry_run else stored, True
         change = Change("patch", make, subresource, None, dry_run, warn)
         return _change_once(actor, resource, namespace, name, change, step), False
 
@@ -370,12 +369,12 @@ def _change_once(
     else:
         obj = _told(admission.judge(shaped, before, view), before, view, change.warn)
     obj = _with_managers(resource, obj, before, made, change)
-    obj["metadata"]["resourceVersion"] = str(old.revision)
+    obj["metadata"]["resourceVersion"] = old.version
     managed = obj["metadata"].get("managedFields") if part == "status" else None
     stored = store.write(Update(*custom.in_storage(resource, obj), part, managed))[0]
     if stored.revision != old.revision:
         step.done(old, stored)
-    return kept.as_dry(stored, old.revision) if change.dry_run else stored
+    return kept.as_dry(stored, old) if change.dry_run else stored
 
 
 def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
@@ -409,7 +408,7 @@ def delete(
     name: str,
     *,
     uid: str = "",
-    revision: int = 0,
+    version: str = "",
     grace: int | None = None,
     propagation: Propagation | None = None,
     dry_run: bool = False,
@@ -425,7 +424,7 @@ def delete(
         guard.check_delete(actor, "delete", resource, old.object, view)
         admission.release(resource, old.object, view)
         way = _propagation(resource, old.object, propagation)
-        write = Delete(resource, old.namespace, name, uid, revision, grace, way)
+        write = Delete(resource, old.namespace, name, uid, version, grace, way)
         stored = store.write(write)[0]
         step.done(None, stored)
     return stored
@@ -521,7 +520,7 @@ def _judged(
     else:
         guard.check_create(actor, shaped.resource, shaped.object, view)
     # Rules may write the object's uid into it, so it is decided here and not by the store.
-    uid = str(uuid.uuid4())
+    uid = store.uids()
     if not shaped.causes:
         shaped.object["metadata"]["uid"] = uid
         if manager:  # What is filled in below belongs to nobody.

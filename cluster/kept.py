@@ -46,10 +46,10 @@ def set_creator(obj: Object, name: str | None) -> None:
 
 
 def check_fresh(resource: Resource, old: Stored, new: Object) -> None:
-    """Raise Conflict when an object was made from another revision than the stored one."""
+    """Raise Conflict when an object was made from another version than the stored one."""
     meta = new.get("metadata")
     version = str((meta.get("resourceVersion") if isinstance(meta, dict) else "") or "")
-    if not version or version == str(old.revision):
+    if not version or version == old.version:
         return
     if not version.isdecimal():
         raise BadRequest(
@@ -61,14 +61,14 @@ def check_fresh(resource: Resource, old: Stored, new: Object) -> None:
         old.name,
         "the object has been modified; please apply your changes to the latest version and try again."
         f" It was changed{f' by {who}' if who else ''} after you read it"
-        f" (you have revision {version}, the newest is {old.revision}).",
+        f" (you have version {version}, the newest is {old.version}).",
     )
 
 
-def as_dry(stored: Stored, revision: int) -> Stored:
-    """Return the outcome of a dry run with the revision that is stored; 0 for an object that is not."""
+def as_dry(stored: Stored, old: Stored | None) -> Stored:
+    """Return the outcome of a dry run with the revision and version that are stored; none for an object that is not."""
     meta = {key: value for key, value in stored.object["metadata"].items() if key != "resourceVersion"}
-    if revision:
-        meta["resourceVersion"] = str(revision)
+    if old is not None:
+        meta["resourceVersion"] = old.version
     body = msgspec.json.encode({**stored.object, "metadata": meta})
-    return replace(stored, revision=revision, body=body)
+    return replace(stored, revision=old.revision if old else 0, body=body)

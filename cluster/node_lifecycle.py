@@ -201,9 +201,9 @@ def _taints(name: str, node: Node, *, without: bool, now: int) -> Write:
         added = time_text(now * 1000)[:19] + "Z"
         effects = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
         taints += [{"key": TAINT, "effect": str(effect), "timeAdded": added} for effect in effects]
-    version = int(node.metadata.resource_version or 0)
+    meta = node.metadata
     return Patch(
-        NODES, "", name, {"spec": {"taints": taints or None}}, uid=node.metadata.uid, revision=version
+        NODES, "", name, {"spec": {"taints": taints or None}}, uid=meta.uid, version=meta.resource_version
     )
 
 
@@ -235,5 +235,5 @@ def _fail(stored: Stored, message: str) -> Write:
         {"status": status},
         "status",
         uid=stored.uid,
-        revision=stored.revision,
+        version=stored.version,
     )

@@ -41,7 +41,7 @@ def evict(
     name: str,
     *,
     uid: str = "",
-    revision: int = 0,
+    version: str = "",
     grace: int | None = None,
     dry_run: bool = False,
 ) -> Stored:
@@ -54,7 +54,7 @@ def evict(
             budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
             mates = store.find(pods, namespace=namespace, phase=UNENDED) if budgets else []
             disruption.check(old.object, budgets, [each.object for each in mates])
-        rules.check_preconditions(pods, old.object, uid, revision)
+        rules.check_preconditions(pods, old.object, uid, version)
         marked = disruption.marked(old.object, clock())
         if marked is not None:
             store.write(Patch(pods, namespace, name, {"status": marked}, "status"))

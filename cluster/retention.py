@@ -1,9 +1,11 @@
 """Forgetting old history and old events.
 
 A log row is removed when what superseded it is older than the retention and
-every consumer has read past that. So the state of every revision that is young
+every registered consumer has read past that. So the state of every revision that is young
 enough stays whole, as after a compaction of etcd, however old its objects are.
-A reader that asks for what came before gets Expired and lists again.
+A reader that asks for what came before gets Expired and lists again. The
+cursor of a consumer that is no more holds nothing back, and goes when history
+has left it behind.
 
 Events are objects of their own; the oldest go when they are too old or too many.
 """
@@ -15,22 +17,24 @@ import time
 from django.conf import settings
 from django.db import connections, transaction
 
-from cluster.store import Delete, Group, clock, sql, store
+from cluster import registry
+from cluster.store import Delete, Group, Store, clock, sql, store
 from kube.resources import EVENTS
 
 BATCH = 2000
 MOST_EVENTS = 200_000
 
 
-def run(until: float, *, now: int | None = None) -> int:
+def run(until: float, *, now: int | None = None, source: Store = store) -> int:
     """Remove expired history in small transactions until time.monotonic() is `until`; return the rows removed."""
     removed = 0
-    horizon = _horizon(clock() if now is None else now)
+    horizon = _horizon(clock() if now is None else now, source)
     while time.monotonic() < until:
-        count, done = _step(horizon)
+        count, done = _step(horizon, source)
         removed += count
         if done:
             break
+    _forget_strangers(source)
     return removed
 
 
@@ -49,29 +53,57 @@ def expire_events(until: float, *, now: int | None = None) -> int:
     return removed
 
 
-def _horizon(now: int) -> int:
-    """Return the newest revision whose past may go: old enough, and read by every consumer."""
+def _horizon(now: int, source: Store) -> int:
+    """Return the newest revision whose past may go: old enough, and read by every registered consumer."""
     oldest = now - settings.HISTORY_HOURS * 3600 * 1000
-    old = sql.rows(store.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
-    slowest = sql.rows(store.using, "SELECT MIN(position) FROM cluster_cursor")[0][0]
-    return min(old, old if slowest is None else slowest)
+    old = (
+        sql.rows(source.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
+    )
+    names = _cursors()
+    text = f"SELECT position FROM cluster_cursor WHERE name IN ({sql.marks(len(names)) or 'NULL'})"  # noqa: S608  marks only
+    read: list[int] = [row[0] for row in sql.rows(source.using, text, names)]
+    return min([int(old), *read])
 
 
-def _step(horizon: int) -> tuple[int, bool]:
+def _cursors() -> list[str]:
+    """Return the names of the cursors that somebody moves."""
+    return [each.cursor_of(shard) for each in registry.every() for shard in range(each.shards)]
+
+
+def _forget_strangers(source: Store) -> None:
+    """Remove cursors that nobody moves, once history does not reach back to them, and timers of no cursor.
+
+    Until then a consumer that other processes run, of an older or newer release, goes on where it was.
+    """
+    names = _cursors()
+    others = f"NOT IN ({sql.marks(len(names)) or 'NULL'})"  # where nobody is registered, nobody is a stranger
+    with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
+        cursor.execute(
+            f"DELETE FROM cluster_cursor WHERE name {others} AND position < %s",  # noqa: S608  marks only
+            [*names, source.compacted()],
+        )
+        cursor.execute(
+            f"DELETE FROM cluster_timer WHERE cursor {others}"  # noqa: S608  marks only
+            " AND cursor NOT IN (SELECT name FROM cluster_cursor)",
+            names,
+        )
+
+
+def _step(horizon: int, source: Store) -> tuple[int, bool]:
     """Remove what one batch of changes up to the horizon replaced; tell how many rows, and whether that was all."""
-    with transaction.atomic(using=store.using):
-        sql.lock_head(store.using)
+    with transaction.atomic(using=source.using):
+        sql.lock_head(source.using)
         changes = sql.rows(
-            store.using,
+            source.using,
             "SELECT revision, previous, verb FROM cluster_change"
             " WHERE revision > %s AND revision <= %s ORDER BY revision LIMIT %s",
-            [store.compacted(), horizon, BATCH],
+            [source.compacted(), horizon, BATCH],
         )
         if not changes:
             return 0, True
         doomed = [(previous,) for _, previous, _ in changes if previous]
         doomed += [(revision,) for revision, _, verb in changes if verb == "DELETED"]
-        with connections[store.using].cursor() as cursor:
+        with connections[source.using].cursor() as cursor:
             cursor.executemany("DELETE FROM cluster_change WHERE revision = %s", doomed)
             cursor.execute("UPDATE cluster_log SET compacted = %s WHERE id = 1", [changes[-1][0]])
         return len(doomed), len(changes) < BATCH

@@ -51,8 +51,8 @@ class Patch:
 
     "status" touches only `status`. "binding" places a pod: it may set
     `spec.nodeName` and `status.conditions`, and is a Conflict when the pod
-    is bound already or being deleted. `uid` and `revision` are preconditions
-    when given.
+    is bound already or being deleted. `uid` and `version` (a resourceVersion)
+    are preconditions when given.
     """
 
     resource: Resource
@@ -61,7 +61,7 @@ class Patch:
     patch: Object
     subresource: Literal["", "status", "binding"] = ""
     uid: str = ""
-    revision: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +69,38 @@ class Delete:
     """Delete an object, gracefully where its kind and finalizers ask for it.
 
     `grace` in seconds overrides the pod's own; 0 removes it at once.
-    `uid` and `revision` are preconditions when given.
+    `uid` and `version` (a resourceVersion) are preconditions when given.
     """
 
     resource: Resource
     namespace: str
     name: str
     uid: str = ""
-    revision: int = 0
+    version: str = ""
     grace: int | None = None
     propagation: Propagation = "Background"
 
 
-Write = Create | Update | Patch | Delete
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """Keep an object of another cluster's API server as it came.
+
+    Its uid, times, generation, managedFields and resourceVersion stay; only
+    the log's revision is ours. It is ADDED when its name is free and MODIFIED
+    when its version is another than the stored one; with the same version
+    nothing happens. Only mirroring should change it: another write gives it a
+    number of ours as its version. When something else has the name, by its
+    uid, that is DELETED first. With `deleted` the object is DELETED as it last
+    was; when it is not here (any more), nothing happens and what comes back
+    has revision 0.
+    """
+
+    resource: Resource
+    object: Object
+    deleted: bool = False
+
+
+Write = Create | Update | Patch | Delete | Mirror
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def _evict(request: Request, options: DeleteOptions, dry_run: bool) -> Stored:
         request.info.namespace,
         request.info.name,
         uid=options.uid,
-        revision=options.revision,
+        version=options.version,
         grace=options.grace,
         dry_run=dry_run,
     )

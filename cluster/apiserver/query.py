@@ -58,7 +58,7 @@ class DeleteOptions:
     grace: int | None = None
     propagation: Propagation | Literal[""] = ""
     uid: str = ""
-    revision: int = 0
+    version: str = ""
 
 
 def flag(query: QueryParams, name: str) -> bool:
@@ -233,11 +233,12 @@ def _grace(value: object, causes: list[Cause]) -> int | None:
     return 1 if value < 0 else value
 
 
-def _preconditions(given: object) -> tuple[str, int]:
+def _preconditions(given: object) -> tuple[str, str]:
     if not isinstance(given, dict):
-        return "", 0
-    uid = given.get("uid")
-    return (uid if isinstance(uid, str) else ""), revision(str(given.get("resourceVersion") or ""))
+        return "", ""
+    uid, version = given.get("uid"), str(given.get("resourceVersion") or "")
+    revision(version)  # what is no number was never a version here
+    return (uid if isinstance(uid, str) else ""), version
 
 
 def _number(query: QueryParams, name: str, *, least: int = 0) -> int | None:

@@ -348,7 +348,7 @@ def _delete(request: Request, resource: Resource, options: query.DeleteOptions) 
         info.namespace,
         info.name,
         uid=options.uid,
-        revision=options.revision,
+        version=options.version,
         grace=options.grace,
         propagation=options.propagation or None,
         dry_run=options.dry_run,

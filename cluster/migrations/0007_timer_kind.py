@@ -45,7 +45,7 @@ def join(apps, editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('cluster', '0005_key_order'),
+        ('cluster', '0006_ownership'),
     ]
 
     operations = [

@@ -81,10 +81,13 @@ class Object(models.Model):
 
 
 class Ownership(models.Model):
-    """Owner references beyond the controller's, which has a column of `Object`."""
+    """Owner references beyond the controller's, which has a column of `Object`; each owner once."""
 
-    key = models.CharField(max_length=446, db_index=True)
+    key = models.CharField(max_length=446)
     owner = models.CharField(max_length=36, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["key", "owner"], name="ownership_once")]
 
     def __str__(self) -> str:
         return f"{self.key} owned by {self.owner}"

@@ -329,9 +329,8 @@ class Agent:
             # Merging keeps what others write into a status; what this node no longer says must go.
             cleared = {"reason": None, "message": None, "initContainerStatuses": None}
             patch = {"status": {**cleared, **local.status}}
-            writes.append(
-                Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, revision=local.revision)
-            )
+            seen = meta.resource_version
+            writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
         if local.over and meta.deletion_timestamp:
             writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
         return writes

@@ -219,7 +219,7 @@ def _correction(stored: Stored, wanted: Object) -> Group:
     about = {"metadata": wanted["metadata"], "spec": {"taints": tainted(_taints(stored))}}
     # The list of taints is written whole, so only if nobody else has changed the node.
     return Group([
-        Patch(NODES, "", stored.name, about, revision=stored.revision),
+        Patch(NODES, "", stored.name, about, version=stored.version),
         Patch(NODES, "", stored.name, {"status": wanted["status"]}, "status"),
     ])  # fmt: skip
 
@@ -232,7 +232,7 @@ def _tolerations() -> Iterator[Group]:
         tolerate(spec)
         if spec != before:
             wanted = {"spec": {"tolerations": spec["tolerations"]}}
-            yield Group([Patch(PODS, stored.namespace, stored.name, wanted, revision=stored.revision)])
+            yield Group([Patch(PODS, stored.namespace, stored.name, wanted, version=stored.version)])
 
 
 def _taints(stored: Stored) -> list[dict[str, Any]]:

@@ -292,12 +292,12 @@ class Simulator:
         if known.pod.status.phase in ENDED:
             return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
         status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
-        # Replacing the status is much cheaper than merging it, and the revision makes sure that nothing is lost.
+        # Replacing the status is much cheaper than merging it, and the version makes sure that nothing is lost.
         named = {
             "namespace": meta.namespace,
             "name": meta.name,
             "uid": meta.uid,
-            "resourceVersion": str(known.revision),
+            "resourceVersion": meta.resource_version,
         }
         writes: list[Write] = [Update(PODS, {"metadata": named, "status": status}, "status")]
         if known.removed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.store.store import Store, clock, store
-from cluster.store.types import AllBut, Change, Create, Delete, Group, Patch, Stored, Update, Write
+from cluster.store.types import AllBut, Change, Create, Delete, Group, Mirror, Patch, Stored, Update, Write
 
 __all__ = [
     "AllBut",
@@ -11,6 +11,7 @@ __all__ = [
     "Create",
     "Delete",
     "Group",
+    "Mirror",
     "Patch",
     "Store",
     "Stored",

@@ -1,23 +1,25 @@
 """One transaction's writes, worked out in memory before a row is touched.
 
 The ledger holds the rows that a batch concerns, applies each group to them
-and remembers what changed. A group that fails leaves no trace. Revisions are
-given out only when everything is known, so the log has no gaps.
+and remembers what changed. It knows no other rows: a key that was not looked
+up is a KeyError, never a free name. A group that fails leaves no trace and
+gives its revisions back, so the log has no gaps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from cluster.store import rules
-from cluster.store.types import Create, Delete, Patch, Stored, Update, key_of
+from cluster.store.types import Create, Delete, Mirror, Patch, Stored, Update, key_of
 from kube.errors import AlreadyExists, BadRequest, NotFound
+from kube.meta import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from cluster.store.types import Group, Verb, Write
     from kube.meta import Object
@@ -28,7 +30,10 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class Row:
-    """An object inside the ledger; `revision` is 0 until the ledger is written."""
+    """An object inside the ledger; `body` is empty until it is written.
+
+    A mirrored object keeps the resourceVersion that it came with.
+    """
 
     resource: Resource
     namespace: str
@@ -38,6 +43,7 @@ class Row:
     revision: int
     object: Object
     body: bytes = b""
+    mirrored: bool = False
 
     @property
     def key(self) -> str:
@@ -59,12 +65,22 @@ class Entry:
     previous: Row | None
 
 
+class Turn(NamedTuple):
+    """What a batch makes of one key: from which stored row to which; None for nothing."""
+
+    key: str
+    before: Row | None
+    after: Row | None
+
+
 @dataclass(slots=True)
 class Ledger:
     """Rows by key (None: known to be absent) and the entries that the groups made."""
 
     rows: dict[str, Row | None]
+    head: int  # the revision before this batch
     now: int
+    uids: Callable[[], str]
     entries: list[Entry] = field(default_factory=list)
 
     def apply(self, group: Group) -> list[Row]:
@@ -95,9 +111,11 @@ class Ledger:
             case Delete():
                 row = self._row(write.resource, write.namespace, write.name)
                 return self._change(row, rules.deleted(write, row.object, self.now))
+            case Mirror():
+                return self._mirror(write)
 
     def _row(self, resource: Resource, namespace: str, name: str) -> Row:
-        row = self.rows.get(key_of(resource.id, namespace, name))
+        row = self.rows[key_of(resource.id, namespace, name)]
         if row is None:
             raise NotFound.of(resource.id, name)
         return row
@@ -107,21 +125,40 @@ class Ledger:
         metadata = write.object.get("metadata") or {}
         namespace = metadata.get("namespace") or ""
         rules.check_namespace(resource, namespace)
-        name = metadata.get("name") or self._generated(resource, namespace, metadata.get("generateName"))
-        if self.rows.get(key_of(resource.id, namespace, name)) is not None:
+        name = metadata.get("name")
+        if not name:
+            raise no_name(resource, metadata.get("generateName"))
+        if self.rows[key_of(resource.id, namespace, name)] is not None:
             raise AlreadyExists.of(resource.id, name)
-        obj = rules.created(resource, write.object, self.now, write.uid)
-        obj["metadata"]["name"] = name
+        obj = rules.created(resource, write.object, self.now, write.uid or self.uids())
         row = Row(resource, namespace, name, obj["metadata"]["uid"], self.now, 0, obj)
         self._enter("ADDED", row, None)
         return row
 
-    def _generated(self, resource: Resource, namespace: str, base: str | None) -> str:
-        if not base:
-            raise BadRequest("name or generateName is required")
-        return rules.generated_name(
-            resource, base, lambda name: self.rows.get(key_of(resource.id, namespace, name)) is not None
-        )
+    def _mirror(self, write: Mirror) -> Row:
+        obj = rules.mirrored(write)
+        metadata = obj["metadata"]
+        namespace, name, uid = metadata.get("namespace") or "", metadata["name"], metadata["uid"]
+        made = parse_time(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else self.now
+        row = Row(write.resource, namespace, name, uid, made, 0, obj, mirrored=True)
+        old = self.rows[row.key]
+        same = old is not None and old.uid == uid
+        if write.deleted:
+            if same:
+                self._enter("DELETED", row, old)
+            else:
+                row.body = _encode(obj)
+            return row
+        if old is not None and same:
+            if old.object["metadata"]["resourceVersion"] == metadata["resourceVersion"]:
+                return old
+            self._enter("MODIFIED", row, old)
+            return row
+        if old is not None:
+            last = Row(old.resource, namespace, name, old.uid, old.created, 0, old.object, mirrored=True)
+            self._enter("DELETED", last, old)
+        self._enter("ADDED", row, None)
+        return row
 
     def _change(self, row: Row, new: Object | None) -> Row:
         if new is row.object:
@@ -133,28 +170,39 @@ class Ledger:
         return after
 
     def _enter(self, verb: Verb, row: Row, previous: Row | None) -> None:
+        # At once, so that a later write of the batch meets the new version and not the one that it replaced.
+        row.revision = self.head + len(self.entries) + 1
+        if not row.mirrored:
+            metadata = {**row.object["metadata"], "resourceVersion": str(row.revision)}
+            row.object = {**row.object, "metadata": metadata}
         self.entries.append(Entry(verb, row, previous))
         self.rows[row.key] = None if verb == "DELETED" else row
 
-    def number(self, first: int) -> None:
-        """Give the entries the revisions from `first` on and encode their bodies."""
-        for revision, entry in enumerate(self.entries, first):
-            row = entry.row
-            metadata = {**row.object["metadata"], "resourceVersion": str(revision)}
-            row.object = {**row.object, "metadata": metadata}
-            row.revision = revision
-            row.body = _encode(row.object)
+    def encode(self) -> None:
+        """Write the JSON of all that changed."""
+        for entry in self.entries:
+            entry.row.body = _encode(entry.row.object)
 
-    def final(self) -> Iterable[tuple[str, Row | None]]:
-        """Each changed key once, with the row it ends as (None: deleted)."""
-        return {entry.row.key: self.rows[entry.row.key] for entry in self.entries}.items()
+    def turns(self) -> list[Turn]:
+        """Return each changed key once, in the order of the first change."""
+        first: dict[str, Row | None] = {}
+        for entry in self.entries:
+            first.setdefault(entry.row.key, entry.previous)
+        return [Turn(key, before, self.rows[key]) for key, before in first.items()]
+
+
+def no_name(resource: Resource, base: str | None) -> BadRequest | AlreadyExists:
+    """Return why an object has no name, though names were generated before the writes."""
+    if base:
+        return AlreadyExists.generated(resource.id, base)
+    return BadRequest("name or generateName is required")
 
 
 def keys_of(group: Group) -> Iterable[str]:
-    """The keys that a group's writes concern; a generated name has none yet."""
+    """Yield the keys that a group's writes concern; an object without a name has none."""
     for write in group.writes:
         match write:
-            case Create() | Update():
+            case Create() | Update() | Mirror():
                 metadata = write.object.get("metadata") or {}
                 if metadata.get("name"):
                     yield key_of(write.resource.id, metadata.get("namespace") or "", metadata["name"])

@@ -7,46 +7,38 @@ shared with the result.
 
 from __future__ import annotations
 
-import random
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from kube import apply, gates, names, patch
-from kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, forbidden
+from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.kinds.pod import ENDED
 from kube.meta import SERVER_METADATA, parse_time, timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from random import Random
 
-    from cluster.store.types import Delete, Patch, Update
+    from cluster.store.types import Delete, Mirror, Patch, Update
     from kube.meta import Object
     from kube.resources import Resource
 
 DEFAULT_GRACE_S = 30
-NAME_TRIES = 8
 GENERATED_BASE = 58  # generateName is cut so that five more characters fit a label (§2.4)
-_random = random.SystemRandom()
 FINALIZER_OF = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
 
-def generated_name(resource: Resource, base: str, taken: Callable[[str], bool]) -> str:
-    """Return a name for `generateName` that nothing has (reference: kubernetes-api §2.4)."""
-    for _ in range(NAME_TRIES):
-        name = base[:GENERATED_BASE] + names.suffix(_random)
-        if not taken(name):
-            return name
-    raise AlreadyExists.generated(resource.id, name)
+def generated_name(base: str, random: Random) -> str:
+    """Return a name for `generateName` (reference: kubernetes-api §2.4); whether it is free is for others to see."""
+    return base[:GENERATED_BASE] + names.suffix(random)
 
 
-def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
+def created(resource: Resource, obj: Object, now: int, uid: str) -> Object:
     """Return obj as it is first stored, without its resourceVersion."""
     metadata = dict(obj.get("metadata") or {})
     if metadata.get("resourceVersion"):
         raise BadRequest("resourceVersion should not be set on objects to be created")
     for field in SERVER_METADATA:
         metadata.pop(field, None)
-    metadata["uid"] = uid or str(uuid.uuid4())
+    metadata["uid"] = uid
     metadata["creationTimestamp"] = timestamp(now)
     if resource.has_generation:
         metadata["generation"] = 1
@@ -59,14 +51,22 @@ def created(resource: Resource, obj: Object, now: int, uid: str = "") -> Object:
     return gates.with_condition(new, now) if resource.id == "pods" else new
 
 
+def mirrored(write: Mirror) -> Object:
+    """Return another cluster's object as it is stored here; objects of a list do not say what they are."""
+    resource, metadata = write.resource, write.object["metadata"]
+    check_namespace(resource, metadata.get("namespace") or "")
+    if not (metadata.get("name") and metadata.get("uid") and metadata.get("resourceVersion")):
+        raise BadRequest(
+            f"{resource.id}: an object of another cluster has a name, a uid and a resourceVersion."
+        )
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **write.object}
+
+
 def updated(write: Update, old: Object, now: int) -> Object:
     """Return the object after an Update; the same as `old` when nothing changes."""
     resource, sent = write.resource, write.object
     metadata = sent.get("metadata") or {}
-    version = metadata.get("resourceVersion") or ""
-    check_preconditions(
-        resource, old, metadata.get("uid") or "", int(version) if _is_number(str(version)) else 0
-    )
+    check_preconditions(resource, old, metadata.get("uid") or "", str(metadata.get("resourceVersion") or ""))
     if write.subresource == "finalize":
         return _finalized(old, sent)
     if write.subresource != "status":
@@ -80,7 +80,7 @@ def updated(write: Update, old: Object, now: int) -> Object:
 
 def patched(write: Patch, old: Object, now: int) -> Object:
     """Return the object after a Patch; the same as `old` when nothing changes."""
-    check_preconditions(write.resource, old, write.uid, write.revision)
+    check_preconditions(write.resource, old, write.uid, write.version)
     if write.subresource == "status":
         return _with_status(old, patch.merge(old.get("status") or {}, write.patch.get("status") or {}))
     if write.subresource == "binding":
@@ -88,18 +88,14 @@ def patched(write: Patch, old: Object, now: int) -> Object:
     return _replaced(write.resource, old, patch.merge(old, write.patch))
 
 
-def check_preconditions(resource: Resource, old: Object, uid: str, revision: int) -> None:
-    """Raise Conflict when uid or revision is given and is not the stored one."""
+def check_preconditions(resource: Resource, old: Object, uid: str, version: str) -> None:
+    """Raise Conflict when a uid or a resourceVersion is given and is not the stored one."""
     metadata = old["metadata"]
     if uid and uid != metadata["uid"]:
         detail = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
         raise Conflict.of(resource.id, metadata["name"], detail)
-    if revision and str(revision) != metadata["resourceVersion"]:
+    if version and version != metadata["resourceVersion"]:
         raise Conflict.of(resource.id, metadata["name"])
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def _with_status(old: Object, status: Any) -> Object:
@@ -181,7 +177,7 @@ def _unbindable(metadata: Object, spec: Object, pod: Object) -> str:
 
 def deleted(write: Delete, old: Object, now: int) -> Object | None:
     """Return the object marked for deletion, or None when it goes at once."""
-    check_preconditions(write.resource, old, write.uid, write.revision)
+    check_preconditions(write.resource, old, write.uid, write.version)
     metadata = dict(old["metadata"])
     finalizers = list(metadata.get("finalizers") or ())
     wanted = FINALIZER_OF.get(write.propagation)

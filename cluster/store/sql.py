@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from django.db import connections, transaction
+from django.db import IntegrityError, connections, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,15 +18,19 @@ INSERT_CHANGE = (
     "INSERT INTO cluster_change (revision, resource, namespace, name, uid, verb, previous, at, body)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
-PUT_OBJECT = (
+# Each statement must find what the ledger says is there: a creation no row, the others theirs.
+INSERT_OBJECT = (
     "INSERT INTO cluster_object"
-    " (key, resource, namespace, name, uid, revision, created, phase, queue, node, owner, creator)"
+    " (uid, revision, created, phase, queue, node, owner, creator, key, resource, namespace, name)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-    " ON CONFLICT (key) DO UPDATE SET uid = excluded.uid, revision = excluded.revision,"
-    " created = excluded.created, phase = excluded.phase, queue = excluded.queue, node = excluded.node,"
-    " owner = excluded.owner, creator = excluded.creator"
 )
-DROP_OBJECT = "DELETE FROM cluster_object WHERE key = %s"
+UPDATE_OBJECT = (
+    "UPDATE cluster_object SET uid = %s, revision = %s, created = %s, phase = %s, queue = %s, node = %s,"
+    " owner = %s, creator = %s WHERE key = %s AND revision = %s"
+)
+DELETE_OBJECT = "DELETE FROM cluster_object WHERE key = %s AND revision = %s"
+INSERT_OWNER = "INSERT INTO cluster_ownership (key, owner) VALUES (%s, %s)"
+DELETE_OWNER = "DELETE FROM cluster_ownership WHERE key = %s AND owner = %s"
 
 
 def marks(count: int) -> str:
@@ -40,6 +44,15 @@ def rows(using: str, text: str, params: Sequence[Any] = ()) -> list[tuple[Any, .
         cursor.execute(text, params)
         found: list[tuple[Any, ...]] = cursor.fetchall()
         return found
+
+
+def run_many(cursor: Any, text: str, params: Sequence[Sequence[Any]]) -> None:
+    """Run a statement that touches one row for each of its parameters; IntegrityError when it does not."""
+    if not params:
+        return
+    cursor.executemany(text, params)
+    if cursor.rowcount != len(params):
+        raise IntegrityError(f"{len(params)} rows were to be touched and {cursor.rowcount} were: {text}")
 
 
 def lock_head(using: str) -> int:

@@ -1,7 +1,8 @@
 """The store: objects and the log of their changes, in one database.
 
 A write checks its preconditions, changes objects and appends to the log in
-one transaction; the number of its log row is the object's resourceVersion.
+one transaction; the number of its log row is the object's revision, and its
+resourceVersion too unless it is mirrored from another API server.
 kine is the model: an object's JSON is stored once, in the log row that wrote
 it. One lock puts writers in order, so revisions have no gaps and become
 visible in order.
@@ -10,24 +11,33 @@ visible in order.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+import uuid
+from dataclasses import replace
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.db import connections, transaction
 
-from cluster.store import log, sql
-from cluster.store.ledger import Ledger, Row, keys_of
+from cluster.store import log, owners, rules, sql
+from cluster.store.ledger import Ledger, Row, keys_of, no_name
 from cluster.store.query import GROUPS, ORDERS, Filter
-from cluster.store.types import Group, Stored, Write, decode, key_of
+from cluster.store.types import AllBut, Change, Create, Group, Stored, Write, decode, key_of
 from kube import resources
 from kube.errors import ApiError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from random import Random
 
-    from cluster.store.ledger import Entry
-    from cluster.store.types import AllBut, Change
+    from cluster.store.ledger import Entry, Turn
     from kube.resources import Resource
+
+NAME_TRIES = 8
+
+
+def _uid() -> str:
+    return str(uuid.uuid4())
 
 
 def clock() -> int:
@@ -36,10 +46,17 @@ def clock() -> int:
 
 
 class Store:
-    """Objects and log in the database `using`. Thread-safe, as Django's connections are per thread."""
+    """Objects and log in the database `using`. Thread-safe, as Django's connections are per thread.
 
-    def __init__(self, using: str = "default") -> None:
+    Generated names come from `random`, uids from `uids`; whoever repeats a run hands in his own.
+    """
+
+    def __init__(
+        self, using: str = "default", *, random: Random | None = None, uids: Callable[[], str] = _uid
+    ) -> None:
         self.using = using
+        self.random = SystemRandom() if random is None else random
+        self.uids = uids
         self.listeners: list[Callable[[frozenset[str], int], None]] = []
 
     def write(self, *writes: Write, now: int | None = None) -> list[Stored]:
@@ -70,12 +87,14 @@ class Store:
             return []
         with transaction.atomic(using=self.using):
             head = sql.lock_head(self.using)
-            keys = {key for group in groups for key in keys_of(group)}
+            groups, free = self._named(groups)
+            keys = {key for group in groups for key in keys_of(group)}.difference(free)
             kinds = {write.resource.id: write.resource for group in groups for write in group.writes}
-            ledger = Ledger(self._load(sorted(keys), kinds), clock() if now is None else now)
+            rows = self._load(sorted(keys), kinds) | dict.fromkeys(free)
+            ledger = Ledger(rows, head, clock() if now is None else now, self.uids)
             outcomes = [_attempt(ledger, group, judge) for group in groups]
             if ledger.entries:
-                self._append(ledger, head)
+                self._append(ledger)
         return [o if isinstance(o, ApiError) else [row.stored() for row in o] for o in outcomes]
 
     def _load(self, keys: Sequence[str], kinds: dict[str, Resource]) -> dict[str, Row | None]:
@@ -89,41 +108,98 @@ class Store:
                 found[row.key] = row
         return found
 
-    def _append(self, ledger: Ledger, head: int) -> None:
-        ledger.number(head + 1)
-        last = head + len(ledger.entries)
+    def _named(self, groups: Sequence[Group]) -> tuple[Sequence[Group], Collection[str]]:
+        """Return the groups with generated names where they are wished for, and the keys of these, which are free."""
+        creates = [w for group in groups for w in group.writes if _is_unnamed(w)]
+        if not creates:
+            return groups, ()
+        used = {key for group in groups for key in keys_of(group)}
+        names = self._free_names(creates, used)
+        named = [_with_name(create, name) for create, name in zip(creates, names, strict=True)]
+        free = [key for key in map(_key, named) if key]
+        follow = iter(named)
+        return [_with_writes(group, follow) for group in groups], free
+
+    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
+        """Return a name for `generateName` that nothing has now; AlreadyExists when none is found."""
+        wish = Create(resource, {"metadata": {"namespace": namespace, "generateName": base}})
+        if name := self._free_names([wish], ())[0]:
+            return name
+        raise no_name(resource, base)
+
+    def _free_names(self, creates: Sequence[Create], used: Collection[str]) -> list[str]:
+        """Return a name for each, that no object has and no other gets, and whose key is not among those used.
+
+        "" stands for one for which none was found in NAME_TRIES tries.
+        """
+        found = [""] * len(creates)
+        taken = set(used)
+        for _ in range(NAME_TRIES):
+            tried: dict[str, tuple[int, str]] = {}
+            for index, create in enumerate(creates):
+                if found[index]:
+                    continue
+                metadata = create.object["metadata"]
+                name = rules.generated_name(metadata["generateName"], self.random)
+                key = key_of(create.resource.id, metadata.get("namespace") or "", name)
+                if key not in taken:
+                    taken.add(key)
+                    tried[key] = index, name
+            there = self._taken(list(tried))
+            for key, (index, name) in tried.items():
+                if key not in there:
+                    found[index] = name
+            if all(found):
+                break
+        return found
+
+    def _taken(self, keys: Sequence[str]) -> set[str]:
+        """Return those of the keys that stored objects have."""
+        there: set[str] = set()
+        for start in range(0, len(keys), sql.CHUNK):
+            chunk = keys[start : start + sql.CHUNK]
+            text = f"SELECT key FROM cluster_object WHERE key IN ({sql.marks(len(chunk))})"
+            there.update(row[0] for row in sql.rows(self.using, text, chunk))
+        return there
+
+    def _append(self, ledger: Ledger) -> None:
+        ledger.encode()
+        last = ledger.head + len(ledger.entries)
+        turns = ledger.turns()
         with connections[self.using].cursor() as cursor:
             cursor.execute("UPDATE cluster_log SET head = %s WHERE id = 1", [last])
-            cursor.executemany(sql.INSERT_CHANGE, [_log_row(e, ledger.now) for e in ledger.entries])
-            self._put_objects(cursor, ledger)
-            self._put_owners(cursor, ledger)
+            sql.run_many(cursor, sql.INSERT_CHANGE, [_log_row(e, ledger.now) for e in ledger.entries])
+            self._put_objects(cursor, turns)
+            self._put_owners(cursor, turns)
         touched = frozenset(entry.row.resource.id for entry in ledger.entries)
         transaction.on_commit(lambda: self._tell(touched, last), using=self.using, robust=True)
 
-    def _put_objects(self, cursor: Any, ledger: Ledger) -> None:
-        puts, drops = [], []
-        for key, row in ledger.final():
-            if row is None:
-                drops.append((key,))
+    def _put_objects(self, cursor: Any, turns: Sequence[Turn]) -> None:
+        inserts, updates, drops = [], [], []
+        for key, before, after in turns:
+            if after is None:
+                if before is not None:
+                    drops.append((key, before.revision))
+            elif before is None:
+                inserts.append((*_columns(after), key, after.resource.id, after.namespace, after.name))
             else:
-                puts.append(_object_row(row))
-        if puts:
-            cursor.executemany(sql.PUT_OBJECT, puts)
-        if drops:
-            cursor.executemany(sql.DROP_OBJECT, drops)
+                updates.append((*_columns(after), key, before.revision))
+        sql.run_many(cursor, sql.DELETE_OBJECT, drops)
+        sql.run_many(cursor, sql.UPDATE_OBJECT, updates)
+        sql.run_many(cursor, sql.INSERT_OBJECT, inserts)
 
-    def _put_owners(self, cursor: Any, ledger: Ledger) -> None:
+    def _put_owners(self, cursor: Any, turns: Sequence[Turn]) -> None:
         """Keep the owners beyond the controller, who has a column of his own."""
-        added = [
-            (entry.row.key, reference["uid"])
-            for entry in ledger.entries
-            for reference in _other_owners(entry)
-        ]
-        if added:
-            cursor.executemany("INSERT INTO cluster_ownership (key, owner) VALUES (%s, %s)", added)
-        gone = [(e.row.key,) for e in ledger.entries if e.verb == "DELETED" and _has_other_owners(e.row)]
-        if gone:
-            cursor.executemany("DELETE FROM cluster_ownership WHERE key = %s", gone)
+        added, gone = [], []
+        for key, before, after in turns:
+            old = owners.beyond_controller(before.resource, before.object) if before else owners.NONE
+            new = owners.beyond_controller(after.resource, after.object) if after else owners.NONE
+            if old == new:
+                continue
+            added += [(key, uid) for uid in sorted(new - old)]
+            gone += [(key, uid) for uid in sorted(old - new)]
+        sql.run_many(cursor, sql.DELETE_OWNER, gone)
+        sql.run_many(cursor, sql.INSERT_OWNER, added)
 
     def _tell(self, touched: frozenset[str], revision: int) -> None:
         for listener in self.listeners:
@@ -168,14 +244,21 @@ class Store:
                 found[stored.key] = stored
         return found
 
-    def dependents(self, uid: str, *, limit: int | None = None) -> list[Stored]:
-        """Return the objects of any kind that name uid among their owners; events about it are none of them."""
+    def dependents(self, uid: str, *, after: int = 0, limit: int | None = None) -> list[Stored]:
+        """Return the objects of any kind that name uid among their owners; events about it are none of them.
+
+        The longest unchanged come first, `after` being the revision behind which to begin.
+        """
         where = (
             "((o.owner = %s AND NOT (o.owner = '') AND o.resource <> %s)"
             " OR o.key IN (SELECT key FROM cluster_ownership WHERE owner = %s))"
         )
+        params: list[Any] = [uid, resources.EVENTS.id, uid]
+        if after:
+            # The plus keeps databases from reading all objects behind the revision instead.
+            where, params = f"{where} AND +o.revision > %s", [*params, after]
         tail = " ORDER BY o.revision" + ("" if limit is None else f" LIMIT {int(limit)}")
-        return self._select(where, [uid, resources.EVENTS.id, uid], tail)
+        return self._select(where, params, tail)
 
     def living(self, uids: Sequence[str]) -> frozenset[str]:
         """Return those of the uids that belong to a stored object."""
@@ -254,13 +337,10 @@ def _log_row(entry: Entry, now: int) -> tuple[Any, ...]:
     )
 
 
-def _object_row(row: Row) -> tuple[Any, ...]:
+def _columns(row: Row) -> tuple[Any, ...]:
+    """Return what an object's row says beside its name."""
     index = row.resource.index(row.object)
     return (
-        row.key,
-        row.resource.id,
-        row.namespace,
-        row.name,
         row.uid,
         row.revision,
         row.created,
@@ -272,20 +352,32 @@ def _object_row(row: Row) -> tuple[Any, ...]:
     )
 
 
-def _references(row: Row) -> Sequence[dict[str, Any]]:
-    return row.object["metadata"].get("ownerReferences") or ()
+def _is_unnamed(write: Write) -> TypeGuard[Create]:
+    """Say whether a write makes an object that wishes for a generated name."""
+    if not isinstance(write, Create):
+        return False
+    metadata = write.object.get("metadata") or {}
+    return bool(metadata.get("generateName") and not metadata.get("name"))
 
 
-def _has_other_owners(row: Row) -> bool:
-    return any(not reference.get("controller") for reference in _references(row))
+def _with_name(create: Create, name: str) -> Create:
+    metadata = {**create.object["metadata"], "name": name}
+    return Create(create.resource, {**create.object, "metadata": metadata}, create.uid)
 
 
-def _other_owners(entry: Entry) -> Sequence[dict[str, Any]]:
-    """Owner references that the entry brings and that are not the controller's."""
-    if entry.verb == "DELETED":
-        return ()
-    known = {r["uid"] for r in _references(entry.previous)} if entry.previous else set()
-    return [r for r in _references(entry.row) if not r.get("controller") and r["uid"] not in known]
+def _key(create: Create) -> str:
+    """Return the key that a creation takes; "" when no name was found for it."""
+    metadata = create.object["metadata"]
+    name = metadata["name"]
+    return name and key_of(create.resource.id, metadata.get("namespace") or "", name)
+
+
+def _with_writes(group: Group, named: Iterator[Create]) -> Group:
+    """Return a group with the next of the named creations where it wishes for names."""
+    if not any(_is_unnamed(w) for w in group.writes):
+        return group
+    writes = [next(named) if _is_unnamed(w) else w for w in group.writes]
+    return replace(group, writes=writes)
 
 
 store = Store()

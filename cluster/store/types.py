@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from cluster.writes import Create, Delete, Group, Patch, Propagation, Update, Write
+from cluster.writes import Create, Delete, Group, Mirror, Patch, Propagation, Update, Write
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -20,6 +20,7 @@ __all__ = [
     "Create",
     "Delete",
     "Group",
+    "Mirror",
     "Patch",
     "Propagation",
     "Stored",
@@ -53,6 +54,20 @@ def decode(body: bytes) -> Object:
     return _objects.decode(body)
 
 
+class _Versioned(msgspec.Struct):
+    """The one field of an object that says which version of it this is."""
+
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Body(msgspec.Struct):
+    metadata: _Versioned
+
+
+def _version(body: bytes) -> str:
+    return read(body, _Body).metadata.resource_version
+
+
 def key_of(resource: str, namespace: str, name: str) -> str:
     """Return the primary key of an object; namespace is empty for cluster-scoped kinds."""
     return f"{resource}/{namespace}/{name}"
@@ -60,7 +75,12 @@ def key_of(resource: str, namespace: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """An object as the store holds it. `created` is in epoch milliseconds."""
+    """An object as the store holds it.
+
+    `revision` is the place of its newest change in this store's log, `version`
+    the resourceVersion that clients see: one number on a cluster that is
+    stored here, two on one that is mirrored. `created` is in epoch milliseconds.
+    """
 
     resource: str
     namespace: str
@@ -75,6 +95,11 @@ class Stored:
         """The decoded JSON, resourceVersion included; treat it as read-only."""
         return decode(self.body)
 
+    @cached_property
+    def version(self) -> str:
+        """The object's resourceVersion."""
+        return _version(self.body)
+
     @property
     def key(self) -> str:
         """namespace/name, as people and consumers name it."""
@@ -87,8 +112,9 @@ class Stored:
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the log. `at` is in epoch milliseconds.
+    """One row of the log; `revision` is its place there, `version` the object's resourceVersion.
 
+    `at` is in epoch milliseconds.
     `previous` is the JSON that the change replaced, for readers that ask for
     it: None for a creation, and where history has forgotten it.
     """
@@ -107,6 +133,11 @@ class Change:
     def object(self) -> Object:
         """The decoded JSON after the change (before it, for DELETED); treat it as read-only."""
         return decode(self.body)
+
+    @cached_property
+    def version(self) -> str:
+        """The resourceVersion that the object got with the change."""
+        return _version(self.body)
 
     @property
     def key(self) -> str:

@@ -25,8 +25,11 @@ def started():
 
 
 def settle(runner):
-    while runner.step():
-        pass
+    """Collect until nothing is left to do, which must come soon."""
+    for _ in range(60):
+        if not runner.step():
+            return
+    raise AssertionError("the collector does not come to an end")
 
 
 def job(name="owner"):
@@ -41,6 +44,18 @@ def reference(owner, **fields):
 def dependent(name, *references, kind=CONFIGMAPS, **spec):
     metadata = {"name": name, "namespace": "d", "ownerReferences": list(references)}
     return store.write(Create(kind, {"metadata": metadata, "spec": spec}))[0]
+
+
+def refer(name, *references):
+    """Replace the owners of a config map."""
+    store.write(Patch(CONFIGMAPS, "d", name, {"metadata": {"ownerReferences": list(references) or None}}))
+
+
+def owners_of(name):
+    return [
+        each["name"]
+        for each in store.get(CONFIGMAPS, "d", name).object["metadata"].get("ownerReferences", [])
+    ]
 
 
 def names(kind=CONFIGMAPS):
@@ -237,3 +252,178 @@ def test_nodes_are_no_business_of_the_collector(collector):
     store.write(Create(NODES, {"metadata": {"name": "n"}}))
     settle(collector)
     assert collector.generation == before
+
+
+# Owners that are not controllers, and references that change.
+
+
+def test_object_that_names_an_owner_no_more_outlives_it(collector):
+    owner, other = job(), job("other")
+    dependent("freed", reference(owner))
+    dependent("exchanged", reference(owner), reference(other, controller=True))
+    refer("freed")
+    refer("exchanged", reference(other))
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    settle(started())
+    assert names() == ["exchanged", "freed"]
+    assert owners_of("exchanged") == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param({}, {"controller": True}, id="becomes the controller"),
+        pytest.param({"controller": True}, {}, id="is the controller no more"),
+    ],
+)
+def test_owner_that_changes_its_part_stays_an_owner(collector, before, after):
+    owner = job()
+    dependent("a", reference(owner, **before))
+    refer("a", reference(owner, **after))
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    assert names() == []
+
+
+def test_object_that_comes_to_name_an_owner_that_never_was_goes(collector):
+    gone = job("gone")
+    store.write(Delete(JOBS, "d", "gone"))
+    dependent("a")
+    dependent("b", reference(job()))
+    settle(collector)
+    refer("a", reference(gone))
+    refer("b", reference(gone), reference(store.get(JOBS, "d", "owner")))
+    settle(collector)
+    assert names() == ["b"]
+    assert owners_of("b") == ["owner"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"controller": True}], ids=["any owner", "controller"])
+def test_orphan_of_any_owner_is_left_alone(collector, fields):
+    owner, other = job(), job("other")
+    dependent("alone", reference(owner, **fields))
+    dependent("shared", reference(other), reference(owner, **fields))
+    store.write(Delete(JOBS, "d", "owner", propagation="Orphan"))
+    settle(collector)
+    assert names(JOBS) == ["other"]
+    assert (owners_of("alone"), owners_of("shared")) == ([], ["other"])
+
+
+def test_orphan_of_two_owners_at_once_loses_both_references(collector):
+    first, second = job("first"), job("second")
+    dependent("a", reference(first), reference(second))
+    for name in ("first", "second"):
+        store.write(Delete(JOBS, "d", name, propagation="Orphan"))
+    settle(collector)
+    settle(collector)
+    assert names(JOBS) == []
+    assert names() == ["a"]
+    assert owners_of("a") == []
+
+
+def test_foreground_deletion_leaves_what_has_another_owner(collector):
+    owner, other = job(), job("other")
+    dependent("mine", reference(owner, blockOwnerDeletion=True))
+    dependent("shared", reference(owner, blockOwnerDeletion=True), reference(other, controller=True))
+    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+    settle(collector)
+    assert names(JOBS) == ["other"]
+    assert names() == ["shared"]
+    assert owners_of("shared") == ["other"]
+
+
+def test_dependent_of_owners_that_all_go_in_the_foreground_goes(collector):
+    first, second = job("first"), job("second")
+    dependent("a", *(reference(each, blockOwnerDeletion=True) for each in (first, second)))
+    for name in ("first", "second"):
+        store.write(Delete(JOBS, "d", name, propagation="Foreground"))
+    settle(collector)
+    assert names() == names(JOBS) == []
+
+
+def test_dependent_of_an_owner_that_orphans_outlives_one_that_goes_in_the_foreground(collector):
+    going, leaving = job("going"), job("leaving")
+    dependent("a", reference(going, blockOwnerDeletion=True), reference(leaving, controller=True))
+    store.write(Delete(JOBS, "d", "going", propagation="Foreground"))
+    store.write(Delete(JOBS, "d", "leaving", propagation="Orphan"))
+    settle(collector)
+    settle(collector)
+    assert names(JOBS) == []
+    assert names() == ["a"]
+    assert owners_of("a") == []
+
+
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan", "Background"])
+def test_object_that_owns_itself_goes(collector, propagation):
+    owner = dependent("self")
+    refer("self", reference(owner, blockOwnerDeletion=True))
+    store.write(Delete(CONFIGMAPS, "d", "self", propagation=propagation))
+    settle(collector)
+    assert names() == []
+
+
+class Overtaken(garbage.GarbageCollector):
+    """Whose plan is made before something else is written, and done after it."""
+
+    meanwhile = None
+
+    def plan(self, state, changes, timers, now):
+        plan = super().plan(state, changes, timers, now)
+        if plan.groups and (meanwhile := self.meanwhile):
+            self.meanwhile = None
+            meanwhile()
+        return plan
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_dependent_that_is_freed_before_it_is_deleted_stays(propagation):
+    overtaken = Overtaken()
+    runner = Runner(registry.get("garbage"), 0, overtaken)
+    settle(runner)
+    owner = job()
+    dependent("freed", reference(owner, controller=True))
+    dependent("held", reference(owner, controller=True))
+    overtaken.meanwhile = lambda: refer("freed")
+    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
+    settle(runner)
+    assert names(JOBS) == []
+    assert names() == ["freed"]
+
+
+@pytest.mark.parametrize("propagation", ["Orphan", "Foreground"])
+def test_owner_that_changes_while_it_is_let_go_goes_all_the_same(propagation):
+    overtaken = Overtaken()
+    runner = Runner(registry.get("garbage"), 0, overtaken)
+    settle(runner)
+    job()
+    overtaken.meanwhile = lambda: store.write(Patch(JOBS, "d", "owner", {"metadata": {"labels": {"a": "b"}}}))
+    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
+    settle(runner)
+    assert names(JOBS) == []
+
+
+def test_collector_waits_in_peace_for_a_large_family_that_goes_slowly(collector, monkeypatch):
+    monkeypatch.setattr(garbage, "ROOM", 4)
+    owner = job()
+    for number in range(10):
+        blocking = reference(owner, controller=True, blockOwnerDeletion=True)
+        dependent(f"pod-{number}", blocking, kind=PODS, nodeName="n")
+    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+    settle(collector)
+    assert all("deletionTimestamp" in pod.object["metadata"] for pod in store.find(PODS))
+    for pod in store.find(PODS):
+        store.write(Delete(PODS, "d", pod.name, grace=0))
+    settle(collector)
+    assert names(JOBS) == []
+
+
+def test_many_objects_of_the_cluster_with_owners_in_a_namespace_are_told_of_once(collector, monkeypatch):
+    monkeypatch.setattr(garbage, "ROOM", 4)
+    owner = job()
+    for number in range(10):
+        metadata = {"name": f"q{number}", "ownerReferences": [reference(owner)]}
+        store.write(Create(QUEUES, {"metadata": metadata, "spec": {}}))
+    store.write(Delete(JOBS, "d", "owner"))
+    settle(collector)
+    assert len(names(QUEUES)) == len(names(EVENTS)) == 10

@@ -124,7 +124,8 @@ def test_every_consumer_plans_data(runners, settings):
     assert [pod.object["spec"]["nodeName"] for pod in store.find(PODS)] == ["node", "node"]
     command("CloseQueue", QUEUES, store.get(QUEUES, "", "default"))
     command("AbortJob", JOBS, store.get(JOBS, "default", "demo"))
-    runners["nodes"].state.heard.update(node=-1e9)
+    silent = dict.fromkeys(runners["nodes"].state.known, -1e9)
+    runners["nodes"].state.known.update(silent)
     store.write(Patch(NODES, "", "node", {"metadata": {"labels": {"a": "b"}}}))
     settle(runners)
     store.write(Delete(NAMESPACES, "", "other"))

@@ -186,7 +186,7 @@ def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog)
     late.consumer.committed(late.state, plan.groups, [[never] for _ in plan.groups])
     waiting = late.plan(now=now + 1)
     assert waiting.groups == []
-    assert [(timer.kind, timer.key) for timer in waiting.timers] == [(LOST, "default/demo")]
+    assert [(timer.kind, timer.key) for timer in waiting.timers] == [(LOST, "")]
     [timer] = waiting.timers
     with caplog.at_level(logging.WARNING):
         again = late.plan(timer, now=timer.due)

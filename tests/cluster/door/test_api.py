@@ -154,7 +154,7 @@ def test_an_update_of_what_somebody_else_changed_says_who(alice, olga):
         api.update(alice, JOBS, {**stale.object, "spec": job("x", maxRetry=7)["spec"]})
     assert "please apply your changes to the latest version" in caught.value.message
     assert (
-        f"changed by olga after you read it (you have revision {stale.revision}, the newest is {newest.revision})"
+        f"changed by olga after you read it (you have version {stale.version}, the newest is {newest.version})"
         in caught.value.message
     )
 
@@ -240,7 +240,7 @@ def test_only_the_object_that_was_meant_is_deleted(alice):
     with pytest.raises(Conflict):
         api.delete(alice, JOBS, "default", "x", uid="another")
     with pytest.raises(Conflict):
-        api.delete(alice, JOBS, "default", "x", revision=stored.revision - 1)
+        api.delete(alice, JOBS, "default", "x", version=str(stored.revision - 1))
 
 
 def test_a_rule_keeps_an_object(admin, monkeypatch):

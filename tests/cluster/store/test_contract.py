@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
+from random import Random
+from types import SimpleNamespace
 
 import pytest
-from django.db import connections, transaction
+from django.db import IntegrityError, connections, transaction
 
-from cluster.store import Create, Delete, Group, Patch, Update
+from cluster.store import Create, Delete, Group, Mirror, Patch, Store, Update, sql
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, EVENTS, JOBS, NODES, POD_GROUPS, PODS, SERVICES
 
@@ -25,7 +28,7 @@ def make(store, *objects, resource=PODS):
 def test_create_fills_in_what_the_server_owns(store):
     (stored,) = make(store, pod())
     metadata = stored.object["metadata"]
-    assert metadata["resourceVersion"] == str(stored.revision) == "1"
+    assert metadata["resourceVersion"] == stored.version == str(stored.revision) == "1"
     assert metadata["creationTimestamp"] == "2027-01-15T08:00:00Z"
     assert metadata["generation"] == 1
     assert len(metadata["uid"]) == 36
@@ -73,6 +76,112 @@ def test_generate_name_makes_different_names(store):
     assert all(stored.name.startswith("job-") and len(stored.name) == 9 for stored in made)
 
 
+class Letters(Random):
+    """Gives the letters of a text, one after the other."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.left = iter(text.replace(" ", ""))
+
+    def choice(self, seq):
+        return next(self.left)
+
+
+def generated(base="job-"):
+    return {"metadata": {"generateName": base, "namespace": "d"}}
+
+
+def test_generated_name_that_is_taken_is_not_given_again(database, store):
+    store = Store(database, random=Letters("bbbbb bbbbb ccccc ccccc bbbbb ddddd"))
+    made = [make(store, generated())[0] for _ in range(3)]
+    assert [stored.name for stored in made] == ["job-bbbbb", "job-ccccc", "job-ddddd"]
+    assert [store.get(PODS, "d", stored.name) for stored in made] == made
+
+
+def test_generated_name_is_given_once_in_a_transaction(database, store):
+    store = Store(database, random=Letters("bbbbb bbbbb ccccc"))
+    outcomes = store.commit([Group([Create(PODS, generated())]) for _ in range(2)])
+    assert [stored.name for (stored,) in outcomes] == ["job-bbbbb", "job-ccccc"]
+
+
+def test_generated_name_avoids_names_of_the_same_transaction(database, store):
+    store = Store(database, random=Letters("bbbbb ccccc"))
+    named = {"metadata": {"name": "job-bbbbb", "namespace": "d"}}
+    first, second = make(store, generated(), named)
+    assert (first.name, second.name) == ("job-ccccc", "job-bbbbb")
+
+
+def test_generated_name_is_of_a_kind_and_a_namespace(database, store):
+    store = Store(database, random=Letters("bbbbb bbbbb bbbbb"))
+    elsewhere = {"metadata": {"generateName": "job-", "namespace": "e"}}
+    for obj, resource in ((generated(), PODS), (elsewhere, PODS), (generated(), CONFIGMAPS)):
+        assert make(store, obj, resource=resource)[0].name == "job-bbbbb"
+
+
+def test_object_that_finds_no_free_name_is_refused_and_others_are_made(database, store):
+    store = Store(database, random=Letters("bbbbb" * 9))
+    make(store, generated())
+    outcomes = store.commit([Group([Create(PODS, generated())]), Group([Create(PODS, pod())])])
+    assert isinstance(outcomes[0], AlreadyExists)
+    assert [stored.name for stored in outcomes[1]] == ["p"]
+
+
+def test_generated_names_are_looked_up_together(database, store):
+    asked = []
+
+    def note(execute, text, params, many, context):
+        asked.append(text)
+        return execute(text, params, many, context)
+
+    with connections[database].execute_wrapper(note):
+        store.commit([Group([Create(PODS, generated())]) for _ in range(2 * sql.CHUNK)])
+    assert sum(text.startswith("SELECT key") for text in asked) == 2
+
+
+def test_uids_are_of_the_source_that_was_handed_in(database, store):
+    store = Store(database, uids=iter(["one", "two"]).__next__)
+    assert [stored.uid for stored in make(store, pod("a"), pod("b"))] == ["one", "two"]
+
+
+def test_creation_over_an_object_that_was_overlooked_is_a_defect_and_changes_nothing(store, database):
+    (stored,) = make(store, pod())
+    with connections[database].cursor() as cursor:
+        # Without its row of the log an object is not found, though its key is taken.
+        cursor.execute("UPDATE cluster_change SET revision = 9")
+    with pytest.raises(IntegrityError):
+        make(store, pod())
+    assert store.revision() == 1
+    assert store.names(PODS) == {stored.uid: "default/p"}
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        pytest.param(sql.UPDATE_OBJECT, ("u", 2, 0, "", "", "", "", "", "pods/default/p", 7), id="changed"),
+        pytest.param(sql.DELETE_OBJECT, ("pods/default/p", 7), id="deleted"),
+        pytest.param(sql.DELETE_OWNER, ("pods/default/p", "nobody"), id="owner gone"),
+    ],
+)
+def test_statement_that_misses_its_row_is_a_defect(store, database, text, params):
+    make(store, pod())
+    with (
+        pytest.raises(IntegrityError),
+        transaction.atomic(using=database),
+        connections[database].cursor() as cursor,
+    ):
+        sql.run_many(cursor, text, [params])
+
+
+def test_of_two_changes_from_one_version_in_one_transaction_the_second_is_a_conflict(store):
+    (stored,) = make(store, pod())
+    patches = [
+        Patch(PODS, "default", "p", {"spec": {"value": value}}, version=stored.version) for value in (1, 2)
+    ]
+    outcomes = store.commit([Group([each]) for each in patches])
+    assert isinstance(outcomes[1], Conflict)
+    assert store.get(PODS, "default", "p").object["spec"]["value"] == 1
+
+
 def test_update_keeps_status_and_counts_generations(store):
     make(store, pod())
     store.write(Patch(PODS, "default", "p", {"status": {"phase": "Running"}}, "status"))
@@ -117,10 +226,10 @@ def test_write_that_changes_nothing_is_not_a_revision(store):
             lambda s: Update(PODS, pod() | {"metadata": s.object["metadata"] | {"resourceVersion": "99"}}),
             id="update",
         ),
-        pytest.param(lambda s: Patch(PODS, "default", "p", {}, revision=99), id="patch revision"),
+        pytest.param(lambda s: Patch(PODS, "default", "p", {}, version="99"), id="patch version"),
         pytest.param(lambda s: Patch(PODS, "default", "p", {}, uid="other"), id="patch uid"),
         pytest.param(lambda s: Delete(PODS, "default", "p", uid="other"), id="delete uid"),
-        pytest.param(lambda s: Delete(PODS, "default", "p", revision=99), id="delete revision"),
+        pytest.param(lambda s: Delete(PODS, "default", "p", version="99"), id="delete version"),
     ],
 )
 def test_stale_precondition_is_a_conflict(store, write):
@@ -255,6 +364,21 @@ def test_propagation_leaves_its_finalizer(store, propagation, finalizer):
     assert marked.object["metadata"]["finalizers"] == [finalizer]
 
 
+def test_object_deleted_and_made_again_in_one_transaction_is_the_new_one(store):
+    (old,) = make(store, pod())
+    _, new = store.write(Delete(PODS, "default", "p"), Create(PODS, pod(nodeName="n")))
+    assert store.get(PODS, "default", "p") == new
+    assert new.uid != old.uid
+    assert [s.name for s in store.find(PODS, node="n")] == ["p"]
+    assert [(c.verb, c.uid) for c in store.changes(1)] == [("DELETED", old.uid), ("ADDED", new.uid)]
+
+
+def test_object_made_and_deleted_in_one_transaction_is_in_the_log_only(store):
+    store.write(Create(PODS, pod()), Delete(PODS, "default", "p"))
+    assert store.find(PODS) == []
+    assert [c.verb for c in store.changes(0)] == ["ADDED", "DELETED"]
+
+
 def test_name_is_free_again_after_deletion(store):
     (first,) = make(store, pod())
     store.write(Delete(PODS, "default", "p"))
@@ -284,6 +408,161 @@ def test_dependents_are_found_by_any_owner(store):
     assert [s.name for s in store.dependents("o")] == ["p"]
     store.write(Delete(PODS, "default", "p"))
     assert store.dependents("o") == []
+
+
+def reference(uid, **fields):
+    return {"apiVersion": "v1", "kind": "X", "name": uid, "uid": uid, **fields}
+
+
+OWNERS = {
+    "none": [],
+    "a controller": [reference("a", controller=True)],
+    "no controller": [reference("a")],
+    "another": [reference("b")],
+    "several": [reference("a", controller=True), reference("b"), reference("c", controller=False)],
+    "exchanged": [reference("b", controller=True), reference("a")],
+    "one twice": [reference("a"), reference("a")],
+    "two controllers": [reference("a", controller=True), reference("b", controller=True)],
+}
+
+
+def owned(owners, name="p"):
+    return {"metadata": {"name": name, "namespace": "default", "ownerReferences": OWNERS[owners]}}
+
+
+def check_dependents(store, owners):
+    named = {each["uid"] for each in OWNERS[owners]}
+    for uid in "abc":
+        assert [s.name for s in store.dependents(uid)] == (["p"] if uid in named else [])
+
+
+@pytest.mark.parametrize("resource", [PODS, EVENTS], ids=["pods", "events"])
+@pytest.mark.parametrize("before", OWNERS)
+def test_dependents_are_those_that_name_the_owner_now(store, resource, before):
+    for after in OWNERS:
+        make(store, owned(before), resource=resource)
+        check_dependents(store, before)
+        patch = {"metadata": {"ownerReferences": OWNERS[after] or None}}
+        store.write(Patch(resource, "default", "p", patch))
+        check_dependents(store, after)
+        store.write(Delete(resource, "default", "p"), Create(resource, owned(before)))
+        check_dependents(store, before)
+        store.write(Delete(resource, "default", "p"))
+        check_dependents(store, "none")
+
+
+def test_upgrade_writes_the_table_of_owners_anew(store, database):
+    """The table said things that objects no longer say, and lacked some that they do."""
+    for number, owners in enumerate(OWNERS):
+        make(store, owned(owners, f"p{number}"))
+    make(store, owned("a controller", "e"), resource=EVENTS)
+    rows = "SELECT key, owner FROM cluster_ownership ORDER BY key, owner"
+    right = sql.rows(database, rows)
+    with connections[database].cursor() as cursor:
+        cursor.execute("DELETE FROM cluster_ownership WHERE owner = 'a'")
+        cursor.execute("INSERT INTO cluster_ownership (key, owner) VALUES ('pods/default/p0', 'gone')")
+    upgrade = importlib.import_module("cluster.migrations.0006_ownership")
+    upgrade.rebuild(None, SimpleNamespace(connection=connections[database]))
+    assert sql.rows(database, rows) == right
+
+
+def test_dependents_come_in_batches(store):
+    for number in range(5):
+        make(store, owned("no controller", f"p{number}"))
+    first = store.dependents("a", limit=3)
+    rest = store.dependents("a", after=first[-1].revision, limit=3)
+    assert [s.name for s in (*first, *rest)] == [f"p{number}" for number in range(5)]
+
+
+REMOTE = {
+    "uid": "from-afar",
+    "resourceVersion": "918273",
+    "creationTimestamp": "2020-02-02T02:02:02Z",
+    "generation": 7,
+    "managedFields": [{"manager": "kubectl", "operation": "Apply"}],
+    "deletionTimestamp": "2020-02-02T03:02:02Z",
+    "deletionGracePeriodSeconds": 30,
+    "finalizers": ["x/y"],
+    "ownerReferences": [reference("a"), reference("b", controller=True)],
+}
+
+
+def remote(**metadata):
+    return {
+        "metadata": {"name": "p", "namespace": "default", **REMOTE, **metadata},
+        "spec": {"nodeName": "n"},
+    }
+
+
+def verbs(store):
+    return [(c.verb, c.uid, c.version) for c in store.changes(0)]
+
+
+def test_mirrored_object_stays_as_it_came(store):
+    make(store, pod("other"))
+    (stored,) = store.write(Mirror(PODS, remote()))
+    assert stored.object == {"apiVersion": "v1", "kind": "Pod", **remote()}
+    assert (stored.revision, stored.version, stored.uid) == (2, "918273", "from-afar")
+    assert stored.created == 1_580_608_922_000
+    assert (
+        store.find(PODS, node="n", uid="from-afar")
+        == store.dependents("a")
+        == store.dependents("b")
+        == [stored]
+    )
+    change = store.changes(1)[0]
+    assert (change.verb, change.revision, change.version) == ("ADDED", 2, "918273")
+
+
+def test_mirrored_object_changes_with_its_version_only(store):
+    store.write(Mirror(PODS, remote()))
+    (same,) = store.write(Mirror(PODS, remote(labels={"a": "b"})))
+    assert (same.revision, store.revision()) == (1, 1)
+    (newer,) = store.write(Mirror(PODS, remote(resourceVersion="918299", ownerReferences=[])))
+    assert (newer.revision, newer.version) == (2, "918299")
+    assert store.dependents("a") == store.dependents("b") == []
+    assert verbs(store) == [("ADDED", "from-afar", "918273"), ("MODIFIED", "from-afar", "918299")]
+
+
+def test_another_mirrored_object_of_the_name_comes_after_the_first_has_gone(store):
+    store.write(Mirror(PODS, remote()))
+    store.write(Mirror(PODS, remote(uid="next", resourceVersion="918280")))
+    assert verbs(store) == [
+        ("ADDED", "from-afar", "918273"),
+        ("DELETED", "from-afar", "918273"),
+        ("ADDED", "next", "918280"),
+    ]
+    assert [s.uid for s in store.find(PODS)] == ["next"]
+
+
+def test_mirrored_deletion_keeps_the_last_state_in_the_log(store):
+    store.write(Mirror(PODS, remote()))
+    (last,) = store.write(Mirror(PODS, remote(resourceVersion="918281", finalizers=[]), deleted=True))
+    assert store.find(PODS) == store.dependents("a") == []
+    assert (last.revision, last.object["metadata"]["finalizers"]) == (2, [])
+    assert verbs(store)[1] == ("DELETED", "from-afar", "918281")
+
+
+def test_mirrored_deletion_of_what_is_not_here_does_nothing(store):
+    (unknown,) = store.write(Mirror(PODS, remote(), deleted=True))
+    assert (unknown.revision, store.revision()) == (0, 0)
+    store.write(Mirror(PODS, remote(uid="next")))
+    store.write(Mirror(PODS, remote(), deleted=True))
+    assert [s.uid for s in store.find(PODS)] == ["next"]
+
+
+def test_precondition_of_a_mirrored_object_is_its_version(store):
+    store.write(Mirror(PODS, remote()))
+    with pytest.raises(Conflict):
+        store.write(Patch(PODS, "default", "p", {"spec": {"x": 1}}, version="1"))
+    store.write(Patch(PODS, "default", "p", {"spec": {"x": 1}}, version="918273"))
+
+
+@pytest.mark.parametrize("field", ["name", "uid", "resourceVersion", "namespace"])
+def test_mirrored_object_has_all_that_names_it(store, field):
+    with pytest.raises(BadRequest):
+        store.write(Mirror(PODS, remote(**{field: ""})))
+    assert store.revision() == 0
 
 
 def test_events_are_found_by_what_they_are_about_but_are_no_dependents(store):
