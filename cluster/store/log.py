@@ -1,4 +1,4 @@
-"""Reading the log for those who watch: changes with what they replaced, and a state in bounded pieces.
+"""Reading the log: the changes after a revision, and a state in bounded pieces.
 
 An object's state is the log row of its newest revision, and rows never
 change. So a consistent state of any size is a list of revisions, read at one
@@ -8,29 +8,26 @@ moment, whose rows are fetched piece by piece afterwards.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db import connections
 
 from cluster.store import sql
-from cluster.store.store import Store, change_of, store
+from cluster.store.types import AllBut, Change
 from kube.errors import Expired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.store.types import Change
+    from kube.resources import Resource
 
+# A row of the log, in the order of Change's fields.
 _FIELDS = "c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body"
-_REPLACED = (
+_ROWS = f"SELECT {_FIELDS} FROM cluster_change c"
+_ROWS_WITH_PREVIOUS = (
     f"SELECT {_FIELDS}, p.body FROM cluster_change c"
     " LEFT JOIN cluster_change p ON p.revision = c.previous AND c.previous > 0"
 )
-
-
-class Logged(NamedTuple):
-    """A change and the JSON that it replaced: None for a creation, and where history has forgotten it."""
-
-    change: Change
-    previous: bytes | None
 
 
 class Snapshot(NamedTuple):
@@ -40,37 +37,53 @@ class Snapshot(NamedTuple):
     objects: array[int]
 
 
-def following(
-    after: int,
+def after(
+    revision: int,
+    kinds: Sequence[Resource] | AllBut | None = None,
     *,
-    resource: str = "",
+    limit: int = 1000,
     until: int | None = None,
-    limit: int = 500,
-    source: Store = store,
-) -> list[Logged]:
-    """Return the changes after a revision, of all kinds or of one, oldest first, with what they replaced.
+    previous: bool = False,
+    using: str = "default",
+) -> list[Change]:
+    """Return the changes after a revision, of all kinds or of some, oldest first.
 
-    Raise Expired when retention has removed rows after it.
+    At most `limit` of them, and none after `until`. With `previous` each
+    carries the JSON that it replaced.
+    Raise Expired when retention may have removed rows after the revision, also
+    while they were being read: what is returned has no gaps.
     """
-    where, params = " WHERE c.revision > %s", list[object]([after])
+    where, params = "c.revision > %s", list[Any]([revision])
     if until is not None:
         where, params = where + " AND c.revision <= %s", [*params, until]
-    if resource:
-        where, params = where + " AND c.resource = %s", [*params, resource]
-    text = f"{_REPLACED}{where} ORDER BY c.revision LIMIT %s"
-    found = sql.rows(source.using, text, [*params, limit])
+    if kinds is not None:
+        kind, ids = _of_kinds(kinds, using)
+        where, params = f"{where} AND {kind}", [*params, *ids]
+    text = f"{_ROWS_WITH_PREVIOUS if previous else _ROWS} WHERE {where} ORDER BY c.revision LIMIT %s"
+    found = sql.rows(using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
-    check(after, source=source)
-    return [Logged(change_of(row), None if row[8] is None else bytes(row[8])) for row in found]
+    check(revision, using=using)
+    return [_change(row) for row in found]
 
 
-def check(after: int, *, source: Store = store) -> None:
+def check(revision: int, *, using: str = "default") -> None:
     """Raise Expired unless everything after the revision is still there."""
-    if after < (compacted := source.compacted()):
-        raise Expired(f"too old resource version: {after} ({compacted})")
+    if revision < (compacted := sql.log_row(using)[1]):
+        raise Expired(f"too old resource version: {revision} ({compacted})")
 
 
-def snapshot(resource: str, namespace: str = "", name: str = "", *, source: Store = store) -> Snapshot:
+def history(
+    resource: Resource, namespace: str, name: str, *, limit: int = 100, using: str = "default"
+) -> list[Change]:
+    """Return what the log still knows of one name, newest first, also after its deletion."""
+    text = (
+        f"{_ROWS} WHERE c.resource = %s AND c.namespace = %s AND c.name = %s"
+        " ORDER BY c.revision DESC LIMIT %s"
+    )
+    return [_change(row) for row in sql.rows(using, text, [resource.id, namespace, name, limit])]
+
+
+def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
     """Return the revisions of a kind's objects, all from one state, in the order of namespace and name."""
     where, params = "o.resource = %s", [resource]
     if namespace:
@@ -78,18 +91,35 @@ def snapshot(resource: str, namespace: str = "", name: str = "", *, source: Stor
     if name:
         where, params = where + " AND o.name = %s", [*params, name]
     text = f"SELECT o.revision FROM cluster_object o WHERE {where} ORDER BY o.namespace, o.name"
-    with source.reading() as revision:
-        return Snapshot(revision, array("q", [row[0] for row in sql.rows(source.using, text, params)]))
+    with sql.reading(using) as revision:
+        return Snapshot(revision, array("q", [row[0] for row in sql.rows(using, text, params)]))
 
 
-def at(revisions: Sequence[int], *, source: Store = store) -> list[Change]:
+def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
     """Return the log rows of these revisions in their order; Expired when one is gone."""
     found: dict[int, Change] = {}
     for start in range(0, len(revisions), sql.CHUNK):
         chunk = revisions[start : start + sql.CHUNK]
-        text = f"SELECT {_FIELDS} FROM cluster_change c WHERE c.revision IN ({sql.marks(len(chunk))})"
-        for row in sql.rows(source.using, text, list(chunk)):
-            found[row[0]] = change_of(row)
+        text = f"{_ROWS} WHERE c.revision IN ({sql.marks(len(chunk))})"
+        for row in sql.rows(using, text, list(chunk)):
+            found[row[0]] = _change(row)
     if len(found) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
     return [found[revision] for revision in revisions]
+
+
+def _of_kinds(kinds: Sequence[Resource] | AllBut, using: str) -> tuple[str, list[str]]:
+    """Return the condition that a log row is of certain kinds, and its parameters."""
+    without = isinstance(kinds, AllBut)
+    ids = [kind.id for kind in (kinds.kinds if isinstance(kinds, AllBut) else kinds)]
+    # With the index of kinds SQLite would sort the whole rest of the log; PostgreSQL's statistics know better.
+    several = (without or len(ids) != 1) and connections[using].vendor == "sqlite"
+    column = "+c.resource" if several else "c.resource"
+    return f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})", ids
+
+
+def _change(row: tuple[Any, ...]) -> Change:
+    """Return the change that a row of the log is; what it replaced may follow its fields."""
+    revision, resource, namespace, name, uid, verb, at_ms, body, *more = row
+    replaced = bytes(more[0]) if more and more[0] is not None else None
+    return Change(revision, resource, namespace, name, uid, verb, at_ms, bytes(body), replaced)

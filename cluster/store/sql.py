@@ -85,3 +85,22 @@ def snapshot(using: str) -> Iterator[None]:
         with transaction.atomic(using=using), connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield
+
+
+@contextmanager
+def reading(using: str) -> Iterator[int]:
+    """Read several queries from one state; yield its revision. A block inside a block costs nothing."""
+    connection = connections[using]
+    around: int | None = getattr(connection, "snapshot_revision", None)
+    if around is not None:
+        yield around
+        return
+    # Inside a transaction somebody may write, so that the revision grows.
+    lasting = not connection.in_atomic_block
+    with snapshot(using):
+        revision = log_row(using)[0]
+        connection.snapshot_revision = revision if lasting else None  # type: ignore[attr-defined]
+        try:
+            yield revision
+        finally:
+            connection.snapshot_revision = None  # type: ignore[attr-defined]

@@ -10,26 +10,24 @@ visible in order.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.db import connections, transaction
 
-from cluster.store import sql
+from cluster.store import log, sql
 from cluster.store.ledger import Ledger, Row, keys_of
 from cluster.store.query import GROUPS, ORDERS, Filter
-from cluster.store.types import AllBut, Change, Group, Stored, Write, decode, key_of
+from cluster.store.types import Group, Stored, Write, decode, key_of
 from kube import resources
-from kube.errors import ApiError, Expired, NotFound
+from kube.errors import ApiError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from cluster.store.ledger import Entry
+    from cluster.store.types import AllBut, Change
     from kube.resources import Resource
-
-# A row of the log, in the order of Change's fields.
-_LOGGED = "revision, resource, namespace, name, uid, verb, at, body"
 
 
 def clock() -> int:
@@ -200,31 +198,10 @@ class Store:
         *,
         limit: int = 1000,
         until: int | None = None,
+        previous: bool = False,
     ) -> list[Change]:
-        """Return the log after a revision, oldest first.
-
-        Raise Expired when retention has removed rows after it.
-        """
-        compacted = self.compacted()
-        if after < compacted:
-            raise Expired(f"The resourceVersion {after} is too old; history begins after {compacted}.")
-        where, params = "revision > %s", list[Any]([after])
-        if until is not None:
-            where, params = where + " AND revision <= %s", [*params, until]
-        if kinds is not None:
-            kind, ids = self._of_kinds(kinds)
-            where, params = f"{where} AND {kind}", [*params, *ids]
-        text = f"SELECT {_LOGGED} FROM cluster_change WHERE {where} ORDER BY revision LIMIT %s"
-        return [change_of(row) for row in sql.rows(self.using, text, [*params, limit])]
-
-    def _of_kinds(self, kinds: Sequence[Resource] | AllBut) -> tuple[str, list[str]]:
-        """Return the condition that a log row is of certain kinds, and its parameters."""
-        without = isinstance(kinds, AllBut)
-        ids = [kind.id for kind in (kinds.kinds if isinstance(kinds, AllBut) else kinds)]
-        # With the index of kinds SQLite would sort the whole rest of the log; PostgreSQL's statistics know better.
-        several = (without or len(ids) != 1) and connections[self.using].vendor == "sqlite"
-        column = "+resource" if several else "resource"
-        return f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})", ids
+        """Return the log after a revision as `log.after` does; Expired when some of it may be gone."""
+        return log.after(after, kinds, limit=limit, until=until, previous=previous, using=self.using)
 
     def compacted(self) -> int:
         """Return the newest revision that retention removed; 0 when history is whole."""
@@ -232,29 +209,11 @@ class Store:
 
     def history(self, resource: Resource, namespace: str, name: str, *, limit: int = 100) -> list[Change]:
         """Return what the log still knows of one name, newest first, also after its deletion."""
-        text = (
-            f"SELECT {_LOGGED} FROM cluster_change"
-            " WHERE resource = %s AND namespace = %s AND name = %s ORDER BY revision DESC LIMIT %s"
-        )
-        return [change_of(row) for row in sql.rows(self.using, text, [resource.id, namespace, name, limit])]
+        return log.history(resource, namespace, name, limit=limit, using=self.using)
 
-    @contextmanager
-    def reading(self) -> Iterator[int]:
+    def reading(self) -> AbstractContextManager[int]:
         """Read everything inside the block from one state; yield its revision. A block inside a block costs nothing."""
-        connection = connections[self.using]
-        around: int | None = getattr(connection, "snapshot_revision", None)
-        if around is not None:
-            yield around
-            return
-        # Inside a transaction somebody may write, so that the revision grows.
-        lasting = not connection.in_atomic_block
-        with sql.snapshot(self.using):
-            revision = self.revision()
-            connection.snapshot_revision = revision if lasting else None  # type: ignore[attr-defined]
-            try:
-                yield revision
-            finally:
-                connection.snapshot_revision = None  # type: ignore[attr-defined]
+        return sql.reading(self.using)
 
     def _select(self, where: str, params: Sequence[Any], tail: str = "") -> list[Stored]:
         text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE {where}{tail}"
@@ -271,12 +230,6 @@ def _attempt(ledger: Ledger, group: Group) -> list[Row] | ApiError:
         return ledger.apply(group)
     except ApiError as error:
         return error
-
-
-def change_of(row: tuple[Any, ...]) -> Change:
-    """Return the change that a row of the log is; further columns may follow."""
-    revision, resource, namespace, name, uid, verb, at, body = row[:8]
-    return Change(revision, resource, namespace, name, uid, verb, at, bytes(body))
 
 
 def _log_row(entry: Entry, now: int) -> tuple[Any, ...]:

@@ -72,7 +72,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the log."""
+    """One row of the log. `at` is in epoch milliseconds.
+
+    `previous` is the JSON that the change replaced, for readers that ask for
+    it: None for a creation, and where history has forgotten it.
+    """
 
     revision: int
     resource: str
@@ -82,6 +86,7 @@ class Change:
     verb: Verb
     at: int
     body: bytes
+    previous: bytes | None = None
 
     @cached_property
     def object(self) -> Object:

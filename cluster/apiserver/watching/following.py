@@ -161,14 +161,14 @@ class Follower:
         self._wake.clear()
         begun = time.monotonic()
         try:
-            logged = await self._read(_next, self.position)
+            changes = await self._read(_next, self.position)
         except Expired:
             self._lose(await self._read(store.revision))
             return
         self._outage.over()
-        if logged:
-            self._hand_on([Entry(each) for each in logged])
-        if len(logged) == BATCH:
+        if changes:
+            self._hand_on([Entry(change) for change in changes])
+        if len(changes) == BATCH:
             self._wake.set()
         spent = time.monotonic() - begun
         await asyncio.sleep(min(max(SHORTEST_PAUSE_S, spent), LONGEST_PAUSE_S))
@@ -204,8 +204,8 @@ class Follower:
         return await loop.run_in_executor(self._thread, connected, work, *arguments)
 
 
-def _next(after: int) -> list[history.Logged]:
-    return history.following(after, limit=BATCH)
+def _next(after: int) -> list[Change]:
+    return history.after(after, limit=BATCH, previous=True)
 
 
 follower = Follower()

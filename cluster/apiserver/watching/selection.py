@@ -13,7 +13,6 @@ from kube.errors import Expired
 
 if TYPE_CHECKING:
     from cluster.store import Change
-    from cluster.store.log import Logged
     from kube.resources import Resource
 
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -23,14 +22,14 @@ _encode = msgspec.json.Encoder().encode
 class Entry:
     """A change on its way to those who watch, with all that is worked out once for them: JSON, lines."""
 
-    __slots__ = ("_departed", "_replaced", "change", "lines", "previous")
+    __slots__ = ("_departed", "_replaced", "change", "lines")
 
-    def __init__(self, logged: Logged) -> None:
-        self.change, self.previous = logged
+    def __init__(self, change: Change) -> None:
+        self.change = change
         self.release()
 
     def release(self) -> None:
-        """Forget what was worked out; change and previous stay."""
+        """Forget what was worked out; the change stays, with what it replaced."""
         self.lines: dict[tuple[object, ...], bytes] = {}
         self._replaced: Change | None = None
         self._departed: Change | None = None
@@ -39,15 +38,15 @@ class Entry:
     @property
     def size(self) -> int:
         """About how many bytes it holds."""
-        return len(self.change.body) + len(self.previous or b"") + 500
+        return len(self.change.body) + len(self.change.previous or b"") + 500
 
     @property
     def replaced(self) -> Change:
         """The state that the change replaced; Expired when history has forgotten it."""
         if self._replaced is None:
-            if self.previous is None:
+            if self.change.previous is None:
                 raise Expired(f"too old resource version: what {self.change.revision} replaced is gone")
-            self._replaced = replace(self.change, body=self.previous)
+            self._replaced = replace(self.change, body=self.change.previous)
         return self._replaced
 
     @property

@@ -259,9 +259,9 @@ class Stream:
     def _replay(self, after: int, position: int) -> tuple[bytes, int]:
         """Return the lines of the next piece of the past and the revision up to which it goes."""
         until = min(after + SPAN, position)
-        logged = history.following(after, resource=self.plan.resource.id, until=until, limit=REPLAYED)
-        seen = self._see([Entry(each) for each in logged])
-        reached = logged[-1].change.revision if len(logged) == REPLAYED else until
+        changes = history.after(after, (self.plan.resource,), until=until, limit=REPLAYED, previous=True)
+        seen = self._see([Entry(change) for change in changes])
+        reached = changes[-1].revision if len(changes) == REPLAYED else until
         if not seen:
             return b"", reached
         feed = self._new_channel().feed(self.plan.resource, self.plan.form)

@@ -208,7 +208,7 @@ async def test_history_that_is_forgotten_while_it_is_replayed_is_an_error_event(
     async with Client(port, DEFAULT, resourceVersion=begin) as live:
         await make("b")
         await live.hear(1)
-        monkeypatch.setattr("cluster.store.log.following", gone)
+        monkeypatch.setattr("cluster.store.log.after", gone)
         async with Client(port, DEFAULT, resourceVersion=begin) as client:
             assert client.status == 200
             (line,) = await client.rest()

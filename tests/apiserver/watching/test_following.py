@@ -8,14 +8,13 @@ from django.db import OperationalError
 from cluster.apiserver.watching import following, window
 from cluster.apiserver.watching.following import Follower
 from cluster.apiserver.watching.selection import Entry
-from cluster.store import Change, store
-from cluster.store.log import Logged
+from cluster.store import Change, sql, store
 from tests.apiserver.watching.world import in_db, make, phase, remove, until
 
 
 def entry(revision, resource="pods", size=10):
     change = Change(revision, resource, "default", f"n-{revision}", "uid", "ADDED", 0, b"x" * size)
-    return Entry(Logged(change, None))
+    return Entry(change)
 
 
 SINCE = {
@@ -89,11 +88,11 @@ async def test_a_listener_that_fails_keeps_nothing_from_the_others(follower):
 
 
 async def test_a_follower_that_was_overtaken_by_retention_says_so_and_goes_on(follower, monkeypatch):
-    heard, lost = [], []
+    heard, lost, log_row = [], [], sql.log_row
     follower.listen(lambda change: heard.append(change.name), lambda: lost.append(follower.position))
     await make("a")
     await follower.start()
-    monkeypatch.setattr(store, "compacted", lambda: 1 << 40)
+    monkeypatch.setattr(sql, "log_row", lambda using: (log_row(using)[0], 1 << 40))
     unheard = await make("unheard")
     await until(lambda: unheard in lost, "the loss")
     monkeypatch.undo()

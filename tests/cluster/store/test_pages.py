@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from cluster import retention
 from cluster.apiserver import listing
 from cluster.apiserver.query import ListOptions
-from cluster.store import Create, Delete, Group, Patch, Store, pages
+from cluster.store import Create, Delete, Group, Patch, Store, log, pages
 from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
@@ -384,8 +384,8 @@ def test_sqlite_reads_the_log_in_its_order(lists, kinds, index):
     """One kind has its index; of several the log is read until there are enough, and nothing is sorted."""
     if connections[lists].vendor != "sqlite":
         pytest.skip("PostgreSQL chooses by its statistics")
-    where, params = listing.store._of_kinds(kinds)
-    text = f"SELECT * FROM cluster_change WHERE revision > 5 AND {where} ORDER BY revision LIMIT 3"
+    where, params = log._of_kinds(kinds, lists)
+    text = f"SELECT * FROM cluster_change c WHERE c.revision > 5 AND {where} ORDER BY c.revision LIMIT 3"
     with connections[lists].cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {text}", params)
         plan = str(cursor.fetchall())

@@ -1,0 +1,216 @@
+"""Readers of the log: what they get has no gaps, or they are told that it may have some."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import hypothesis.strategies as st
+import pytest
+from django.db import connections
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from cluster import retention
+from cluster.store import AllBut, Create, Delete, Patch, Store
+from kube.errors import ApiError, Expired
+from kube.resources import CONFIGMAPS, PODS
+from tests.cluster.store.conftest import empty
+
+DAY_MS = 24 * 3_600_000
+OLD = 1000  # any time at which everything is long past
+NAMES = st.sampled_from(["a", "b", "c"])
+KINDS = st.sampled_from([None, (PODS,), (PODS, CONFIGMAPS), AllBut((CONFIGMAPS,))])
+
+
+def pod(name, **fields):
+    return Create(PODS, {"metadata": {"name": name, "namespace": "d"}, **fields})
+
+
+def phase(name, value):
+    return Patch(PODS, "d", name, {"status": {"phase": value}}, "status")
+
+
+def forget(now=OLD + DAY_MS + 1):
+    retention.run(time.monotonic() + 20, now=now)
+
+
+@contextmanager
+def between_queries(alias, act):
+    """Do something once, on a connection of its own, after the first statement that reads the log's rows or state."""
+    done = []
+
+    def wrapper(execute, sql, params, many, context):
+        answer = execute(sql, params, many, context)
+        if not done and ("cluster_change" in sql or "cluster_log" in sql):
+            done.append(sql)
+            act()
+        return answer
+
+    with connections[alias].execute_wrapper(wrapper):
+        yield
+    assert done
+
+
+def forget_elsewhere(alias, now=OLD + DAY_MS + 1):
+    """Run retention as another process would, with a connection of its own."""
+
+    def work():
+        try:
+            forget(now)
+        finally:
+            connections[alias].close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
+
+
+@pytest.fixture
+def elsewhere(store, database, monkeypatch):
+    monkeypatch.setattr(retention, "store", store)
+    return lambda: forget_elsewhere(database)
+
+
+@pytest.mark.parametrize("kinds", [None, (PODS,), (PODS, CONFIGMAPS)], ids=["all kinds", "one", "some"])
+@pytest.mark.parametrize("previous", [False, True], ids=["plain", "with what was replaced"])
+def test_what_retention_removes_while_the_log_is_read_is_no_silence(
+    store, database, elsewhere, kinds, previous
+):
+    store.write(pod("a"), pod("b"), now=OLD)
+    store.write(Delete(PODS, "d", "a"), now=OLD)
+    with between_queries(database, elsewhere), pytest.raises(Expired):
+        store.changes(0, kinds, previous=previous)
+    assert store.compacted() == 3
+
+
+def test_a_state_that_is_being_read_outlives_retention(store, database, elsewhere):
+    store.write(pod("a"), pod("b"), now=OLD)
+    store.write(Delete(PODS, "d", "a"), now=OLD)
+    with store.reading() as head:
+        elsewhere()
+        assert [change.revision for change in store.changes(0)] == [1, 2, 3]
+    assert head == 3
+
+
+def test_a_change_brings_what_it_replaced_to_who_asks(store):
+    (first,) = store.write(pod("a"), now=OLD)
+    (second,) = store.write(phase("a", "Running"), now=OLD)
+    store.write(Delete(PODS, "d", "a"), pod("a"), now=OLD)
+    changes = store.changes(0, previous=True)
+    assert [(change.verb, change.previous) for change in changes] == [
+        ("ADDED", None),
+        ("MODIFIED", first.body),
+        ("DELETED", second.body),
+        ("ADDED", None),
+    ]
+    assert [change.previous for change in store.changes(0)] == [None] * 4
+
+
+def test_what_the_first_change_after_a_readers_position_replaced_is_kept(store, monkeypatch):
+    """Retention may remove what lies before a position, but not what changes after it replaced."""
+    monkeypatch.setattr(retention, "store", store)
+    (first,) = store.write(pod("a"), now=OLD)
+    store.write(phase("a", "Running"), now=OLD + DAY_MS)
+    forget()
+    (change,) = store.changes(store.compacted(), previous=True)
+    assert change.previous == first.body
+
+
+class ReaderMachine(RuleBasedStateMachine):
+    """Readers that come back now and then, while somebody writes and retention forgets.
+
+    Model: every change that ever was, by revision, and what was forgotten.
+    """
+
+    database: str
+
+    @initialize()
+    def start(self):
+        empty(self.database)
+        self.store = retention.store = Store(self.database)
+        self.now = OLD
+        self.log = [None]
+        self.positions = [0, 0]
+
+    def write(self, write):
+        self.now += 1000
+        try:
+            (stored,) = self.store.write(write, now=self.now)
+        except ApiError:
+            return
+        # A deleted object is returned as it last was; a write that changes nothing leaves no trace.
+        if isinstance(write, Delete) or stored.revision == len(self.log):
+            self.log.append((stored.resource, stored.name))
+
+    @rule(kind=st.sampled_from([PODS, CONFIGMAPS]), name=NAMES)
+    def create(self, kind, name):
+        self.write(Create(kind, {"metadata": {"name": name, "namespace": "d"}}))
+
+    @rule(name=NAMES, value=st.sampled_from(["Pending", "Running"]))
+    def change(self, name, value):
+        self.write(phase(name, value))
+
+    @rule(kind=st.sampled_from([PODS, CONFIGMAPS]), name=NAMES)
+    def delete(self, kind, name):
+        self.write(Delete(kind, "d", name))
+
+    @rule(ago=st.integers(0, 8))
+    def forget(self, ago):
+        forget(self.now - ago * 1000 + DAY_MS)
+
+    @rule(
+        reader=st.integers(0, 1),
+        kinds=KINDS,
+        limit=st.integers(1, 10),
+        previous=st.booleans(),
+        meanwhile=st.one_of(st.none(), st.integers(0, 8)),
+    )
+    def read(self, reader, kinds, limit, previous, meanwhile):
+        """Read on, perhaps while retention runs; who is told that it expired goes on from the head."""
+        position = self.positions[reader]
+        try:
+            if meanwhile is None:
+                found = self.store.changes(position, kinds, limit=limit, previous=previous)
+            else:
+                now = self.now - meanwhile * 1000 + DAY_MS
+                with between_queries(self.database, lambda: forget_elsewhere(self.database, now)):
+                    found = self.store.changes(position, kinds, limit=limit, previous=previous)
+        except Expired:
+            assert position < self.store.compacted()
+            self.positions[reader] = self.store.revision()
+            return
+        expected = [
+            (revision, *logged)
+            for revision, logged in enumerate(self.log)
+            if revision > position and (kinds is None or _is_of(kinds, logged[0]))
+        ]
+        assert [(c.revision, c.resource, c.name) for c in found] == expected[:limit]
+        if previous:
+            assert all((change.previous is None) == (change.verb == "ADDED") for change in found)
+        if found:
+            self.positions[reader] = found[-1].revision
+
+
+def _is_of(kinds, resource):
+    return resource in kinds if isinstance(kinds, AllBut) else any(kind.id == resource for kind in kinds)
+
+
+def test_a_reader_gets_all_that_follows_or_hears_that_it_expired(database, django_db_blocker, monkeypatch):
+    monkeypatch.setattr(retention, "store", None)
+    ReaderMachine.database = database
+    with django_db_blocker.unblock():
+        run_state_machine_as_test(
+            ReaderMachine,
+            settings=settings(
+                max_examples=40,
+                stateful_step_count=30,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
