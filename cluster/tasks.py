@@ -12,6 +12,7 @@ from celery import shared_task
 from cluster import consumer, nudge, registry
 from cluster.outage import AWAY, Outage
 from cluster.store import clock, sql, store
+from kube.errors import Expired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,8 +84,11 @@ def _has_news(cursor: str, registration: registry.Registration, position: int, h
     start = max(position, _seen.get(cursor, 0))
     if start >= head:
         return False
-    if store.changes(start, registration.resources, limit=1, until=head):
-        return True
+    try:
+        if store.changes(start, registration.resources, limit=1, until=head):
+            return True
+    except Expired:
+        return True  # it may have missed something, and has to look at everything anew
     _seen[cursor] = head
     return False
 

@@ -49,9 +49,13 @@ async def find(request: Request) -> None:
 
 def _heard(change: Change) -> None:
     if change.resource == resources.CUSTOM_RESOURCE_DEFINITIONS.id:
-        task = asyncio.ensure_future(threads.read(custom.reload))
-        _reloads.add(task)
-        task.add_done_callback(_reloads.discard)
+        _reload()
 
 
-follower.listen(_heard)
+def _reload() -> None:
+    task = asyncio.ensure_future(threads.read(custom.reload))
+    _reloads.add(task)
+    task.add_done_callback(_reloads.discard)
+
+
+follower.listen(_heard, _reload)

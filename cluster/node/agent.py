@@ -35,7 +35,7 @@ from cluster.node.status import Place
 from cluster.node.usage import Sampler
 from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Patch, Stored, store
-from kube.errors import ApiError, Expired
+from kube.errors import ApiError
 from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from cluster.store import Write
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
-BATCH = 2000
 FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after the database refused a write
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
@@ -68,18 +67,16 @@ class Agent:
         self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
         self.sampler = Sampler(self.layout, self.machine.name, self.runtime.running)
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
-        self.listener = Listener()
+        self.listener = Listener(self.selector, WATCHED)
         self.port = Port(data)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
-        self.revision = 0
         self.stopping = False
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the database", log)
         self.clean_at = time.monotonic() + CLEAN_S / 10
-        self._heard: Any = None
 
     def run(self) -> None:
         """Work until a signal asks for the end; then end what runs, record it, and return."""
@@ -117,15 +114,23 @@ class Agent:
 
     def load(self) -> None:
         """Take on every pod of this node, and adopt or end what an earlier agent left running."""
-        with store.reading() as revision:
-            found = store.find(PODS, node=self.machine.name)
-        self.revision = revision
-        for stored in found:
-            self._take_body(stored)
+        found = self._look_anew()
         for uid in self._uids_on_disk():
             if uid not in self.pods and self.runtime.adopt(uid):
-                self._take_over_orphan(uid, next((one for one in found if one.uid == uid), None))
+                self._take_over_orphan(uid, found.get(uid))
         self.dirty |= set(self.pods)
+
+    def _look_anew(self) -> dict[str, Stored]:
+        """Learn of every pod of this node as it is, by uid; go on in the log from there."""
+        with store.reading() as revision:
+            found = {stored.uid: stored for stored in store.find(PODS, node=self.machine.name)}
+        for uid, local in self.pods.items():
+            local.gone = uid not in found
+            self.dirty.add(uid)
+        for stored in found.values():
+            self._take_body(stored)
+        self.listener.position = revision
+        return found
 
     def _uids_on_disk(self) -> list[str]:
         try:
@@ -192,16 +197,14 @@ class Agent:
         return max(0.0, min(dues))
 
     def _wait(self, timeout: float) -> None:
-        self._subscribe()
+        self.listener.subscribe()
         for key, _ in self.selector.select(timeout):
             if isinstance(key.data, Handle):
                 self.dirty.add(self.runtime.on_ready(key.data))
             elif key.data is self.port:
                 self.port.answer(self.runtime)
-            elif key.fileobj is self._heard:
+            elif key.data is self.listener:
                 self.listener.drain()
-                # A connection that broke is closed by now, and the next file that is opened gets its number.
-                self._subscribe()
             else:
                 os.read(key.fd, 512)
         if self.runtime.unsettled:
@@ -211,44 +214,23 @@ class Agent:
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
         }
 
-    def _subscribe(self) -> None:
-        """Keep the selector on the listener's socket, which changes when Redis goes and comes."""
-        socket = self.listener.socket
-        if socket is not self._heard:
-            if self._heard is not None:
-                self.selector.unregister(self._heard)
-            if socket is not None:
-                self.selector.register(socket, selectors.EVENT_READ)
-            self._heard = socket
-
     def _read_changes(self) -> None:
-        if time.monotonic() < self.listener.due():
-            return
-        self.listener.asked()
         try:
-            while changes := store.changes(self.revision, WATCHED, limit=BATCH):
-                for change in changes:
-                    self._apply(change)
-                self.revision = changes[-1].revision
-        except Expired:
-            self._reload()
+            self.listener.read(self._apply, self._reload)
         except DatabaseError as error:
             refused(self.outage, "the log could not be read", error)
 
     def _reload(self) -> None:
-        """History before the agent's revision is gone: look at everything again."""
-        with store.reading() as revision:
-            found = {stored.uid: stored for stored in store.find(PODS, node=self.machine.name)}
-        self.revision = revision
-        for uid, local in self.pods.items():
-            local.gone = uid not in found
-            self.dirty.add(uid)
-        for stored in found.values():
-            self._take_body(stored)
+        """History before the agent's position is gone: any pod, ConfigMap and Secret may have changed."""
+        self._look_anew()
+        for local in self.pods.values():
+            self._config_changed(local)
 
     def _apply(self, change: Change) -> None:
         if change.resource != PODS.id:
-            self._config_changed(change)
+            for each in self.pods.values():
+                if each.pod.metadata.namespace == change.namespace:
+                    self._config_changed(each, change.name)
         elif change.verb == "DELETED":
             local = self.pods.get(change.uid)
             if local is not None:
@@ -257,15 +239,15 @@ class Agent:
         elif change.uid in self.pods or self.machine.needle in change.body:
             self._take_body(change)
 
-    def _config_changed(self, change: Change) -> None:
-        """A ConfigMap or Secret: pods that wait for it try again, and mounted ones get its new content."""
-        for local in self.pods.values():
-            if local.pod.metadata.namespace == change.namespace and not local.gone:
-                if local.problems:
-                    local.retry_us = 0
-                    self.dirty.add(local.uid)
-                elif prepare.mentions(local.pod, change.name) and self.runtime.active(local.uid):
-                    prepare.refresh_volumes(local.pod, local.place, self.means)
+    def _config_changed(self, local: Local, name: str = "") -> None:
+        """A ConfigMap or Secret ("" for any): a pod that waits for it tries again, a mounted one gets its new content."""
+        if local.gone:
+            return
+        if local.problems:
+            local.retry_us = 0
+            self.dirty.add(local.uid)
+        elif self.runtime.active(local.uid) and (not name or prepare.mentions(local.pod, name)):
+            prepare.refresh_volumes(local.pod, local.place, self.means)
 
     def _step(self) -> None:
         now = clock_us()

@@ -81,8 +81,6 @@ class Fleet:
                 break
         self.due = time.monotonic() + BEAT_S
         store.commit(list(_tolerations()))
-        for stored in self._present():
-            self.see(stored.name, stored.read(Node))
 
     def _corrections(self, now_us: int) -> Iterator[Group]:
         present = {one.name: one for one in self._present()}

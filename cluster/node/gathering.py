@@ -11,6 +11,8 @@ from kube.kinds.fields import View
 from kube.resources import JOBS
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from kube.kinds.core import Pod
 
 WAIT = "ui.volcano.sh/wait-for-job"
@@ -71,6 +73,11 @@ class Gatherings:
             job.running.discard(uid)
             if not job.running:
                 del self._jobs[owner]
+
+    def keep(self, uids: Container[str]) -> None:
+        """Take note that all other pods are gone."""
+        for uid in [uid for uid in self._job_of if uid not in uids]:
+            self.leave(uid)
 
     def begin(self, now_us: int) -> list[str]:
         """Start the clocks of the jobs that have come together; return their pods."""

@@ -1,27 +1,42 @@
-"""Hearing at once that the store has something new; without Redis, asking it often enough."""
+"""Following the log in a process that waits on descriptors.
+
+It hears at once that the store has something new; without Redis it asks often enough.
+"""
 
 from __future__ import annotations
 
 import select
+import selectors
 import time
 from typing import TYPE_CHECKING, Any
 
 import redis
 
 from cluster import nudge
+from cluster.store import store
+from kube.errors import Expired
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Sequence
+
+    from cluster.store import Change
+    from kube.resources import Resource
 
 POLL_S = 0.5  # how often the store is asked while Redis is away
 SAFETY_S = 5.0  # and while it is there: a nudge may be lost
 RETRY_S = 1.0
+BATCH = 4000  # changes in one query
 
 
 class Listener:
-    """A subscription to the store's nudges that comes back by itself when Redis does."""
+    """Where a process is in the log, and a subscription to nudges that comes back by itself when Redis does."""
 
-    def __init__(self) -> None:
+    def __init__(self, selector: selectors.BaseSelector, kinds: Sequence[Resource]) -> None:
+        self.position = 0
+        self._kinds = kinds
+        self._selector = selector
+        self._selected: socket.socket | None = None
         self._connection: Any = None  # redis-py leaves its connections untyped
         self._retry_at = 0.0
         self._asked_at = 0.0
@@ -59,6 +74,18 @@ class Listener:
         except OSError:
             self.close()
         self._asked_at = 0.0
+        # A connection that broke is closed by now, and the next file that is opened gets its number.
+        self.subscribe()
+
+    def subscribe(self) -> None:
+        """Keep the selector on the socket, which changes when Redis goes and comes."""
+        socket = self.socket
+        if socket is not self._selected:
+            if self._selected is not None:
+                self._selector.unregister(self._selected)
+            if socket is not None:
+                self._selector.register(socket, selectors.EVENT_READ, self)
+            self._selected = socket
 
     def due(self) -> float:
         """Return the monotonic time at which the store must be asked although nothing was heard."""
@@ -68,9 +95,22 @@ class Listener:
         """Have the store asked at once."""
         self._asked_at = 0.0
 
-    def asked(self) -> None:
-        """Note that the store is being asked now."""
+    def read(self, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
+        """When it is time to ask, hand on every change after the position, in order.
+
+        Where history does not reach back to the position, `reload` must read
+        the state anew and set the position to that of the state.
+        """
+        if time.monotonic() < self.due():
+            return
         self._asked_at = time.monotonic()
+        try:
+            while changes := store.changes(self.position, self._kinds, limit=BATCH):
+                for change in changes:
+                    apply(change)
+                self.position = changes[-1].revision
+        except Expired:
+            reload()
 
     def close(self) -> None:
         """End the subscription."""

@@ -30,7 +30,7 @@ from cluster.node.lookup import refused
 from cluster.node.simulated import Simulated
 from cluster.outage import Outage
 from cluster.store import Change, Delete, Group, Stored, Update, store
-from kube.errors import ApiError, Expired
+from kube.errors import ApiError
 from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from cluster.store import Write
 
 BATCH = 1000  # status writes in one commit
-READ = 4000
 RETRY_S = 0.5
 THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
 log = logging.getLogger(__name__)
@@ -55,19 +54,17 @@ class Simulator:
     def __init__(self, count: int, size: Size | None = None, directory: Path | None = None) -> None:
         self.fleet = Fleet(count, size or Size())
         self.stages: Sequence[Stage] = stages.load(directory or stages.DEFAULT)
-        self.listener = Listener()
         self.selector = selectors.DefaultSelector()
+        self.listener = Listener(self.selector, (PODS, NODES, CONFIGMAPS))
         self.pods: dict[str, Simulated] = {}
         self.gatherings = Gatherings()
         self.holds = Holds()
         self.heap: list[tuple[int, int, str]] = []
         self.turns = itertools.count(1)
-        self.revision = 0
         self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
         self.stopping = False
         self.write_again_at = 0.0
         self.outage = Outage("the fleet's work with the database", log)
-        self._heard: object = None
 
     def run(self) -> None:
         """Work until a signal asks for the end."""
@@ -94,12 +91,23 @@ class Simulator:
     def begin(self) -> None:
         """Bring the fleet up, and take on its pods where their statuses say they are."""
         self.fleet.announce()
-        self.holds = Holds()
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        """Learn of every pod and node as it is, of the ConfigMaps when they are asked for; go on in the log from there."""
         with store.reading() as revision:
-            found = store.find(PODS)
-        self.revision = revision
-        for stored in found:
+            found = {stored.uid: stored for stored in store.find(PODS)}
+            nodes = store.find(NODES)
+        self.holds = Holds()
+        self.gatherings.keep(found)
+        for uid in self.pods.keys() - found.keys():
+            del self.pods[uid]
+        for stored in nodes:
+            self.fleet.see(stored.name, stored.read(Node))
+        for stored in found.values():
             self._take_body(stored)
+        self.own = {own for own in self.own if own > revision}
+        self.listener.position = revision
         self._gather()
 
     def _end(self) -> None:
@@ -133,36 +141,22 @@ class Simulator:
         return max(0.0, min(dues))
 
     def _wait(self, timeout: float) -> None:
-        socket = self.listener.socket
-        if socket is not self._heard:
-            if self._heard is not None:
-                self.selector.unregister(self._heard)  # type: ignore[arg-type]
-            if socket is not None:
-                self.selector.register(socket, selectors.EVENT_READ)
-            self._heard = socket
+        self.listener.subscribe()
         for key, _ in self.selector.select(timeout):
-            if key.fileobj is self._heard:
+            if key.data is self.listener:
                 self.listener.drain()
             else:
                 os.read(key.fd, 512)
 
     def _read_changes(self) -> None:
-        if time.monotonic() < self.listener.due():
-            return
-        self.listener.asked()
-        try:
-            while changes := store.changes(self.revision, (PODS, NODES, CONFIGMAPS), limit=READ):
-                for change in changes:
-                    if change.revision in self.own:
-                        self.own.discard(change.revision)
-                    else:
-                        self._apply(change)
-                self.revision = changes[-1].revision
-            self._gather()
-        except Expired:
-            self.pods.clear()
-            self.own.clear()
-            self.begin()
+        self.listener.read(self._learn, self._look_anew)
+        self._gather()
+
+    def _learn(self, change: Change) -> None:
+        if change.revision in self.own:
+            self.own.discard(change.revision)
+        else:
+            self._apply(change)
 
     def _apply(self, change: Change) -> None:
         if change.resource == NODES.id:
@@ -316,7 +310,7 @@ class Simulator:
             self.listener.hurry()
             return
         known.pod, known.revision = outcome[0].read(Pod), outcome[0].revision
-        if known.revision > self.revision:
+        if known.revision > self.listener.position:
             self.own.add(known.revision)
         self.gatherings.see(known.pod)
         if known.removed or known.phase in ENDED:

@@ -115,6 +115,7 @@ class Change:
     """One row of the log; `revision` is its place there, `version` the object's resourceVersion.
 
     `at` is in epoch milliseconds.
+
     `previous` is the JSON that the change replaced, for readers that ask for
     it: None for a creation, and where history has forgotten it.
     """

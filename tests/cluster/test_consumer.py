@@ -236,6 +236,17 @@ def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch
     assert tasks._behind("controllers", clock()) == []
 
 
+def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_being_woken(monkeypatch):
+    monkeypatch.setattr(registry, "every", lambda: [REGISTRATION])
+    runner = Runner(REGISTRATION, 0, Copier())
+    add("one")
+    drain(runner)
+    add("two")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE cluster_log SET compacted = head")
+    assert tasks._behind(clock()) == {"copier/0"}
+
+
 def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):
     monkeypatch.setattr("cluster.consumer.BATCH", 2)
 

@@ -7,7 +7,11 @@ import signal
 
 import pytest
 
+from cluster.store import Create, Patch, store
+from kube.resources import NODES
+from tests.cluster.forgetting import forget
 from tests.volcano_ui.system import System, until
+from volcano_ui import up
 
 pytestmark = [pytest.mark.timeout(180)]
 
@@ -144,3 +148,15 @@ def test_crash_is_written_where_the_program_writes(system):
         lambda: "beat was killed by SIGKILL" in (system.data / "logs" / "beat.log").read_text(),
         what="the line",
     )
+
+
+def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactional_db, settings):
+    settings.NODES = 0
+    before = store.revision()
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    store.write(Create(NODES, {"metadata": {"name": "here"}, "status": ready}))
+    store.write(Patch(NODES, "", "here", {"metadata": {"labels": {"a": "b"}}}))
+    forget()
+    up._ask_nodes(before)
+    with pytest.raises(TimeoutError):
+        up._ask_nodes(store.revision())

@@ -194,7 +194,7 @@ async def test_history_that_is_forgotten_under_a_running_watch_is_an_error_event
     async with Client(port, DEFAULT, resourceVersion=await make("a")) as client:
         await until(lambda: keeper.streams, "the watch")
         await until(lambda: next(iter(keeper.streams))._feed is not None, "its beginning")
-        follower._lose(follower.position)
+        follower.lose()
         (line,) = await client.rest()
     assert (line.type, line.object["code"], line.object["reason"]) == ("ERROR", 410, "Expired")
 

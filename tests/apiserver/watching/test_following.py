@@ -54,6 +54,10 @@ def test_the_window_is_bounded_and_says_so(size, count):
     assert len(kept.since("nodes", 0)) == 1
 
 
+def nothing():
+    pass
+
+
 @pytest.fixture
 async def follower(transactional_db, redis):
     it = Follower()
@@ -63,7 +67,7 @@ async def follower(transactional_db, redis):
 
 async def test_who_listens_is_called_for_each_change_in_order(follower):
     heard = []
-    follower.listen(lambda change: heard.append((change.verb, change.name)))
+    follower.listen(lambda change: heard.append((change.verb, change.name)), nothing)
     await make("before")
     await follower.start()
     await make("a")
@@ -79,8 +83,8 @@ async def test_a_listener_that_fails_keeps_nothing_from_the_others(follower):
     def broken(change):
         raise ValueError(change.name)
 
-    follower.listen(broken)
-    follower.listen(lambda change: heard.append(change.name))
+    follower.listen(broken, nothing)
+    follower.listen(lambda change: heard.append(change.name), nothing)
     await follower.start()
     await make("a")
     await make("b")
@@ -103,7 +107,7 @@ async def test_a_follower_that_was_overtaken_by_retention_says_so_and_goes_on(fo
 
 async def test_a_follower_can_be_stopped_and_started_again(follower):
     heard = []
-    follower.listen(lambda change: heard.append(change.name))
+    follower.listen(lambda change: heard.append(change.name), nothing)
     await follower.start()
     await follower.stop()
     await make("meanwhile")
@@ -117,17 +121,17 @@ async def test_a_follower_can_be_stopped_and_started_again(follower):
 async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, caplog):
     tries = []
 
-    def away(after):
-        tries.append(after)
+    def away(*_):
+        tries.append(1)
         raise OperationalError("gone")
 
-    monkeypatch.setattr(following, "POLL_S", 0.01)
+    monkeypatch.setattr(Follower, "pace", Follower.pace._replace(poll_s=0.01))
     await follower.start()
     with monkeypatch.context() as outage:
-        outage.setattr(following, "_next", away)
+        outage.setattr(Follower, "_read", away)
         await until(lambda: len(tries) > 2, "the tries")
     heard = []
-    follower.listen(heard.append)
+    follower.listen(heard.append, nothing)
     await make("a")
     await until(lambda: heard, "the change")
     first, last = [record for record in caplog.records if record.name == following.__name__]

@@ -21,8 +21,8 @@ from starlette.datastructures import QueryParams
 from cluster import access, models
 from cluster.apiserver import forms, info, listing, query
 from cluster.apiserver.request import Request
-from cluster.apiserver.watching import following, watch
-from cluster.apiserver.watching.following import follower
+from cluster.apiserver.watching import watch
+from cluster.apiserver.watching.following import Follower, follower
 from cluster.apiserver.watching.window import Window
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
@@ -238,7 +238,7 @@ def loop():
 
 @pytest.mark.timeout(240)
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
-    monkeypatch.setattr(following, "BATCH", 3)
+    monkeypatch.setattr(Follower, "batch", 3)
     monkeypatch.setattr("cluster.apiserver.watching.stream.OBJECTS", 2)
     monkeypatch.setattr("cluster.apiserver.watching.stream.REPLAYED", 2)
     monkeypatch.setattr("cluster.apiserver.watching.stream.SPAN", 5)

@@ -15,6 +15,7 @@ from cluster import nudge
 from cluster.node.shim import linux
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, LEASES, NODES, PODS, SECRETS
+from tests.cluster.forgetting import ASLEEP, forget
 from tests.cluster.node.attempts import until
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -465,6 +466,61 @@ class TestSurvival:
         node.delete(grace=0)
         node.again()
         node.until(lambda: not node.shims())
+
+    @ASLEEP
+    def test_pod_deleted_while_the_machine_slept_longer_than_history_is_kept_is_ended(self, node, forgotten):
+        node.begin()
+        kept, gone = node.shell("sleep 60", "kept"), node.shell("sleep 60", "gone")
+        for name in ("kept", "gone"):
+            node.until_phase("Running", name)
+        node.delete("gone", grace=0)
+        node.annotate("kept")  # a change that stays behind the one that is forgotten
+        with forgotten():
+            node.agent.listener.hurry()
+            node.agent._read_changes()
+        node.until(lambda: gone not in node.agent.pods)
+        assert list(node.agent.pods) == [kept]
+        assert len([pid for pid in node.shims() if linux.start_ticks(pid)]) == 1
+
+    def test_pod_made_while_the_machine_slept_longer_than_history_is_kept_runs(self, node):
+        node.begin()
+        node.shell("true")
+        node.annotate()
+        forget()
+        node.until_phase("Succeeded")
+
+    def test_volume_changed_while_the_machine_slept_longer_than_history_is_kept_is_brought_up_to_date(
+        self, node
+    ):
+        node.begin()
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "old"}}))
+        out = node.out / "seen"
+        script = f"while ! grep -q new $VOLUME_V/key; do sleep 0.02; done; cp $VOLUME_V/key {out}"
+        mount = {"name": "v", "mountPath": "/etc/volcano-test"}
+        node.submit(
+            containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}],
+            volumes=[{"name": "v", "configMap": {"name": "c"}}],
+        )
+        node.until_phase("Running")
+        store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"key": "new"}}))
+        store.write(Patch(CONFIGMAPS, "d", "c", {"metadata": {"labels": {"a": "b"}}}))
+        forget()
+        node.until_phase("Succeeded")
+        assert out.read_text() == "new"
+
+    def test_database_that_goes_away_while_everything_is_looked_at_again_is_asked_again(
+        self, node, monkeypatch
+    ):
+        node.begin()
+        node.shell("sleep 60")
+        node.until_phase("Running")
+        node.delete(grace=0)
+        forget()
+        with monkeypatch.context() as outage:
+            outage.setattr(store, "find", _away)
+            node.agent.listener.hurry()
+            node.agent.turn()
+        node.until(lambda: not node.agent.pods)
 
     def test_stopping_the_cluster_ends_pods_and_says_so(self, node):
         node.begin()

@@ -15,6 +15,7 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.kinds.core import Pod
 from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
+from tests.cluster.forgetting import ASLEEP, forget
 
 GOLDEN = Path(__file__).parent / "golden"
 BEGIN_US = 1_800_000_000 * 1_000_000
@@ -104,7 +105,7 @@ def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
     )
     add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
     until(one, lambda: phase("a") == "Running")
-    until(one, lambda: one.revision == store.revision())
+    until(one, lambda: one.listener.position == store.revision())
     assert phase("a") == "Running"
     add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
     until(one, lambda: phase("a") == phase("b") == "Succeeded")
@@ -115,7 +116,7 @@ def test_held_pods_go_on_when_their_config_map_exists(simulator):
     for name in ("a", "b"):
         add_pod(name, duration_seconds="0", hold="let-go")
     until(one, lambda: phase("a") == phase("b") == "Running")
-    until(one, lambda: one.revision == store.revision())
+    until(one, lambda: one.listener.position == store.revision())
     assert phase("a") == "Running"
     store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
     until(one, lambda: phase("a") == phase("b") == "Succeeded")
@@ -138,11 +139,11 @@ def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
     until(one, lambda: phase() == "Running")
     store.write(Delete(PODS, "d", "p"))
     until(one, lambda: phase() == "Failed")
-    until(one, lambda: one.revision == store.revision() and not one.pods)
+    until(one, lambda: one.listener.position == store.revision() and not one.pods)
     for _ in range(5):
         one.listener.hurry()
         one.turn()
-    assert one.revision == store.revision()
+    assert one.listener.position == store.revision()
 
 
 def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
@@ -156,6 +157,73 @@ def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
     until(second, lambda: phase() == "Succeeded")
     ended = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["startedAt"] == started
+
+
+def look(simulator):
+    simulator.listener.hurry()
+    simulator._read_changes()
+
+
+class TestLongerAwayThanHistoryIsKept:
+    @ASLEEP
+    def test_pods_deleted_meanwhile_are_gone(self, simulator, forgotten):
+        one = simulator()
+        add_pod("kept", duration_seconds="600")
+        add_pod("gone", duration_seconds="600")
+        until(one, lambda: phase("kept") == phase("gone") == "Running")
+        store.write(Delete(PODS, "d", "gone", grace=0))
+        store.write(Patch(PODS, "d", "kept", {"metadata": {"labels": {"stays": "behind it"}}}))
+        with forgotten():
+            look(one)
+        until(one, lambda: [known.pod.metadata.name for known in one.pods.values()] == ["kept"])
+
+    def test_pods_made_meanwhile_run_and_held_ones_go_on(self, simulator):
+        one = simulator()
+        add_pod("held", duration_seconds="0", hold="let-go")
+        until(one, lambda: phase("held") == "Running")
+        add_pod("new", duration_seconds="0")
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+        store.write(Patch(CONFIGMAPS, "d", "let-go", {"metadata": {"labels": {"a": "b"}}}))
+        forget()
+        until(one, lambda: phase("held") == phase("new") == "Succeeded")
+
+    def test_clock_of_a_job_whose_pods_went_meanwhile_is_set_back(self, simulator):
+        one = simulator()
+        spec = {"tasks": [{"replicas": 2}]}
+        store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": spec}))
+        for name in ("a", "b"):
+            add_pod(name, owner="o", duration_seconds="600", wait_for_job="true")
+        until(one, lambda: phase("a") == phase("b") == "Running")
+        store.write(*(Delete(PODS, "d", name, grace=0) for name in ("a", "b")))
+        add_pod("again", owner="o", duration_seconds="0", wait_for_job="true")
+        forget()
+        until(one, lambda: phase("again") == "Running")
+        until(one, lambda: one.listener.position == store.revision())
+        assert phase("again") == "Running"
+
+    def test_node_that_was_told_to_fail_stays_lost(self, simulator):
+        one = simulator()
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
+        until(one, lambda: "sim-0001" in one.fleet.lost)
+        forget()
+        look(one)
+        node = store.get(NODES, "", "sim-0001").object
+        assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
+
+    def test_node_that_was_told_to_come_back_meanwhile_does(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="600")
+        until(one, lambda: phase() == "Running")
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
+        until(one, lambda: "sim-0001" in one.fleet.lost)
+        store.write(Delete(PODS, "d", "p"))
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail(None)))
+        forget()
+        until(one, lambda: phase() is None)
+
+
+def told_to_fail(seconds):
+    return {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": seconds}}}
 
 
 def test_change_by_somebody_else_meanwhile_loses_nothing(simulator):
@@ -233,7 +301,7 @@ class TestFleet:
         node = store.get(NODES, "", "sim-0001").object
         assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
         store.write(Delete(PODS, "d", "p"))
-        until(one, lambda: one.revision == store.revision())
+        until(one, lambda: one.listener.position == store.revision())
         assert phase() == "Running"
         back = {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": None}}}
         store.write(Patch(NODES, "", "sim-0001", back))

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-
 import hypothesis.strategies as st
 import pytest
-from django.db import connections
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,10 +16,12 @@ from cluster import retention
 from cluster.store import AllBut, Create, Delete, Patch, Store
 from kube.errors import ApiError, Expired
 from kube.resources import CONFIGMAPS, PODS
+from tests.cluster.forgetting import between_queries, forget, forget_elsewhere
 from tests.cluster.store.conftest import empty
 
 DAY_MS = 24 * 3_600_000
-OLD = 1000  # any time at which everything is long past
+OLD = 1000
+NOW = OLD + DAY_MS + 1  # when all that was written at OLD is old
 NAMES = st.sampled_from(["a", "b", "c"])
 KINDS = st.sampled_from([None, (PODS,), (PODS, CONFIGMAPS), AllBut((CONFIGMAPS,))])
 
@@ -37,44 +34,10 @@ def phase(name, value):
     return Patch(PODS, "d", name, {"status": {"phase": value}}, "status")
 
 
-def forget(now=OLD + DAY_MS + 1):
-    retention.run(time.monotonic() + 20, now=now)
-
-
-@contextmanager
-def between_queries(alias, act):
-    """Do something once, on a connection of its own, after the first statement that reads the log's rows or state."""
-    done = []
-
-    def wrapper(execute, sql, params, many, context):
-        answer = execute(sql, params, many, context)
-        if not done and ("cluster_change" in sql or "cluster_log" in sql):
-            done.append(sql)
-            act()
-        return answer
-
-    with connections[alias].execute_wrapper(wrapper):
-        yield
-    assert done
-
-
-def forget_elsewhere(alias, now=OLD + DAY_MS + 1):
-    """Run retention as another process would, with a connection of its own."""
-
-    def work():
-        try:
-            forget(now)
-        finally:
-            connections[alias].close()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(work).result()
-
-
 @pytest.fixture
 def elsewhere(store, database, monkeypatch):
     monkeypatch.setattr(retention, "store", store)
-    return lambda: forget_elsewhere(database)
+    return lambda: forget_elsewhere(database, NOW)
 
 
 @pytest.mark.parametrize("kinds", [None, (PODS,), (PODS, CONFIGMAPS)], ids=["all kinds", "one", "some"])
@@ -84,7 +47,7 @@ def test_what_retention_removes_while_the_log_is_read_is_no_silence(
 ):
     store.write(pod("a"), pod("b"), now=OLD)
     store.write(Delete(PODS, "d", "a"), now=OLD)
-    with between_queries(database, elsewhere), pytest.raises(Expired):
+    with between_queries(elsewhere, database), pytest.raises(Expired):
         store.changes(0, kinds, previous=previous)
     assert store.compacted() == 3
 
@@ -117,7 +80,7 @@ def test_what_the_first_change_after_a_readers_position_replaced_is_kept(store, 
     monkeypatch.setattr(retention, "store", store)
     (first,) = store.write(pod("a"), now=OLD)
     store.write(phase("a", "Running"), now=OLD + DAY_MS)
-    forget()
+    forget(NOW)
     (change,) = store.changes(store.compacted(), previous=True)
     assert change.previous == first.body
 
@@ -179,7 +142,7 @@ class ReaderMachine(RuleBasedStateMachine):
                 found = self.store.changes(position, kinds, limit=limit, previous=previous)
             else:
                 now = self.now - meanwhile * 1000 + DAY_MS
-                with between_queries(self.database, lambda: forget_elsewhere(self.database, now)):
+                with between_queries(lambda: forget_elsewhere(self.database, now), self.database):
                     found = self.store.changes(position, kinds, limit=limit, previous=previous)
         except Expired:
             assert position < self.store.compacted()

@@ -128,7 +128,7 @@ async def test_changes_arrive_without_redis_too(alice, settings):
 
 
 async def test_history_that_expired_leads_to_the_whole_state(alice, monkeypatch):
-    monkeypatch.setattr(hub, "MOST_CHANGES", 5)
+    monkeypatch.setattr(hub.Hub, "most", 5)
     await in_db(world.make)("a")
     async with Tab(alice) as tab:
         await tab.subscribe(TOPIC)
@@ -307,14 +307,14 @@ async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
 @pytest.mark.parametrize(
     ("where", "name"),
     [
-        pytest.param(hub, "_news", id="reading the log"),
+        pytest.param(hub.Hub, "_read", id="reading the log"),
         pytest.param(rendering.WatchIndex, "match", id="finding what is stale"),
         pytest.param(hub.Hub, "_render_stale", id="rendering"),
         pytest.param(hub.Hub, "_tell_heads", id="telling heads"),
     ],
 )
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
-    monkeypatch.setattr(hub, "POLL_S", 0.01)
+    monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
     whole = getattr(where, name)
     await in_db(world.make)("a")
     async with Tab(alice) as tab:
@@ -323,7 +323,7 @@ async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, w
         with monkeypatch.context() as defect:
             defect.setattr(where, name, _defect)
             await in_db(world.phase)("a", "Running")
-            await world.until(lambda: "live hub failed" in caplog.text, "the defect is met")
+            await world.until(lambda: "following the log failed" in caplog.text, "the defect is met")
         assert getattr(where, name) is whole
         assert (await tab.hear(op="parts"))["set"]
 
@@ -335,13 +335,13 @@ async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplo
         tries.append(1)
         raise OperationalError("gone")
 
-    monkeypatch.setattr(hub, "POLL_S", 0.01)
+    monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
     await in_db(world.make)("a")
     async with Tab(alice) as tab:
         await tab.subscribe(TOPIC)
         await tab.hear(op="parts")
         with monkeypatch.context() as outage:
-            outage.setattr(hub, "_news", away)
+            outage.setattr(hub.Hub, "_read", away)
             await in_db(world.phase)("a", "Running")
             await world.until(lambda: len(tries) > 2, "the tries")
         assert (await tab.hear(op="parts"))["set"]
