@@ -37,7 +37,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "csp",
-    "django_htmx",
     "volcano_ui",
     "cluster",
     "scheduler",
@@ -56,7 +55,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
     "dashboard.errors.DatabaseTrouble",
 ]
 
@@ -152,7 +150,7 @@ AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / ".cache" / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Applications bring no files for the browser; django_htmx's copies of htmx are not the one in the bundle.
+# Applications bring no files for the browser; the bundle and `static` have all of them.
 STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -22,12 +22,33 @@ def test_every_requirement_is_pinned_with_hashes(name):
     assert all(re.match(r"[\w.\[\]-]+==\S+ \\\n +--hash=sha256:", block) for block in pinned)
 
 
-@pytest.mark.parametrize("name", LOCKS)
-def test_what_is_asked_for_is_locked(name):
+def asked_for(name):
+    """Return the requirements of a lock's source."""
     lines = (ROOT / name).with_suffix(".in").read_text().splitlines()
-    asked = {
+    return {
         Requirement(line) for line in (line.partition("#")[0].strip() for line in lines) if line[:1].isalnum()
     }
+
+
+def asked_of_npm():
+    wanted = json.loads((ROOT / "package.json").read_text())
+    return wanted["dependencies"].keys() | wanted["devDependencies"].keys()
+
+
+def test_every_package_that_is_asked_for_is_explained_and_no_other():
+    text = (ROOT / "docs" / "design" / "dependencies.md").read_text().partition("\n## Weighed")[0]
+    explained = [
+        name
+        for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
+        for name in re.findall(r"`([^`]+)`", row)
+    ]
+    asked = [each.name for name in LOCKS for each in asked_for(name)]
+    assert sorted(explained) == sorted([*asked, *asked_of_npm()])
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_what_is_asked_for_is_locked(name):
+    asked = asked_for(name)
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
     assert {canonicalize_name(each.name) for each in asked} <= locked.keys()
     assert [
