@@ -63,7 +63,7 @@ def after(
     found = sql.rows(using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
     check(revision, using=using)
-    return [_change(row) for row in found]
+    return [_change(row, row[8]) for row in found] if previous else [_change(row) for row in found]
 
 
 def check(revision: int, *, using: str = "default") -> None:
@@ -118,8 +118,8 @@ def _of_kinds(kinds: Sequence[Resource] | AllBut, using: str) -> tuple[str, list
     return f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})", ids
 
 
-def _change(row: tuple[Any, ...]) -> Change:
-    """Return the change that a row of the log is; what it replaced may follow its fields."""
-    revision, resource, namespace, name, uid, verb, at_ms, body, *more = row
-    replaced = bytes(more[0]) if more and more[0] is not None else None
-    return Change(revision, resource, namespace, name, uid, verb, at_ms, bytes(body), replaced)
+def _change(row: tuple[Any, ...], previous: Any = None) -> Change:
+    """Return the change that a row of the log is, with the JSON that it replaced."""
+    revision, resource, namespace, name, uid, verb, at_ms, body = row[:8]
+    before = None if previous is None else bytes(previous)
+    return Change(revision, resource, namespace, name, uid, verb, at_ms, bytes(body), before)
