@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import resources, schema
+from kube import definitions, resources, schema
 from kube.kinds import batch, core
 
 OWNED = {
@@ -105,7 +105,7 @@ def test_columns_and_fields_name_what_the_kind_has(resource):
         for name in above:
             value = value.setdefault(name, {})
         value[last] = None
-        assert schema.unknown_fields(obj, resource.type) == []
+        assert schema.unknown_fields(obj, definitions.of(resource)) == []
 
 
 @pytest.mark.parametrize(
