@@ -53,10 +53,14 @@ class MissingDefinitionsError(Exception):
 
 
 def of(resource: Resource) -> str:
-    """Return the name of a kind's definition, such as `io.k8s.api.core.v1.Pod`; OBJECT for a custom kind."""
-    if resource.schema is not None:
-        return OBJECT
-    return f"{prefix(resource.group, resource.version)}.{resource.kind}"
+    """Return the name of a kind's definition, such as `io.k8s.api.core.v1.Pod`; OBJECT for another kind."""
+    return OBJECT if resource.schema is not None else _of(resource.group, resource.version, resource.kind)
+
+
+@cache
+def _of(group: str, version: str, kind: str) -> str:
+    name = f"{prefix(group, version)}.{kind}"
+    return name if exists(name) else OBJECT
 
 
 def of_kind(api_version: str, kind: str) -> str:

@@ -147,10 +147,10 @@ class _Scalar(_Any):
 
 class _List(_Any):
     type_name = "array"
-    has_fields = True
 
     def __init__(self, item: _Any, nullable: bool, least: int, most: int) -> None:
         self.item = item
+        self.has_fields = item.has_fields
         self.nullable = nullable
         self.least = least
         self.most = most
@@ -169,7 +169,7 @@ class _List(_Any):
                 check(item, (where, index), causes)
 
     def unknown(self, value: Any, path: str, found: list[str]) -> None:
-        if type(value) is list and self.item.has_fields:
+        if type(value) is list:
             for index, item in enumerate(value):
                 self.item.unknown(item, f"{path}[{index}]", found)
 
@@ -182,10 +182,10 @@ class _List(_Any):
 
 class _Map(_Any):
     type_name = "object"
-    has_fields = True
 
     def __init__(self, item: _Any, nullable: bool) -> None:
         self.item = item
+        self.has_fields = item.has_fields
         self.nullable = nullable
 
     def check(self, value: Any, where: Where, causes: _Causes) -> None:
@@ -199,7 +199,7 @@ class _Map(_Any):
                 check(item, inner, causes)
 
     def unknown(self, value: Any, path: str, found: list[str]) -> None:
-        if type(value) is dict and self.item.has_fields:
+        if type(value) is dict:
             for key, item in value.items():
                 self.item.unknown(item, f"{path}.{_key_text(key)}", found)
 
