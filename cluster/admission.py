@@ -19,7 +19,7 @@ import msgspec
 
 from cluster import charges, custom, metadata
 from cluster.store import store
-from kube import resources, schema
+from kube import definitions, resources, schema
 from kube.custom import scale, structural
 from kube.errors import (
     ApiError,
@@ -196,11 +196,11 @@ def shape(resource: Resource, obj: Object, old: Object | None = None, subresourc
     BadRequest and RequestEntityTooLarge are raised: there is no object to speak of then.
     """
     copy, nulls = _copy(resource, obj)
-    causes = schema.check(copy, resource.type)
+    causes = schema.check(copy, definitions.of(resource))
     reported = {cause.field for cause in causes}
     causes += (cause for cause in metadata.check(resource, copy, old) if cause.field not in reported)
     if not causes and nulls:
-        copy = schema.without_nulls(copy, resource.type)
+        copy = schema.without_nulls(copy, definitions.of(resource))
     if resource.schema is None or causes:
         return Admitted(resource, copy, tuple(causes))
     return _custom(resource, copy, old, subresource)
@@ -294,7 +294,11 @@ def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterV
 
 def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
     resource, obj = shaped.resource, shaped.object
-    unknown = shaped.dropped if resource.schema is not None else schema.unknown_fields(obj, resource.type)
+    unknown = (
+        shaped.dropped
+        if resource.schema is not None
+        else schema.unknown_fields(obj, definitions.of(resource))
+    )
     yield from (f'unknown field "{path}"' for path in unknown)
     for rule in rules:
         if rule.warn is not None:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import disruptions, pods, simulation, templates
 from jobs import dependencies, frozen, plugins, policies
-from kube import lenient, names, schema
+from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
-from kube.kinds.batch import Job
 from kube.kinds.scheduling import QueueState
 from scheduler import constraints
 
@@ -82,7 +81,7 @@ def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
 
 def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
     """Return everything wrong with a job that is created, or that changes from old."""
-    told = schema.check(job, Job)
+    told = schema.check(job, definitions.of(resources.JOBS))
     rules: list[Cause] = []
     if old is not None:
         rules += frozen.check(job, old)

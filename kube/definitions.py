@@ -1,171 +1,204 @@
-"""What the objects of Kubernetes' own kinds are made of, as far as it decides how they merge.
+"""What every kind is made of: OpenAPI 3.0 schemas by name, which refer to each other.
 
-`kube.lists` says how a field of a definition merges; here stands which
-definition the value of a field has. Only parts below which something merges
-specially are named, so a field that stands in neither table is plain: objects
-merge key by key, lists are replaced whole. The facts are those of Kubernetes'
-published schemas (reference: kubernetes-api §3.4).
+Kubernetes' own types are read from the installed package `kubernetes-validate`, which carries the
+definitions that Kubernetes publishes, with its `x-kubernetes-` keywords. Those of Volcano and of this
+project are the files in `kube/openapi`, in the form that is served:
+
+common      what every kind shares, and what the package says too little of
+validation  what the API server asks of Kubernetes' types beyond the type of a field
+
+A file is mapped into memory and split by definition, so that processes share it and read only what
+they need.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import mmap
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
-    from kube.resources import Resource
+    from kube.meta import Object
+    from kube.resource import Resource
 
-META = "meta.v1.ObjectMeta"
-_SELECTOR = "meta.v1.LabelSelector"
-_TEMPLATE = "core.v1.PodTemplateSpec"
-_LOCAL = "core.v1.LocalObjectReference"
-_OBJECT = "core.v1.ObjectReference"
-_SECRET = "core.v1.SecretReference"  # noqa: S105  the name of a type
-_CONTAINER = {
-    "env": "core.v1.EnvVar",
-    "resources": "core.v1.ResourceRequirements",
+VERSION = "v1.36.0"
+REFERENCE = "#/components/schemas/"
+GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
+LIST_TYPE, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-map-type"
+
+KUBERNETES = "io.k8s."
+CORE = "io.k8s.api.core.v1"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+OBJECT = "Object"  # an object of a kind that is described elsewhere, such as a custom resource
+OBJECT_META = f"{META}.ObjectMeta"
+
+_OWN = Path(__file__).parent / "openapi"
+_LOCAL = "#/$defs/"  # how the package refers
+_PREFIXES = {
+    "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
+    "metrics.k8s.io": "io.k8s.metrics.pkg.apis.metrics",
 }
-_WORKLOAD = {"selector": _SELECTOR, "template": _TEMPLATE}
-_STATUS_RESOURCES = {"resources": "core.v1.ResourceRequirements"}
-_NODE_AFFINITY = "core.v1.NodeSelector"
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def _kind(**parts: str) -> dict[str, str]:
-    """Return the parts of what has metadata."""
-    return {"metadata": META, **parts}
-
-
-OBJECT = "Object"  # any kind of which nothing more is known here
-PARTS: dict[str, dict[str, str]] = {
-    OBJECT: _kind(),
-    META: {"ownerReferences": "meta.v1.OwnerReference"},
-    "core.v1.Pod": _kind(spec="core.v1.PodSpec", status="core.v1.PodStatus"),
-    _TEMPLATE: _kind(spec="core.v1.PodSpec"),
-    "core.v1.PodTemplate": _kind(template=_TEMPLATE),
-    "core.v1.PodSpec": {
-        "affinity": "core.v1.Affinity",
-        "containers": "core.v1.Container",
-        "ephemeralContainers": "core.v1.EphemeralContainer",
-        "imagePullSecrets": _LOCAL,
-        "initContainers": "core.v1.Container",
-        "resources": "core.v1.ResourceRequirements",
-        "topologySpreadConstraints": "core.v1.TopologySpreadConstraint",
-        "volumes": "core.v1.Volume",
-    },
-    "core.v1.PodStatus": _STATUS_RESOURCES,
-    "core.v1.Container": _CONTAINER,
-    "core.v1.EphemeralContainer": _CONTAINER,
-    "core.v1.EnvVar": {"valueFrom": "core.v1.EnvVarSource"},
-    "core.v1.EnvVarSource": {
-        "configMapKeyRef": "core.v1.ConfigMapKeySelector",
-        "fieldRef": "core.v1.ObjectFieldSelector",
-        "fileKeyRef": "core.v1.FileKeySelector",
-        "resourceFieldRef": "core.v1.ResourceFieldSelector",
-        "secretKeyRef": "core.v1.SecretKeySelector",
-    },
-    "core.v1.Affinity": {"nodeAffinity": "core.v1.NodeAffinity"},
-    "core.v1.NodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _NODE_AFFINITY},
-    "core.v1.TopologySpreadConstraint": {"labelSelector": _SELECTOR},
-    "core.v1.Volume": {
-        **dict.fromkeys(
-            ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"),
-            "core.v1.VolumeSource",
-        ),
-        "csi": "core.v1.CSIVolumeSource",
-        "ephemeral": "core.v1.EphemeralVolumeSource",
-    },
-    "core.v1.VolumeSource": {"secretRef": _LOCAL},  # all of them name their secret in the same way
-    "core.v1.CSIVolumeSource": {"nodePublishSecretRef": _LOCAL},
-    "core.v1.EphemeralVolumeSource": {"volumeClaimTemplate": "core.v1.PersistentVolumeClaimTemplate"},
-    "core.v1.PersistentVolumeClaimTemplate": _kind(spec="core.v1.PersistentVolumeClaimSpec"),
-    "core.v1.PersistentVolumeClaim": _kind(
-        spec="core.v1.PersistentVolumeClaimSpec",
-        status="core.v1.PersistentVolumeClaimStatus",
-    ),
-    "core.v1.PersistentVolumeClaimSpec": {
-        "dataSource": "core.v1.TypedLocalObjectReference",
-        "selector": _SELECTOR,
-    },
-    "core.v1.PersistentVolume": _kind(spec="core.v1.PersistentVolumeSpec"),
-    "core.v1.PersistentVolumeSpec": {
-        **dict.fromkeys(
-            ("cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO"), "core.v1.PersistentVolumeSource"
-        ),
-        "claimRef": _OBJECT,
-        "csi": "core.v1.CSIPersistentVolumeSource",
-        "nodeAffinity": "core.v1.VolumeNodeAffinity",
-        "storageos": "core.v1.StorageOSPersistentVolumeSource",
-    },
-    "core.v1.PersistentVolumeSource": {"secretRef": _SECRET},
-    "core.v1.CSIPersistentVolumeSource": dict.fromkeys(
-        (
-            "controllerExpandSecretRef",
-            "controllerPublishSecretRef",
-            "nodeExpandSecretRef",
-            "nodePublishSecretRef",
-            "nodeStageSecretRef",
-        ),
-        _SECRET,
-    ),
-    "core.v1.StorageOSPersistentVolumeSource": {"secretRef": _OBJECT},
-    "core.v1.VolumeNodeAffinity": {"required": _NODE_AFFINITY},
-    "core.v1.Event": _kind(involvedObject=_OBJECT, related=_OBJECT),
-    "events.v1.Event": _kind(regarding=_OBJECT, related=_OBJECT),
-    "core.v1.Namespace": _kind(status="core.v1.NamespaceStatus"),
-    "core.v1.Node": _kind(spec="core.v1.NodeSpec", status="core.v1.NodeStatus"),
-    "core.v1.ReplicationController": _kind(
-        spec="core.v1.ReplicationControllerSpec",
-        status="core.v1.ReplicationControllerStatus",
-    ),
-    "core.v1.ReplicationControllerSpec": {"template": _TEMPLATE},
-    "core.v1.ResourceQuota": _kind(spec="core.v1.ResourceQuotaSpec"),
-    "core.v1.ResourceQuotaSpec": {"scopeSelector": "core.v1.ScopeSelector"},
-    "core.v1.Service": _kind(spec="core.v1.ServiceSpec", status="core.v1.ServiceStatus"),
-    "core.v1.ServiceAccount": _kind(imagePullSecrets=_LOCAL, secrets=_OBJECT),
-    "apps.v1.DaemonSet": _kind(spec="apps.v1.DaemonSetSpec", status="apps.v1.DaemonSetStatus"),
-    "apps.v1.DaemonSetSpec": _WORKLOAD,
-    "apps.v1.Deployment": _kind(spec="apps.v1.DeploymentSpec", status="apps.v1.DeploymentStatus"),
-    "apps.v1.DeploymentSpec": _WORKLOAD,
-    "apps.v1.ReplicaSet": _kind(spec="apps.v1.ReplicaSetSpec", status="apps.v1.ReplicaSetStatus"),
-    "apps.v1.ReplicaSetSpec": _WORKLOAD,
-    "apps.v1.StatefulSet": _kind(spec="apps.v1.StatefulSetSpec", status="apps.v1.StatefulSetStatus"),
-    "apps.v1.StatefulSetSpec": _WORKLOAD,
-    "batch.v1.Job": _kind(spec="batch.v1.JobSpec", status="batch.v1.JobStatus"),
-    "batch.v1.JobSpec": _WORKLOAD,
-    "batch.v1.JobStatus": {"uncountedTerminatedPods": "batch.v1.UncountedTerminatedPods"},
-    "batch.v1.CronJob": _kind(spec="batch.v1.CronJobSpec"),
-    "batch.v1.CronJobSpec": {"jobTemplate": "batch.v1.JobTemplateSpec"},
-    "batch.v1.JobTemplateSpec": _kind(spec="batch.v1.JobSpec"),
-    "networking.v1.NetworkPolicy": _kind(spec="networking.v1.NetworkPolicySpec"),
-    "networking.v1.NetworkPolicySpec": {"podSelector": _SELECTOR},
-    "networking.v1.Ingress": _kind(spec="networking.v1.IngressSpec"),
-    "networking.v1.IngressSpec": {"defaultBackend": "networking.v1.IngressBackend"},
-    "networking.v1.IngressBackend": {
-        "resource": "core.v1.TypedLocalObjectReference",
-        "service": "networking.v1.IngressServiceBackend",
-    },
-    "networking.v1.IngressServiceBackend": {"port": "networking.v1.ServiceBackendPort"},
-    "policy.v1.PodDisruptionBudget": _kind(
-        spec="policy.v1.PodDisruptionBudgetSpec",
-        status="policy.v1.PodDisruptionBudgetStatus",
-    ),
-    "policy.v1.PodDisruptionBudgetSpec": {"selector": _SELECTOR},
-    "rbac.v1.ClusterRoleBinding": _kind(roleRef="rbac.v1.RoleRef"),
-    "rbac.v1.RoleBinding": _kind(roleRef="rbac.v1.RoleRef"),
-    "apiextensions.v1.CustomResourceDefinition": _kind(
-        status="apiextensions.v1.CustomResourceDefinitionStatus"
-    ),
-}
+class MissingDefinitionsError(Exception):
+    """The installed package lacks the definitions of the Kubernetes version that is served."""
 
 
 def of(resource: Resource) -> str:
-    """Return the definition of a kind, such as `core.v1.Pod`; OBJECT for kinds that are not Kubernetes' own."""
-    group = resource.group
-    if "." in group and not group.endswith(".k8s.io"):
-        return OBJECT
-    definition = f"{group.partition('.')[0] or 'core'}.{resource.version}.{resource.kind}"
-    return definition if definition in PARTS else OBJECT
+    """Return the name of a kind's definition, such as `io.k8s.api.core.v1.Pod`; OBJECT for another kind."""
+    return OBJECT if resource.schema is not None else _of(resource.group, resource.version, resource.kind)
 
 
+@cache
+def _of(group: str, version: str, kind: str) -> str:
+    name = f"{prefix(group, version)}.{kind}"
+    return name if exists(name) else OBJECT
+
+
+def of_kind(api_version: str, kind: str) -> str:
+    """Return the name of the definition of a kind, such as Scale of `autoscaling/v1`."""
+    group, _, version = api_version.rpartition("/")
+    return f"{prefix(group, version)}.{kind}"
+
+
+def prefix(group: str, version: str) -> str:
+    """Return what precedes the names of a group's definitions: `io.k8s.api.batch.v1`, `sh.volcano.batch.v1alpha1`."""
+    if group in _PREFIXES:
+        return f"{_PREFIXES[group]}.{version}"
+    if "." not in group or group.endswith(".k8s.io"):
+        return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}"
+    return ".".join((*reversed(group.split(".")), version))
+
+
+def exists(name: str) -> bool:
+    """Say whether there is a definition of this name."""
+    return name in _own() or name in _kubernetes()
+
+
+@cache
+def named(name: str) -> Object:
+    """Return a definition, which nobody may change; KeyError when there is none."""
+    own = _own().get(name)
+    return _decode(own) if own is not None else _standard(_decode(_kubernetes()[name]), root=True)
+
+
+@cache
+def checked(name: str) -> Object:
+    """Return a definition as objects are checked against it.
+
+    Kubernetes publishes every field as required that Go always writes, and checks few of them: those,
+    and the bounds of values, are in the file `validation`.
+    """
+    schema = named(name)
+    if name in _own() or not name.startswith(KUBERNETES):
+        return schema
+    asked = _validation().get(name, {})
+    bounds = asked.get("properties", {})
+    properties = schema.get("properties", {})
+    merged = {field: _merged(inner, bounds[field]) for field, inner in properties.items() if field in bounds}
+    return {**schema, "required": asked.get("required", []), "properties": {**properties, **merged}}
+
+
+def properties(name: str) -> dict[str, Object]:
+    """Return the fields of a definition with their schemas."""
+    found: dict[str, Object] = named(name).get("properties", {}) if name else {}
+    return found
+
+
+@cache
 def part(definition: str, field: str) -> str:
-    """Return the definition of a field's value, or of the items of its list; "" where nothing special is below."""
-    return PARTS.get(definition, {}).get(field, "")
+    """Return the definition of a field's value, or of the items of its list; "" where it has none."""
+    schema = properties(definition).get(field, {})
+    return reference(schema.get("items", schema))
+
+
+def reference(schema: Object) -> str:
+    """Return the name that a schema refers to, also beside a description; "" when it is one of its own."""
+    alternatives = schema.get("allOf") or [schema]
+    found: str = alternatives[0].get("$ref", "") if len(alternatives) == 1 else ""
+    return found.removeprefix(REFERENCE)
+
+
+def _merged(schema: Object, more: Object) -> Object:
+    return {
+        **schema,
+        **{
+            key: _merged(schema.get(key, {}), value) if type(value) is dict else value
+            for key, value in more.items()
+        },
+    }
+
+
+@cache
+def _own() -> dict[str, msgspec.Raw]:
+    found: dict[str, msgspec.Raw] = {}
+    for path in sorted(_OWN.glob("*.json")):
+        if path.stem != "validation":
+            found |= _split(_mapped(path))
+    return found
+
+
+@cache
+def _validation() -> Object:
+    return _decode((_OWN / "validation.json").read_bytes())
+
+
+@cache
+def _kubernetes() -> dict[str, msgspec.Raw]:
+    """Return the package's definitions. It is found and not imported: importing it costs seconds."""
+    package = find_spec("kubernetes_validate")
+    if package is None or package.origin is None:
+        raise MissingDefinitionsError("The package kubernetes-validate is not installed; run `make`.")
+    schemas = Path(package.origin).parent / "kubernetes-json-schema"
+    path = schemas / f"{VERSION}-local" / "_definitions.json"
+    if not path.exists():
+        raise MissingDefinitionsError(
+            f"The installed package kubernetes-validate has no definitions of Kubernetes {VERSION}."
+            " Install the version that requirements.txt names."
+        )
+    return _split(_split(_mapped(path))["$defs"])
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _standard(schema: Object, *, root: bool = False) -> Object:
+    """Return a schema of the package in OpenAPI's words: no null among the types, nothing beside a reference."""
+    found = {key: _converted(key, value) for key, value in schema.items() if key != "$ref"}
+    if root and GROUP_VERSION_KIND in found:
+        for field in ("apiVersion", "kind"):
+            found["properties"][field].pop("enum", None)  # the package adds it
+    if "$ref" not in schema:
+        return found
+    target = {"$ref": REFERENCE + schema["$ref"].removeprefix(_LOCAL)}
+    return {**found, "allOf": [target]} if found else target
+
+
+def _converted(key: str, value: Any) -> Any:
+    if key == "properties":
+        return {name: _field(schema) for name, schema in value.items()}
+    if key == "type" and type(value) is list:
+        return value[0]
+    if key in ("items", "additionalProperties") and type(value) is dict:
+        return _standard(value)
+    if key == GROUP_VERSION_KIND:
+        return [{part: kind[part] for part in ("group", "version", "kind")} for kind in value]
+    if key in ("oneOf", "anyOf", "allOf"):
+        return [_standard(schema) for schema in value]
+    return value
+
+
+def _field(schema: Object) -> Object:
+    """Return the schema of a field: its list is one value unless Kubernetes says otherwise."""
+    found = _standard(schema)
+    return {**found, LIST_TYPE: found.get(LIST_TYPE, "atomic")} if found.get("type") == "array" else found

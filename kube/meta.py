@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
-from kube.kinds.fields import REQUIRED, AnyObject, Int64, Seconds, Text253, Time, View
+from kube.kinds.fields import AnyObject, View
 
 Object = dict[str, Any]
 
@@ -34,10 +34,10 @@ _PART = re.compile(r"(\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})(ns|us|µs|μs|ms|h|m|s
 class OwnerReference(View):
     """Says which object an object belongs to."""
 
-    api_version: Annotated[str, REQUIRED] = ""
-    kind: Annotated[str, REQUIRED] = ""
-    name: Annotated[str, REQUIRED] = ""
-    uid: Annotated[str, REQUIRED] = ""
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
@@ -57,15 +57,15 @@ SERVER_METADATA = (
 class ObjectMeta(View):
     """An object's `metadata` (reference: kubernetes-api §4.5)."""
 
-    name: Text253 = ""
-    generate_name: Text253 = ""
+    name: str = ""
+    generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: Int64 = 0
-    creation_timestamp: Time = ""
-    deletion_timestamp: Time = ""
-    deletion_grace_period_seconds: Seconds | None = None
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
@@ -81,12 +81,12 @@ class Condition(View):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: Time = ""
-    last_update_time: Time = ""
-    last_probe_time: Time = ""
-    last_heartbeat_time: Time = ""
+    last_transition_time: str = ""
+    last_update_time: str = ""
+    last_probe_time: str = ""
+    last_heartbeat_time: str = ""
     transition_id: str = ""
-    observed_generation: Int64 = 0
+    observed_generation: int = 0
 
 
 def now_text(now: int) -> str:

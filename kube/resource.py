@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import msgspec
-
 from kube.selector import field_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kube.kinds.fields import View
     from kube.meta import Object
 
 
@@ -83,7 +80,7 @@ class Resource:
     `default_propagation` is what becomes of dependents when a deletion does
     not say. `stored` is false for what is computed when asked
     for, such as an access review. `schema` is the structural schema of a
-    custom resource; the other kinds are described by their struct `type`.
+    custom resource; the other kinds are described in `kube.definitions`.
     A custom kind with several versions has one resource for each, with one
     id: objects are stored in the version that is `storage`. `deprecation` is
     what users of a version that goes away are told.
@@ -102,7 +99,6 @@ class Resource:
     short_names: tuple[str, ...]
     namespaced: bool
     status_subresource: bool
-    type: type[View]
     columns: tuple[Column, ...]
     index: Callable[[Object], Index]
     fields: tuple[str, ...] = ()
@@ -164,10 +160,6 @@ class Resource:
     def group_kind(self) -> str:
         """`Job.batch.volcano.sh` or `Pod`: the name of the kind in messages."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
-
-    def build(self, view: View) -> Object:
-        """Return a view of this kind as a JSON object that says which kind it is."""
-        return {"apiVersion": self.api_version, "kind": self.kind, **msgspec.to_builtins(view)}
 
     def field_text(self, obj: Object, name: str) -> str:
         """Return what a field selector compares for one of `fields`."""

@@ -13,28 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from kube import indexes
 from kube.indexes import CREATOR_ANNOTATION
-from kube.kinds import (
-    accounts,
-    batch,
-    core,
-    events,
-    extensions,
-    limits,
-    metrics,
-    network,
-    policy,
-    reviews,
-    scheduling,
-    workloads,
-)
-from kube.kinds import custom as custom_kinds
 from kube.resource import READ_VERBS, STATUS, VERBS, Column, Index, Resource, ScalePaths, Subresource
 from kube.selector import field_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from kube.kinds.fields import View
     from kube.meta import Object
 
 __all__ = [
@@ -59,9 +43,7 @@ _VOLCANO_AGE = Column("AGE", path="metadata.creationTimestamp", type="date")
 _VOLCANO_QUEUE = Column("QUEUE", path="spec.queue", priority=1)
 
 
-def _core(
-    kind: str, plural: str, short_names: tuple[str, ...], type_: type[View], *columns: Column, **changes: Any
-) -> Resource:
+def _core(kind: str, plural: str, short_names: tuple[str, ...], *columns: Column, **changes: Any) -> Resource:
     """Return a resource: of the core group, namespaced and without a status unless changes say otherwise.
 
     In the core group generations are the exception, elsewhere the rule.
@@ -79,7 +61,6 @@ def _core(
         plural=plural,
         singular=kind.lower(),
         short_names=short_names,
-        type=type_,
         columns=(_NAME, *columns),
         **{**settings, **changes},
     )
@@ -102,7 +83,6 @@ PODS = _core(
     "Pod",
     "pods",
     ("po",),
-    core.Pod,
     Column("Ready", cell="pod_ready"),
     Column("Status", cell="pod_status"),
     Column("Restarts", cell="pod_restarts"),
@@ -138,7 +118,6 @@ NODES = _core(
     "Node",
     "nodes",
     ("no",),
-    core.Node,
     Column("Status", cell="node_status"),
     Column("Roles", cell="node_roles"),
     _AGE,
@@ -160,7 +139,6 @@ NAMESPACES = _core(
     "Namespace",
     "namespaces",
     ("ns",),
-    core.Namespace,
     Column("Status", path="status.phase"),
     _AGE,
     namespaced=False,
@@ -194,7 +172,6 @@ EVENTS = Resource(
     short_names=("ev",),
     namespaced=True,
     status_subresource=False,
-    type=core.Event,
     columns=(*_EVENT_COLUMNS, _EVENT_NAME),
     index=indexes.event,
     fields=(
@@ -210,7 +187,6 @@ EVENTS = Resource(
 EVENTS_VIEW = replace(
     EVENTS,
     group="events.k8s.io",
-    type=events.Event,
     fields=(*(f"regarding.{part}" for part in _REFERENCE), "reason", "reportingController", "type"),
     computed={},
     storage=False,
@@ -229,7 +205,6 @@ CONFIGMAPS = _core(
     "ConfigMap",
     "configmaps",
     ("cm",),
-    core.ConfigMap,
     Column("Data", cell="config_map_data", type="integer"),
     _AGE,
 )
@@ -237,7 +212,6 @@ SECRETS = _core(
     "Secret",
     "secrets",
     (),
-    core.Secret,
     Column("Type", path="type"),
     Column("Data", cell="secret_data", type="integer"),
     _AGE,
@@ -247,7 +221,6 @@ SERVICES = _core(
     "Service",
     "services",
     ("svc",),
-    core.Service,
     Column("Type", path="spec.type"),
     Column("Cluster-IP", cell="service_cluster_ip"),
     Column("External-IP", cell="service_external_ip"),
@@ -262,7 +235,6 @@ CLAIMS = _core(
     "PersistentVolumeClaim",
     "persistentvolumeclaims",
     ("pvc",),
-    core.PersistentVolumeClaim,
     Column("Status", cell="claim_status"),
     Column("Volume", path="spec.volumeName"),
     Column("Capacity", cell="claim_capacity"),
@@ -278,7 +250,6 @@ PRIORITY_CLASSES = _core(
     "PriorityClass",
     "priorityclasses",
     ("pc",),
-    core.PriorityClass,
     Column("Value", path="value", type="integer"),
     Column("Global-Default", path="globalDefault", type="boolean"),
     _AGE,
@@ -290,7 +261,6 @@ LEASES = _core(
     "Lease",
     "leases",
     (),
-    core.Lease,
     Column("Holder", path="spec.holderIdentity"),
     _AGE,
     group="coordination.k8s.io",
@@ -300,7 +270,6 @@ ENDPOINTS = _core(
     "Endpoints",
     "endpoints",
     ("ep",),
-    network.Endpoints,
     Column("Endpoints", cell="endpoints_addresses"),
     _AGE,
 )
@@ -308,7 +277,6 @@ SERVICE_ACCOUNTS = _core(
     "ServiceAccount",
     "serviceaccounts",
     ("sa",),
-    accounts.ServiceAccount,
     Column("Secrets", cell="service_account_secrets", type="integer"),
     _AGE,
     subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1"),),
@@ -317,18 +285,16 @@ RESOURCE_QUOTAS = _core(
     "ResourceQuota",
     "resourcequotas",
     ("quota",),
-    limits.ResourceQuota,
     Column("Request", cell="quota_request"),
     Column("Limit", cell="quota_limit"),
     _AGE,
     status_subresource=True,
 )
-LIMIT_RANGES = _core("LimitRange", "limitranges", ("limits",), limits.LimitRange, _CREATED)
+LIMIT_RANGES = _core("LimitRange", "limitranges", ("limits",), _CREATED)
 NETWORK_POLICIES = _core(
     "NetworkPolicy",
     "networkpolicies",
     ("netpol",),
-    network.NetworkPolicy,
     Column("Pod-Selector", cell="network_policy_pod_selector"),
     _AGE,
     group="networking.k8s.io",
@@ -337,7 +303,6 @@ DISRUPTION_BUDGETS = _core(
     "PodDisruptionBudget",
     "poddisruptionbudgets",
     ("pdb",),
-    policy.PodDisruptionBudget,
     Column("Min Available", cell="budget_min_available"),
     Column("Max Unavailable", cell="budget_max_unavailable"),
     Column("Allowed Disruptions", path="status.disruptionsAllowed", type="integer"),
@@ -349,7 +314,6 @@ BATCH_JOBS = _core(
     "Job",
     "jobs",
     (),
-    workloads.Job,
     Column("Status", cell="job_status"),
     Column("Completions", cell="job_completions"),
     Column("Duration", cell="job_duration"),
@@ -369,7 +333,6 @@ CUSTOM_RESOURCE_DEFINITIONS = _core(
     "CustomResourceDefinition",
     "customresourcedefinitions",
     ("crd", "crds"),
-    extensions.CustomResourceDefinition,
     _CREATED,
     group="apiextensions.k8s.io",
     namespaced=False,
@@ -380,7 +343,6 @@ JOBS = _core(
     "Job",
     "jobs",
     ("vcjob", "vcjobs", "vj"),  # the plural is not Volcano's, but what people type
-    batch.Job,
     Column("STATUS", path="status.state.phase"),
     Column("minAvailable", path="status.minAvailable", type="integer"),
     Column("RUNNINGS", path="status.running", type="integer"),
@@ -391,12 +353,11 @@ JOBS = _core(
     status_subresource=True,
     index=indexes.job,
 )
-COMMANDS = _core("Command", "commands", (), batch.Command, _AGE, group="bus.volcano.sh", version="v1alpha1")
+COMMANDS = _core("Command", "commands", (), _AGE, group="bus.volcano.sh", version="v1alpha1")
 QUEUES = _core(
     "Queue",
     "queues",
     ("q", "queue-v1beta1"),
-    scheduling.Queue,
     Column("PARENT", path="spec.parent"),
     group="scheduling.volcano.sh",
     version="v1beta1",
@@ -408,7 +369,6 @@ POD_GROUPS = _core(
     "PodGroup",
     "podgroups",
     ("pg", "podgroup-v1beta1"),
-    scheduling.PodGroup,
     Column("STATUS", path="status.phase"),
     Column("minMember", path="spec.minMember", type="integer"),
     Column("RUNNINGS", path="status.running", type="integer"),
@@ -446,36 +406,29 @@ ALL = (
 )
 
 
-def _review(kind: str, group: str, type_: type[View], *, namespaced: bool = False) -> Resource:
+def _review(kind: str, group: str, *, namespaced: bool = False) -> Resource:
     """Return a question that is answered at once."""
     settings = {"group": group, "namespaced": namespaced, "verbs": ("create",), "stored": False}
-    return _core(kind, f"{kind.lower()}s", (), type_, **settings)
+    return _core(kind, f"{kind.lower()}s", (), **settings)
 
 
-SELF_SUBJECT_ACCESS_REVIEWS = _review(
-    "SelfSubjectAccessReview", "authorization.k8s.io", reviews.SelfSubjectAccessReview
-)
-SELF_SUBJECT_RULES_REVIEWS = _review(
-    "SelfSubjectRulesReview", "authorization.k8s.io", reviews.SelfSubjectRulesReview
-)
-SUBJECT_ACCESS_REVIEWS = _review("SubjectAccessReview", "authorization.k8s.io", reviews.SubjectAccessReview)
-LOCAL_SUBJECT_ACCESS_REVIEWS = _review(
-    "LocalSubjectAccessReview", "authorization.k8s.io", reviews.SubjectAccessReview, namespaced=True
-)
-TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io", reviews.TokenReview)
-SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io", reviews.SelfSubjectReview)
+SELF_SUBJECT_ACCESS_REVIEWS = _review("SelfSubjectAccessReview", "authorization.k8s.io")
+SELF_SUBJECT_RULES_REVIEWS = _review("SelfSubjectRulesReview", "authorization.k8s.io")
+SUBJECT_ACCESS_REVIEWS = _review("SubjectAccessReview", "authorization.k8s.io")
+LOCAL_SUBJECT_ACCESS_REVIEWS = _review("LocalSubjectAccessReview", "authorization.k8s.io", namespaced=True)
+TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io")
+SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io")
 
 
-def _metrics(kind: str, plural: str, type_: type[View], *columns: Column, namespaced: bool) -> Resource:
+def _metrics(kind: str, plural: str, *columns: Column, namespaced: bool) -> Resource:
     """Return what is measured and not stored."""
     settings = {"group": "metrics.k8s.io", "version": "v1beta1", "namespaced": namespaced, "stored": False}
-    return _core(kind, plural, (), type_, *columns, verbs=("get", "list"), **settings)
+    return _core(kind, plural, (), *columns, verbs=("get", "list"), **settings)
 
 
 NODE_METRICS = _metrics(
     "NodeMetrics",
     "nodes",
-    metrics.NodeMetrics,
     Column("CPU", path="usage.cpu"),
     Column("Memory", path="usage.memory"),
     Column("Window", path="window"),
@@ -484,7 +437,6 @@ NODE_METRICS = _metrics(
 POD_METRICS = _metrics(
     "PodMetrics",
     "pods",
-    metrics.PodMetrics,
     Column("CPU", path="containers[*].usage.cpu"),
     Column("Memory", path="containers[*].usage.memory"),
     Column("Window", path="window"),
@@ -579,7 +531,6 @@ def of_stored(id: str, obj: Object) -> Resource:  # noqa: A002  it is the attrib
         short_names=(),
         namespaced=bool((obj.get("metadata") or {}).get("namespace")),
         status_subresource=False,
-        type=custom_kinds.CustomObject,
         columns=(),
         index=indexes.plain,
         served=False,

@@ -1,65 +1,62 @@
-"""Checking raw JSON against the kinds: types, bounds, enums and patterns, all at once.
+"""Checking raw JSON against the definition of its kind: types, bounds, enums and patterns, all at once.
 
-Each struct type is translated once into a tree of nodes that mirrors it. A
+A definition is translated into a tree of nodes when an object first needs it, part by part. A
 check then walks object and tree together and never raises, whatever the
 object: what it finds are causes with Kubernetes' wording. `null` counts as
 absent, as it does for Kubernetes' own kinds; `without_nulls` removes it, which
 must happen before an object is stored, because views expect values.
+
+Objects of custom kinds are checked by `kube.custom`, in the words and with the rules that
+Kubernetes has for those.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import Any
 
-import msgspec.inspect as mi
-from msgspec import Struct
-
-from kube import errors, quantity
+from kube import definitions, errors, quantity
 from kube.errors import MOST_CAUSES, Cause
-from kube.kinds.fields import INT64_MAX
+from kube.kinds.fields import INT32_MAX, INT64_MAX
 from kube.meta import Object, parse_duration, parse_time
 
 DEEPEST = 100  # levels of passed-through JSON
+MOST_UNKNOWN = 100  # unknown fields that are told of one object; more help nobody
+_TOO_DEEP = f"is nested more than {DEEPEST} levels deep"
 
 # A place in an object: the place around it, and a field name, map key or list index.
 Where = tuple[Any, "str | int | _Key"]
 
 
-def check(obj: Any, struct_type: type[Struct], path: str = "") -> list[Cause]:
-    """Return everything that is wrong with obj as a struct_type; path is where obj stands."""
+def check(obj: Any, definition: str, path: str = "") -> list[Cause]:
+    """Return everything that is wrong with obj as what a definition describes; path is where obj stands."""
     causes = _Causes()
     try:
-        _plan(struct_type).check(obj, (None, path), causes)
+        _of(definition).check(obj, (None, path), causes)
     except _EnoughError:
         pass  # the list is full
+    except RecursionError:
+        causes.append(errors.invalid(path, "...", _TOO_DEEP))
     return list(causes)
 
 
-def unknown_fields(obj: Any, struct_type: type[Struct]) -> list[str]:
-    """Return the paths of fields that struct_type does not know, such as `spec.tasks[0].replica`."""
-    return [_text(where) for where in _plan(struct_type).unknown(obj, (None, ""))]
+def unknown_fields(obj: Any, definition: str) -> list[str]:
+    """Return the paths of the first fields that a definition does not know, such as `spec.tasks[0].replica`."""
+    found: list[str] = []
+    try:
+        _of(definition).unknown(obj, "", found)
+    except RecursionError:
+        pass  # what is deeper is refused by the check
+    return [path.encode("utf-8", "backslashreplace").decode() for path in found]
 
 
-def without_nulls(obj: Object, struct_type: type[Struct]) -> Object:
-    """Return obj without the struct fields that are null; parts without one are not copied."""
-    result: Object = _plan(struct_type).without_nulls(obj)
+def without_nulls(obj: Object, definition: str) -> Object:
+    """Return obj without the fields of its definition that are null; parts without one are not copied."""
+    result: Object = _of(definition).without_nulls(obj)
     return result
-
-
-@lru_cache(maxsize=512)
-def parts(struct_type: type[Struct]) -> dict[str, type[Struct]]:
-    """Return the JSON fields of struct_type that hold structs or lists of them, with their struct type."""
-    found = {}
-    for field in info(struct_type).fields:
-        node: Any = bare(field.type)
-        node = bare(node.item_type) if isinstance(node, mi.ListType) else node
-        if isinstance(node, mi.StructType):
-            found[field.encode_name] = node.cls
-    return found
 
 
 class _EnoughError(Exception):
@@ -97,13 +94,14 @@ class _Any:
     """Passed-through JSON: everything that can be stored and sent again."""
 
     type_name = "value"
+    has_fields = False  # whether anything in it may be unknown
 
     def check(self, value: Any, where: Where, causes: _Causes) -> None:
         self._check(value, where, causes, 0)
 
     def _check(self, value: Any, where: Where, causes: _Causes, depth: int) -> None:
         if depth > DEEPEST:
-            causes.add(errors.invalid(_text(where), "...", f"is nested more than {DEEPEST} levels deep"))
+            causes.add(errors.invalid(_text(where), "...", _TOO_DEEP))
         elif type(value) is dict:
             for key, item in value.items():
                 inner = (where, _key(key, where, causes))
@@ -118,8 +116,8 @@ class _Any:
         elif not (value is None or type(value) is bool or (type(value) is float and math.isfinite(value))):
             causes.add(errors.wrong_type(_text(where), value, "must be a JSON value"))
 
-    def unknown(self, value: Any, where: Where) -> Iterator[Where]:
-        return iter(())
+    def unknown(self, value: Any, path: str, found: list[str]) -> None:
+        """Add the paths of the fields in value that are not known; path is where value stands."""
 
     def without_nulls(self, value: Any) -> Any:
         return value
@@ -152,6 +150,7 @@ class _List(_Any):
 
     def __init__(self, item: _Any, nullable: bool, least: int, most: int) -> None:
         self.item = item
+        self.has_fields = item.has_fields
         self.nullable = nullable
         self.least = least
         self.most = most
@@ -169,10 +168,10 @@ class _List(_Any):
             if item is not None or not self.nullable:
                 check(item, (where, index), causes)
 
-    def unknown(self, value: Any, where: Where) -> Iterator[Where]:
+    def unknown(self, value: Any, path: str, found: list[str]) -> None:
         if type(value) is list:
             for index, item in enumerate(value):
-                yield from self.item.unknown(item, (where, index))
+                self.item.unknown(item, f"{path}[{index}]", found)
 
     def without_nulls(self, value: Any) -> Any:
         if type(value) is not list:
@@ -186,6 +185,7 @@ class _Map(_Any):
 
     def __init__(self, item: _Any, nullable: bool) -> None:
         self.item = item
+        self.has_fields = item.has_fields
         self.nullable = nullable
 
     def check(self, value: Any, where: Where, causes: _Causes) -> None:
@@ -198,10 +198,10 @@ class _Map(_Any):
             if item is not None or not self.nullable:
                 check(item, inner, causes)
 
-    def unknown(self, value: Any, where: Where) -> Iterator[Where]:
+    def unknown(self, value: Any, path: str, found: list[str]) -> None:
         if type(value) is dict:
             for key, item in value.items():
-                yield from self.item.unknown(item, (where, _key_text(key)))
+                self.item.unknown(item, f"{path}.{_key_text(key)}", found)
 
     def without_nulls(self, value: Any) -> Any:
         if type(value) is not dict:
@@ -211,14 +211,27 @@ class _Map(_Any):
 
 
 class _Fields(_Any):
-    """A struct: known fields are checked, others passed through."""
+    """An object with fields of its own: known ones are checked, others passed through."""
 
     type_name = "object"
+    has_fields = True
 
-    def __init__(self, fields: dict[str, _Any], required: tuple[str, ...], texts: frozenset[str]) -> None:
-        self.fields = fields
-        self.required = required
-        self.texts = texts  # required fields that may not be empty either
+    def __init__(self, schema: Object) -> None:
+        self._schema = schema
+        self.required: list[str] = schema.get("required", [])
+
+    @cached_property
+    def fields(self) -> dict[str, _Any]:
+        """The nodes of the fields; made late, for definitions may refer to themselves and few parts are used."""
+        return {name: _node(inner) for name, inner in self._schema["properties"].items()}
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """The required fields that may not be empty either."""
+        schemas = ((name, self._schema["properties"].get(name, {})) for name in self.required)
+        return frozenset(
+            name for name, schema in schemas if schema.get("type") == "string" and "minLength" not in schema
+        )
 
     def check(self, value: Any, where: Where, causes: _Causes) -> None:
         if type(value) is not dict:
@@ -236,15 +249,17 @@ class _Fields(_Any):
             if item is None or (item == "" and name in self.texts):
                 causes.add(errors.required(_text((where, name))))
 
-    def unknown(self, value: Any, where: Where) -> Iterator[Where]:
-        if type(value) is not dict:
+    def unknown(self, value: Any, path: str, found: list[str]) -> None:
+        if type(value) is not dict or len(found) >= MOST_UNKNOWN:
             return
+        around = f"{path}." if path else ""
+        fields = self.fields
         for name, item in value.items():
-            node = self.fields.get(name)
+            node = fields.get(name)
             if node is None:
-                yield (where, name if type(name) is str else _key_text(name))
-            else:
-                yield from node.unknown(item, (where, name))
+                found.append(around + _key_text(name))
+            elif node.has_fields and item:
+                node.unknown(item, around + name, found)
 
     def without_nulls(self, value: Any) -> Any:
         if type(value) is not dict:
@@ -274,12 +289,11 @@ _TYPE_NAMES: dict[type, str] = {
     list: "array",
     type(None): "null",
 }
-_SCALARS: dict[type, type] = {
-    mi.StrType: str,
-    mi.IntType: int,
-    mi.FloatType: float,
-    mi.BoolType: bool,
-    mi.NoneType: type(None),
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (float, int),
+    "boolean": (bool,),
 }
 
 
@@ -317,92 +331,36 @@ def _check_int64(value: int, where: Where, causes: _Causes) -> bool:
     return False
 
 
-@lru_cache(maxsize=512)
-def _plan(struct_type: type[Struct]) -> _Any:
-    fields, required, texts = {}, [], set()
-    for field in info(struct_type).fields:
-        schema, must = marks(field.type)
-        fields[field.encode_name] = _node(field.type)
-        if must:
-            required.append(field.encode_name)
-            if isinstance(bare(field.type), mi.StrType) and "minLength" not in schema:
-                texts.add(field.encode_name)
-    return _Fields(fields, tuple(required), frozenset(texts))
+@cache
+def _of(definition: str) -> _Any:
+    """Return the node of a definition."""
+    special = _SPECIAL.get(definition)
+    return _node(definitions.checked(definition)) if special is None else special()
 
 
-def info(struct_type: type[Struct]) -> mi.StructType:
-    """Return what msgspec knows of a struct type; TypeError for another type."""
-    info = mi.type_info(struct_type)
-    if not isinstance(info, mi.StructType):
-        raise TypeError(f"{struct_type!r} is not a struct type")
-    return info
-
-
-def _node(node: mi.Type) -> _Any:
-    schema, _ = marks(node)
-    node = bare(node)
-    if isinstance(node, mi.StructType):
-        return _plan(node.cls)
-    if isinstance(node, mi.ListType):
+def _node(schema: Object) -> _Any:
+    if name := definitions.reference(schema):
+        return _of(name)
+    kind = schema.get("type", "")
+    if kind == "array":
+        item = schema.get("items", {})
         most = schema.get("maxItems", INT64_MAX)
-        return _List(_node(node.item_type), _nullable(node.item_type), schema.get("minItems", 0), most)
-    if isinstance(node, mi.DictType):
-        return _Map(_node(node.value_type), _nullable(node.value_type))
-    members = node.types if isinstance(node, mi.UnionType) else (node,)
-    if all(type(member) in _SCALARS for member in members):
-        return _Scalar(tuple(_SCALARS[type(member)] for member in members), _rules(schema))
-    return _ANY
+        return _List(_node(item), item.get("nullable", False), schema.get("minItems", 0), most)
+    if kind == "object":
+        return _object(schema)
+    return _Scalar(_SCALARS[kind], _rules(schema)) if kind in _SCALARS else _ANY
 
 
-def bare(node: mi.Type) -> mi.Type:
-    """Return the type below marks and `| None`."""
-    while isinstance(node, mi.Metadata):
-        node = node.type
-    if isinstance(node, mi.UnionType):
-        members = [member for member in node.types if not isinstance(member, mi.NoneType)]
-        if len(members) == 1:
-            return bare(members[0])
-        if len(members) < len(node.types):
-            return mi.UnionType(tuple(members))
-    return node
+def _object(schema: Object) -> _Any:
+    if schema.get("properties"):
+        return _Fields(schema)
+    item = schema.get("additionalProperties", {})
+    return _Map(_node(item), item.get("nullable", False))
 
 
-def _nullable(node: mi.Type) -> bool:
-    while isinstance(node, mi.Metadata):
-        node = node.type
-    return isinstance(node, mi.UnionType) and any(isinstance(member, mi.NoneType) for member in node.types)
-
-
-def marks(node: mi.Type) -> tuple[dict[str, Any], bool]:
-    """Return the JSON Schema keywords of a field, msgspec's own bounds among them, and whether it is required."""
-    schema: dict[str, Any] = {}
-    must = False
-    while isinstance(node, mi.Metadata | mi.UnionType):
-        if isinstance(node, mi.UnionType):
-            members = [member for member in node.types if not isinstance(member, mi.NoneType)]
-            if len(members) != 1:
-                return schema, must
-            node = members[0]
-        else:
-            schema = {**(node.extra_json_schema or {}), **schema}
-            must = must or bool((node.extra or {}).get("required"))
-            node = node.type
-    for attribute, keyword in _NATIVE.items():
-        if (bound := getattr(node, attribute, None)) is not None:
-            schema.setdefault(keyword[isinstance(node, mi.ListType)], bound)
-    return schema, must
-
-
-_NATIVE = {
-    "ge": ("minimum", "minimum"),
-    "le": ("maximum", "maximum"),
-    "min_length": ("minLength", "minItems"),
-    "max_length": ("maxLength", "maxItems"),
-    "pattern": ("pattern", "pattern"),
-}
-
-
-def _rules(schema: dict[str, Any]) -> list[_Rule]:
+def _rules(schema: Object) -> list[_Rule]:
+    if schema.get("format") == "int32":
+        schema = {"minimum": -INT32_MAX - 1, "maximum": INT32_MAX, **schema}
     return [_RULES[keyword](schema[keyword]) for keyword in _RULES if keyword in schema]
 
 
@@ -471,4 +429,9 @@ _FORMATS: dict[str, Callable[[Any], object]] = {
     "quantity": quantity.parse,
     "date-time": parse_time,
     "duration": parse_duration,
+}
+# What has a type in Go that writes itself.
+_SPECIAL: dict[str, Callable[[], _Any]] = {
+    definitions.QUANTITY: lambda: _Scalar((str, int, float), [_format("quantity")]),
+    definitions.INT_OR_STRING: lambda: _Scalar((int, str), []),
 }

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kube import amounts, lenient, names, quantity, schema
+from kube import amounts, definitions, lenient, names, quantity, resources, schema
 from kube.errors import Cause, forbidden, invalid, not_supported
-from kube.kinds.scheduling import DequeueStrategy, Queue, QueueState
+from kube.kinds.scheduling import DequeueStrategy, QueueState
 from queues import hierarchy
 from queues.states import ROOT
 
@@ -57,7 +57,7 @@ def default(queue: Object, old: Object | None, _view: View) -> None:
 
 def validate(queue: Object, old: Object | None, view: View) -> list[Cause]:
     """Return everything wrong with a queue that is created, or that changes from old."""
-    told = schema.check(queue, Queue)
+    told = schema.check(queue, definitions.of(resources.QUEUES))
     rules = [
         *_check_amounts(queue),
         *_check_order(queue),

@@ -14,7 +14,7 @@ import msgspec
 from cluster import tokens, verdicts
 from cluster.apiserver import authentication, respond, routes, threads
 from cluster.verdicts import Verdict
-from kube import schema
+from kube import definitions, schema
 from kube.errors import BadRequest, Invalid, invalid, required, shown
 from kube.kinds.reviews import (
     SelfSubjectAccessReview,
@@ -85,7 +85,7 @@ async def review_own_rules(request: Request) -> Response:
 @routes.virtual(SELF_SUBJECT_REVIEWS, everybody=True)
 async def review_oneself(request: Request) -> Response:
     """Who am I?"""
-    obj, _ = await read(request, SELF_SUBJECT_REVIEWS.type)
+    obj = await body(request)
     info = msgspec.to_builtins(user_info(request.actor))
     return respond.plain(request, {**obj, "status": {"userInfo": info}}, 201)
 
@@ -104,14 +104,19 @@ async def review_token(request: Request) -> Response:
 
 async def read(request: Request, kind: type[T]) -> tuple[Object, T]:
     """Return the body as it is to be answered and as a view; Invalid says what is wrong with its fields."""
-    resource = request.info.resource
-    if resource is None:
-        raise ValueError("There is no resource to be reviewed.")
-    obj = shaped(await request.object(), resource.api_version, resource.kind, kind)
+    obj = await body(request)
     return obj, msgspec.convert(obj, kind)
 
 
-def shaped(obj: Object, api_version: str, kind: str, type_: type[View]) -> Object:
+async def body(request: Request) -> Object:
+    """Return the body as it is to be answered; Invalid says what is wrong with its fields."""
+    resource = request.info.resource
+    if resource is None:
+        raise ValueError("There is no resource to be reviewed.")
+    return shaped(await request.object(), resource.api_version, resource.kind)
+
+
+def shaped(obj: Object, api_version: str, kind: str) -> Object:
     """Return a body that says its kind and is well shaped; BadRequest for another kind, Invalid for wrong fields."""
     given = (obj.get("apiVersion") or api_version, obj.get("kind") or kind)
     if given != (api_version, kind):
@@ -119,11 +124,12 @@ def shaped(obj: Object, api_version: str, kind: str, type_: type[View]) -> Objec
             f"{shown(given[1])} in version {shown(given[0])} cannot be handled as a {kind}:"
             f" give apiVersion {api_version} and kind {kind}."
         )
-    causes = schema.check({"spec": {}, **obj}, type_)
+    definition = definitions.of_kind(api_version, kind)
+    causes = schema.check({"spec": {}, **obj}, definition)
     if causes:
         group = api_version.partition("/")[0]
         raise Invalid.of(f"{kind}.{group}", "", causes)
-    plain = schema.without_nulls(obj, type_)
+    plain = schema.without_nulls(obj, definition)
     return {"metadata": {}, **plain, "apiVersion": api_version, "kind": kind}
 
 

@@ -8,10 +8,9 @@ from cluster import api
 from cluster.apiserver import bodies, query, respond, routes, threads
 from cluster.apiserver.verbs import HOW, patch_types, placed
 from cluster.store import Stored, store
-from kube import errors, patch, schema
+from kube import definitions, errors, patch, schema
 from kube.custom import scale as scales
 from kube.errors import BadRequest, InternalError, Invalid, MethodNotAllowed, NotFound, UnsupportedMediaType
-from kube.kinds.custom import Scale
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -78,7 +77,7 @@ def _checked(request: Request, value: Any) -> Object:
         raise BadRequest(
             f"The body of a scale is a Scale of autoscaling/v1, not {errors.shown(given[1])} of {errors.shown(given[0])}."
         )
-    if causes := schema.check(found, Scale):
+    if causes := schema.check(found, definitions.of_kind(KIND["apiVersion"], KIND["kind"])):
         raise Invalid.of("Scale.autoscaling", request.info.name, causes)
     return placed(request, found)
 

@@ -4,7 +4,7 @@ A value has a shape. A map or object is granular, so that each key has its own
 managers, unless its shape is atomic. A list is atomic unless its shape tells
 its items apart, by key fields or (a set) by their values. Kubernetes' own
 kinds are described by `kube.lists` and `kube.definitions`, custom resources
-by the `x-kubernetes-` keywords of their schema (reference: kubernetes-api
+by the `x-kubernetes-` keywords of their own schema (reference: kubernetes-api
 §3.4, §3.5).
 
 Keys of an object are *named* where a schema names them, and everywhere in
@@ -15,6 +15,7 @@ its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from kube import definitions, lists
 from kube.apply import fieldset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kube.meta import Object
     from kube.resources import Resource
@@ -111,13 +112,31 @@ def of(resource: Resource) -> Shape:
 @cache
 def _object(definition: str) -> Shape:
     """Return the shape of a definition's objects."""
-    if definition in lists.ATOMIC:
+    if lists.is_atomic(definition):
         return ATOMIC
-    known = (*lists.RULES.get(definition, ()), *definitions.PARTS.get(definition, ()))
-    if not known:
-        return PLAIN
-    fields = {name: _field(definition, name) for name in known}
-    return Shape(fields=fields, named=True, other=PLAIN)
+    return Shape(fields=_Fields(definition), named=True, other=PLAIN) if definition else PLAIN
+
+
+class _Fields(Mapping[str, Shape]):
+    """The shapes of a definition's fields, each made when it is asked for: definitions may refer to themselves."""
+
+    def __init__(self, definition: str) -> None:
+        self._definition = definition
+        self._known: dict[str, Shape] = {}
+
+    def __getitem__(self, name: str) -> Shape:
+        found = self._known.get(name)
+        if found is None:
+            if name not in definitions.properties(self._definition):
+                raise KeyError(name)
+            self._known[name] = found = _field(self._definition, name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(definitions.properties(self._definition))
+
+    def __len__(self) -> int:
+        return len(definitions.properties(self._definition))
 
 
 def _field(definition: str, name: str) -> Shape:
@@ -149,7 +168,7 @@ class _Schema:
 @lru_cache(maxsize=256)
 def _custom(key: _Schema) -> Shape:
     root = _from_schema(key.schema, 0)
-    fields = {**root.fields, "metadata": _object(definitions.META)}
+    fields = {**root.fields, "metadata": _object(definitions.OBJECT_META)}
     return Shape(fields=fields, named=root.named, other=root.other)
 
 
@@ -164,7 +183,7 @@ def _from_schema(schema: Any, depth: int) -> Shape:
     properties = schema.get("properties") or {}
     fields = {name: _from_schema(inner, depth + 1) for name, inner in properties.items()}
     if schema.get("x-kubernetes-embedded-resource"):
-        fields["metadata"] = _object(definitions.META)
+        fields["metadata"] = _object(definitions.OBJECT_META)
     more = schema.get("additionalProperties")
     return Shape(fields=fields, other=_from_schema(more, depth + 1) if type(more) is dict else UNKNOWN)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kube import errors, names, schema
-from kube.meta import ObjectMeta
+from kube.definitions import OBJECT_META
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +93,7 @@ def _check_metadata(metadata: Any, path: str) -> Iterator[Cause]:
     if not isinstance(metadata, dict):
         yield errors.invalid(path, metadata, "must be an object")
         return
-    yield from schema.check(metadata, ObjectMeta, path)
+    yield from schema.check(metadata, OBJECT_META, path)
     labels = metadata.get("labels")
     for key, text in (labels if isinstance(labels, dict) else {}).items():
         if wrong := names.qualified_name(key):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kube import indexes
 from kube.custom import definition
 from kube.custom.structural import Structural
-from kube.kinds.custom import CustomObject
 from kube.lenient import mapping, sequence, text, texts
 from kube.resource import VERBS, Column, Resource, ScalePaths, Subresource
 
@@ -58,7 +57,6 @@ def _resource(crd: Object, version: Object) -> Resource:
         short_names=tuple(texts(called, "shortNames")),
         namespaced=text(spec, "scope") == "Namespaced",
         status_subresource=subresources.get("status") is not None,
-        type=CustomObject,
         columns=_columns(version),
         index=indexes.plain,
         fields=tuple(

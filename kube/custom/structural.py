@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from kube import schema as schemas
 from kube.custom import checking, inside, nodes, shaping
 from kube.custom.checking import MISSING
+from kube.definitions import OBJECT_META
 from kube.errors import MOST_CAUSES
-from kube.meta import ObjectMeta
 
 if TYPE_CHECKING:
     from kube.custom.nodes import Node
@@ -73,5 +73,5 @@ def unknown_fields(structural: Structural, obj: Object) -> list[str]:
     unknown = shaping.prune(shaping.copied(obj), structural.node)
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
-        unknown += (f"metadata.{path}" for path in schemas.unknown_fields(metadata, ObjectMeta))
+        unknown += (f"metadata.{path}" for path in schemas.unknown_fields(metadata, OBJECT_META))
     return unknown

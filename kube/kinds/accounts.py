@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from kube.kinds.core import NameRef, ObjectReference
-from kube.kinds.fields import REQUIRED, Int64, Time, View
+from kube.kinds.fields import View
 from kube.meta import ObjectMeta
-
-
-class ServiceAccount(View):
-    """An account of programs, in a namespace."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    secrets: list[ObjectReference] = []
-    image_pull_secrets: list[NameRef] = []
-    automount_service_account_token: bool | None = None
 
 
 class BoundObjectReference(View):
@@ -33,7 +19,7 @@ class TokenRequestSpec(View):
     """For whom a token is, and for how long."""
 
     audiences: list[str] = []
-    expiration_seconds: Int64 | None = None
+    expiration_seconds: int | None = None
     bound_object_ref: BoundObjectReference | None = None
 
 
@@ -41,7 +27,6 @@ class TokenRequestStatus(View):
     """The token, which is shown this once."""
 
     token: str = ""
-    expiration_timestamp: Time = ""
 
 
 class TokenRequest(View):
@@ -50,5 +35,5 @@ class TokenRequest(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[TokenRequestSpec, REQUIRED] = TokenRequestSpec()
+    spec: TokenRequestSpec = TokenRequestSpec()
     status: TokenRequestStatus = TokenRequestStatus()

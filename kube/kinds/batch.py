@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
-from kube.kinds.core import PersistentVolumeClaimSpec, PodTemplateSpec
+from kube.kinds.core import PodTemplateSpec
 from kube.kinds.fields import (
-    REQUIRED,
-    Count,
-    DnsLabel,
-    DnsSubdomain,
-    Duration,
-    Int32,
-    Positive,
-    Text253,
-    Time,
     View,
-    keywords,
-    one_of,
 )
-from kube.kinds.scheduling import NetworkTopology
-from kube.meta import ObjectMeta, OwnerReference
+from kube.meta import ObjectMeta
 
 
 class JobPhase(StrEnum):
@@ -77,18 +64,16 @@ class LifecyclePolicy(View):
     """What to do when something happens, or when a container ends with an exit code."""
 
     action: str = ""
-    event: Annotated[str, one_of(JobEvent)] = ""
-    events: list[Annotated[str, one_of(JobEvent)]] = []
-    exit_code: Int32 | None = None
-    timeout: Duration | None = None
+    event: str = ""
+    events: list[str] = []
+    exit_code: int | None = None
+    timeout: str | None = None
 
 
 class VolumeSpec(View):
     """A volume that all pods of a job see."""
 
-    mount_path: Annotated[str, REQUIRED, keywords(minLength=1, pattern="^[^:]*$")] = ""
-    volume_claim_name: Text253 = ""
-    volume_claim: PersistentVolumeClaimSpec | None = None
+    mount_path: str = ""
 
 
 class DependsOn(View):
@@ -98,86 +83,72 @@ class DependsOn(View):
     iteration: str = ""
 
 
-class PartitionPolicy(View):
-    """How the pods of a task form smaller gangs."""
-
-    total_partitions: Annotated[Positive, REQUIRED] = 0
-    partition_size: Annotated[Positive, REQUIRED] = 0
-    min_partitions: Count = 0
-    network_topology: NetworkTopology | None = None
-
-
 class TaskSpec(View):
     """Pods of one kind within a job."""
 
-    name: DnsLabel = ""
-    replicas: Count = 0
-    min_available: Count | None = None
+    name: str = ""
+    replicas: int = 0
+    min_available: int | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     policies: list[LifecyclePolicy] = []
-    topology_policy: Annotated[str, one_of(("none", "best-effort", "restricted", "single-numa-node"))] = ""
-    max_retry: Count = 0
+    max_retry: int = 0
     depends_on: DependsOn | None = None
-    partition_policy: PartitionPolicy | None = None
 
 
 class JobSpec(View):
     """What is wished of a job."""
 
-    scheduler_name: Annotated[str, keywords(maxLength=63)] = ""
-    min_available: Count = 0
+    scheduler_name: str = ""
+    min_available: int = 0
     volumes: list[VolumeSpec] = []
-    tasks: Annotated[list[TaskSpec], keywords(minItems=1)] = []
+    tasks: list[TaskSpec] = []
     policies: list[LifecyclePolicy] = []
     # `svc:` with nothing behind it is how people write a plugin without arguments.
     plugins: dict[str, list[str] | None] = {}
-    running_estimate: Duration | None = None
-    queue: DnsSubdomain = ""
-    max_retry: Count = 0
-    ttl_seconds_after_finished: Count | None = None
-    priority_class_name: DnsSubdomain = ""
-    min_success: Positive | None = None
-    network_topology: NetworkTopology | None = None
+    queue: str = ""
+    max_retry: int = 0
+    ttl_seconds_after_finished: int | None = None
+    priority_class_name: str = ""
+    min_success: int | None = None
 
 
 class JobState(View):
     """The phase of a job, why, and since when."""
 
-    phase: Annotated[str, one_of(JobPhase)] = ""
+    phase: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: Time = ""
+    last_transition_time: str = ""
 
 
 class JobCondition(View):
     """A phase that a job was in, and when it came to it."""
 
-    status: Annotated[str, one_of(JobPhase)] = ""
-    last_transition_time: Time = ""
+    status: str = ""
+    last_transition_time: str = ""
 
 
 class TaskState(View):
     """How many pods of a task are in which phase."""
 
-    phase: dict[str, Int32] = {}
+    phase: dict[str, int] = {}
 
 
 class JobStatus(View):
     """How far a job has come."""
 
     state: JobState = JobState()
-    min_available: Count = 0
+    min_available: int = 0
     task_status_count: dict[str, TaskState] = {}
-    pending: Count = 0
-    running: Count = 0
-    succeeded: Count = 0
-    failed: Count = 0
-    terminating: Count = 0
-    unknown: Count = 0
-    version: Int32 = 0
-    retry_count: Int32 = 0
-    running_duration: Duration | None = None
-    controlled_resources: dict[str, str] = {}
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    version: int = 0
+    retry_count: int = 0
+    running_duration: str | None = None
     conditions: list[JobCondition] = []
 
 
@@ -189,15 +160,3 @@ class Job(View):
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
-
-
-class Command(View):
-    """An order to a job or a queue; its fields are at the top level."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    action: str = ""
-    target: OwnerReference | None = None
-    reason: str = ""
-    message: str = ""

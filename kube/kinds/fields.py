@@ -1,27 +1,20 @@
-"""What the fields of the kinds are made of: the struct base and the marked types.
+"""What the views of the kinds are made of: the struct base and the types of fields.
 
-A struct is a *view*: unknown fields are skipped, an absent field has Go's zero
-value. Bounds are written as JSON Schema keywords, as in the CRDs, and
-`kube.schema.check` enforces them at the door; decoding a view checks types
-only, so that reading a stored object is fast and never fails on a value that a
-newer cluster allows. For the same reason no field is required by the struct:
-`REQUIRED` marks those that an object must carry.
+A view has the fields that code reads, and no more: unknown fields are skipped, an absent field has Go's
+zero value. What a kind is made of and which values are right is not said here but by its definition
+(`kube.definitions`), by which `kube.schema.check` judges objects at the door; decoding a view checks types
+only, so that reading a stored object is fast and never fails on a value that a newer cluster allows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, dataclass_transform
+from typing import Any, dataclass_transform
 
-from msgspec import Meta, Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from msgspec import Struct
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 # Where Kubernetes writes an acronym in capitals, camel case is not enough.
 _ACRONYMS = {
@@ -66,30 +59,6 @@ class View(Struct, kw_only=True, frozen=True, gc=False, omit_defaults=True, rena
     """Base of all kinds. Decoded JSON has no cycles, so the garbage collector need not look at views."""
 
 
-def one_of(values: Iterable[str]) -> Meta:
-    """Mark a text that must be one of values, or empty."""
-    return Meta(extra_json_schema={"enum": [str(value) for value in values]})
-
-
-def keywords(**schema: Any) -> Meta:
-    """Mark a field with JSON Schema keywords."""
-    return Meta(extra_json_schema=schema)
-
-
-REQUIRED = Meta(extra={"required": True})
-
 AnyObject = dict[str, Any]  # passed through, looked into by nobody here
-Int32 = Annotated[int, keywords(minimum=-INT32_MAX - 1, maximum=INT32_MAX)]
-Int64 = Annotated[int, keywords(minimum=-INT64_MAX - 1, maximum=INT64_MAX)]
-Count = Annotated[int, keywords(minimum=0, maximum=INT32_MAX)]
-Positive = Annotated[int, keywords(minimum=1, maximum=INT32_MAX)]
-Seconds = Annotated[int, keywords(minimum=0, maximum=INT64_MAX)]
-Port = Annotated[int, keywords(minimum=0, maximum=65535)]  # 0 is Go's "not given"
-DnsLabel = Annotated[str, keywords(maxLength=63, pattern=DNS_LABEL)]
-DnsSubdomain = Annotated[str, keywords(maxLength=253, pattern=DNS_SUBDOMAIN)]
-Text253 = Annotated[str, keywords(maxLength=253)]
-Time = Annotated[str, keywords(format="date-time")]
-Duration = Annotated[str, keywords(format="duration")]
-Quantity = Annotated[str | int | float, keywords(format="quantity")]
+Quantity = str | int | float
 Quantities = dict[str, Quantity]  # Kubernetes' ResourceList
-IntOrString = Annotated[int | str, keywords(format="int-or-string")]

@@ -7,23 +7,12 @@ named, so that an unknown field is known to be unknown.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
 
 from kube.kinds.fields import (
-    REQUIRED,
     AnyObject,
-    Count,
-    DnsLabel,
-    Int32,
-    Int64,
-    Port,
     Quantities,
     Quantity,
-    Seconds,
-    Time,
     View,
-    keywords,
-    one_of,
 )
 from kube.meta import Condition, ObjectMeta
 
@@ -79,14 +68,14 @@ class FieldRef(View):
     """Names a field of the pod itself."""
 
     api_version: str = ""
-    field_path: Annotated[str, REQUIRED] = ""
+    field_path: str = ""
 
 
 class ResourceFieldRef(View):
     """Names a request or limit of a container."""
 
     container_name: str = ""
-    resource: Annotated[str, REQUIRED] = ""
+    resource: str = ""
     divisor: Quantity = ""
 
 
@@ -94,7 +83,7 @@ class KeyRef(View):
     """Names one key of a ConfigMap or Secret."""
 
     name: str = ""
-    key: Annotated[str, REQUIRED] = ""
+    key: str = ""
     optional: bool | None = None
 
 
@@ -112,13 +101,12 @@ class EnvVarSource(View):
     resource_field_ref: ResourceFieldRef | None = None
     config_map_key_ref: KeyRef | None = None
     secret_key_ref: KeyRef | None = None
-    file_key_ref: AnyObject | None = None
 
 
 class EnvVar(View):
     """One variable in a container's environment."""
 
-    name: Annotated[str, REQUIRED] = ""
+    name: str = ""
     value: str = ""
     value_from: EnvVarSource | None = None
 
@@ -135,28 +123,25 @@ class ContainerPort(View):
     """A port that a container listens on."""
 
     name: str = ""
-    container_port: Annotated[int, REQUIRED, keywords(minimum=1, maximum=65535)] = 0
-    host_port: Port = 0
+    host_port: int = 0
     host_ip: str = ""
-    protocol: Annotated[str, one_of(("TCP", "UDP", "SCTP"))] = ""
+    protocol: str = ""
 
 
 class VolumeMount(View):
     """Where a container sees a volume."""
 
-    name: Annotated[str, REQUIRED] = ""
-    mount_path: Annotated[str, REQUIRED] = ""
+    name: str = ""
+    mount_path: str = ""
     sub_path: str = ""
     sub_path_expr: str = ""
     read_only: bool = False
-    recursive_read_only: str | None = None
-    mount_propagation: str | None = None
 
 
 class Container(View):
     """One command of a pod, with all it needs."""
 
-    name: Annotated[DnsLabel, REQUIRED] = ""
+    name: str = ""
     image: str = ""
     command: list[str] = []
     args: list[str] = []
@@ -166,18 +151,8 @@ class Container(View):
     ports: list[ContainerPort] = []
     resources: ResourceRequirements = ResourceRequirements()
     volume_mounts: list[VolumeMount] = []
-    restart_policy: Annotated[str, one_of(ContainerRestartPolicy)] = ""
-    restart_policy_rules: list[AnyObject] = []
-    resize_policy: list[AnyObject] = []
-    volume_devices: list[AnyObject] = []
-    liveness_probe: AnyObject | None = None
-    readiness_probe: AnyObject | None = None
-    startup_probe: AnyObject | None = None
+    restart_policy: str = ""
     lifecycle: AnyObject | None = None
-    termination_message_path: str = ""
-    termination_message_policy: Annotated[str, one_of(("File", "FallbackToLogsOnError"))] = ""
-    image_pull_policy: Annotated[str, one_of(("Always", "Never", "IfNotPresent"))] = ""
-    security_context: AnyObject | None = None
     stdin: bool = False
     stdin_once: bool = False
     tty: bool = False
@@ -186,9 +161,9 @@ class Container(View):
 class KeyToPath(View):
     """Where one key of a ConfigMap or Secret appears in a volume."""
 
-    key: Annotated[str, REQUIRED] = ""
-    path: Annotated[str, REQUIRED] = ""
-    mode: Int32 | None = None
+    key: str = ""
+    path: str = ""
+    mode: int | None = None
 
 
 class ConfigMapVolume(View):
@@ -196,7 +171,7 @@ class ConfigMapVolume(View):
 
     name: str = ""
     items: list[KeyToPath] = []
-    default_mode: Int32 | None = None
+    default_mode: int | None = None
     optional: bool | None = None
 
 
@@ -205,95 +180,76 @@ class SecretVolume(View):
 
     secret_name: str = ""
     items: list[KeyToPath] = []
-    default_mode: Int32 | None = None
+    default_mode: int | None = None
     optional: bool | None = None
-
-
-class EmptyDirVolume(View):
-    """A directory that lives as long as the pod."""
-
-    medium: str = ""
-    size_limit: Quantity | None = None
 
 
 class HostPathVolume(View):
     """A directory of the node."""
 
-    path: Annotated[str, REQUIRED] = ""
+    path: str = ""
     type: str | None = None
 
 
 class ClaimVolume(View):
     """The volume of a PersistentVolumeClaim."""
 
-    claim_name: Annotated[str, REQUIRED] = ""
+    claim_name: str = ""
     read_only: bool = False
 
 
 class Volume(View):
     """A directory that containers of a pod share; one of the sources is given."""
 
-    name: Annotated[DnsLabel, REQUIRED] = ""
+    name: str = ""
     config_map: ConfigMapVolume | None = None
     secret: SecretVolume | None = None
-    empty_dir: EmptyDirVolume | None = None
+    empty_dir: AnyObject | None = None
     host_path: HostPathVolume | None = None
     persistent_volume_claim: ClaimVolume | None = None
     projected: AnyObject | None = None
     downward_api: AnyObject | None = None
-    aws_elastic_block_store: AnyObject | None = None
-    azure_disk: AnyObject | None = None
-    azure_file: AnyObject | None = None
     cephfs: AnyObject | None = None
     cinder: AnyObject | None = None
     csi: AnyObject | None = None
     ephemeral: AnyObject | None = None
     fc: AnyObject | None = None
-    flex_volume: AnyObject | None = None
     flocker: AnyObject | None = None
-    gce_persistent_disk: AnyObject | None = None
-    git_repo: AnyObject | None = None
     glusterfs: AnyObject | None = None
     image: AnyObject | None = None
     iscsi: AnyObject | None = None
     nfs: AnyObject | None = None
-    photon_persistent_disk: AnyObject | None = None
-    portworx_volume: AnyObject | None = None
     quobyte: AnyObject | None = None
     rbd: AnyObject | None = None
-    scale_io: AnyObject | None = None
     storageos: AnyObject | None = None
-    vsphere_volume: AnyObject | None = None
 
 
 class Toleration(View):
     """A taint that a pod puts up with."""
 
     key: str = ""
-    operator: Annotated[str, one_of(("Exists", "Equal", "Lt", "Gt"))] = ""
+    operator: str = ""
     value: str = ""
-    effect: Annotated[str, one_of(TaintEffect)] = ""
-    toleration_seconds: Int64 | None = None
+    effect: str = ""
 
 
 class PodSpec(View):
     """What is wished of a pod."""
 
-    containers: Annotated[list[Container], REQUIRED, keywords(minItems=1)] = []
+    containers: list[Container] = []
     init_containers: list[Container] = []
     node_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: AnyObject | None = None
     tolerations: list[Toleration] = []
     scheduler_name: str = ""
-    priority: Int32 | None = None
+    priority: int | None = None
     priority_class_name: str = ""
-    preemption_policy: str | None = None
-    restart_policy: Annotated[str, one_of(RestartPolicy)] = ""
-    termination_grace_period_seconds: Seconds | None = None
-    active_deadline_seconds: Annotated[int, keywords(minimum=1, maximum=2**31 - 1)] | None = None
-    hostname: DnsLabel = ""
-    subdomain: DnsLabel = ""
+    restart_policy: str = ""
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    hostname: str = ""
+    subdomain: str = ""
     volumes: list[Volume] = []
     scheduling_gates: list[AnyObject] = []
     overhead: Quantities = {}
@@ -301,26 +257,7 @@ class PodSpec(View):
     topology_spread_constraints: list[AnyObject] = []
     service_account_name: str = ""
     service_account: str = ""
-    automount_service_account_token: bool | None = None
-    dns_policy: Annotated[str, one_of(("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"))] = ""
-    dns_config: AnyObject | None = None
-    host_network: bool = False
-    host_pid: bool = False
-    host_ipc: bool = False
-    host_users: bool | None = None
-    host_aliases: list[AnyObject] = []
-    hostname_override: str | None = None
-    set_hostname_as_fqdn: bool | None = None
-    share_process_namespace: bool | None = None
-    security_context: AnyObject | None = None
-    image_pull_secrets: list[NameRef] = []
-    ephemeral_containers: list[AnyObject] = []
-    readiness_gates: list[AnyObject] = []
-    runtime_class_name: str | None = None
-    enable_service_links: bool | None = None
     os: AnyObject | None = None
-    resource_claims: list[AnyObject] = []
-    workload_ref: AnyObject | None = None
 
 
 class ContainerStateWaiting(View):
@@ -333,18 +270,18 @@ class ContainerStateWaiting(View):
 class ContainerStateRunning(View):
     """The container runs."""
 
-    started_at: Time = ""
+    started_at: str = ""
 
 
 class ContainerStateTerminated(View):
     """The container has ended."""
 
-    exit_code: Annotated[Int32, REQUIRED] = 0
-    signal: Int32 = 0
+    exit_code: int = 0
+    signal: int = 0
     reason: str = ""
     message: str = ""
-    started_at: Time = ""
-    finished_at: Time = ""
+    started_at: str = ""
+    finished_at: str = ""
     container_id: str = ""
 
 
@@ -363,42 +300,29 @@ class ContainerStatus(View):
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     ready: bool = False
-    restart_count: Count = 0
+    restart_count: int = 0
     image: str = ""
-    image_id: str = ""
     container_id: str = ""
     started: bool | None = None
-    allocated_resources: Quantities = {}
-    allocated_resources_status: list[AnyObject] = []
     resources: ResourceRequirements | None = None
     volume_mounts: list[AnyObject] = []
     user: AnyObject | None = None
-    stop_signal: str | None = None
 
 
 class PodStatus(View):
     """What the node and the scheduler report of a pod."""
 
-    phase: Annotated[str, one_of(PodPhase)] = ""
+    phase: str = ""
     reason: str = ""
     message: str = ""
     conditions: list[Condition] = []
     pod_ip: str = ""
-    pod_ips: list[AnyObject] = []
     host_ip: str = ""
-    host_ips: list[AnyObject] = []
-    start_time: Time = ""
+    start_time: str = ""
     init_container_statuses: list[ContainerStatus] = []
     container_statuses: list[ContainerStatus] = []
-    ephemeral_container_statuses: list[ContainerStatus] = []
-    nominated_node_name: str = ""
     qos_class: str = ""
-    resize: str = ""
-    resource_claim_statuses: list[AnyObject] = []
-    extended_resource_claim_status: AnyObject | None = None
-    allocated_resources: Quantities = {}
     resources: ResourceRequirements | None = None
-    observed_generation: Int64 = 0
 
 
 class Pod(View):
@@ -407,7 +331,7 @@ class Pod(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[PodSpec, REQUIRED] = PodSpec()
+    spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
@@ -415,4 +339,4 @@ class PodTemplateSpec(View):
     """What the pods of a task look like."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[PodSpec, REQUIRED] = PodSpec()
+    spec: PodSpec = PodSpec()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from kube.kinds.fields import REQUIRED, AnyObject, View
+from kube.kinds.fields import View
 from kube.meta import ObjectMeta
 
 
@@ -18,8 +16,6 @@ class ResourceAttributes(View):
     resource: str = ""
     subresource: str = ""
     name: str = ""
-    field_selector: AnyObject | None = None
-    label_selector: AnyObject | None = None
 
 
 class NonResourceAttributes(View):
@@ -51,7 +47,7 @@ class SelfSubjectAccessReview(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[SelfSubjectAccessReviewSpec, REQUIRED] = SelfSubjectAccessReviewSpec()
+    spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
     status: AccessReviewStatus = AccessReviewStatus()
 
 
@@ -72,7 +68,7 @@ class SubjectAccessReview(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[SubjectAccessReviewSpec, REQUIRED] = SubjectAccessReviewSpec()
+    spec: SubjectAccessReviewSpec = SubjectAccessReviewSpec()
     status: AccessReviewStatus = AccessReviewStatus()
 
 
@@ -82,7 +78,6 @@ class ResourceRule(View):
     verbs: list[str] = []
     api_groups: list[str] = []
     resources: list[str] = []
-    resource_names: list[str] = []
 
 
 class NonResourceRule(View):
@@ -113,7 +108,7 @@ class SelfSubjectRulesReview(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[SelfSubjectRulesReviewSpec, REQUIRED] = SelfSubjectRulesReviewSpec()
+    spec: SelfSubjectRulesReviewSpec = SelfSubjectRulesReviewSpec()
     status: RulesReviewStatus = RulesReviewStatus()
 
 
@@ -148,20 +143,5 @@ class TokenReview(View):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
-    spec: Annotated[TokenReviewSpec, REQUIRED] = TokenReviewSpec()
+    spec: TokenReviewSpec = TokenReviewSpec()
     status: TokenReviewStatus = TokenReviewStatus()
-
-
-class SelfSubjectReviewStatus(View):
-    """Who the one who asks is."""
-
-    user_info: UserInfo = UserInfo()
-
-
-class SelfSubjectReview(View):
-    """Who am I?"""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
-    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()

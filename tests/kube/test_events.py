@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kube import events, names, schema
+from kube import definitions, events, names, resources, schema
 from kube.kinds.core import Event
 
 NOW = 1_767_225_600_000
@@ -30,7 +30,7 @@ def event(about=QUEUE, reason="Opened", message="It is open.", now=NOW):
 )
 def test_event_is_valid_and_about_its_object(about):
     made = event(about)
-    assert schema.check(made, Event) == []
+    assert schema.check(made, definitions.of(resources.EVENTS)) == []
     assert names.dns_subdomain(made["metadata"]["name"]) is None
     assert made["involvedObject"]["uid"] == about["metadata"]["uid"]
     assert made["metadata"]["namespace"] == about["metadata"].get("namespace", "default")

@@ -65,12 +65,12 @@ def test_no_null_of_a_merge_patch_is_left(target, change):
 
 @given(objects, objects)
 def test_strategic_is_a_plain_merge_where_no_list_has_a_key(target, change):
-    assert patch.strategic(target, change, "core.v1.Pod") == patch.merge(target, change)
+    assert patch.strategic(target, change, "io.k8s.api.core.v1.Pod") == patch.merge(target, change)
 
 
 @given(objects, merge_patches)
 def test_a_result_shares_nothing_with_the_arguments(target, change):
-    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, "core.v1.Pod")):
+    for apply in (patch.merge, lambda t, c: patch.strategic(t, c, "io.k8s.api.core.v1.Pod")):
         before = copy.deepcopy((target, change))
         _scramble(apply(target, change))
         assert (target, change) == before
@@ -177,7 +177,7 @@ def _deep(depth):
         pytest.param(lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001), id="too many operations"),
         pytest.param(lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]), id="doubling copies"),
         pytest.param(lambda: patch.merge({}, _deep(100_000)), id="deep merge patch"),
-        pytest.param(lambda: patch.strategic({}, _deep(100_000), "core.v1.Pod"), id="deep strategic patch"),
+        pytest.param(lambda: patch.strategic({}, _deep(100_000), "io.k8s.api.core.v1.Pod"), id="deep strategic patch"),
         pytest.param(lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]), id="deep value"),
     ],
 )  # fmt: skip
@@ -191,7 +191,9 @@ def test_hostile_patches_are_refused_quickly(hostile):
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.thread_time()
-    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "core.v1.Pod")
+    result = patch.strategic(
+        {"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "io.k8s.api.core.v1.Pod"
+    )
     assert time.thread_time() - began < 5
     assert result["spec"]["volumes"] == items[::-1]
 
@@ -231,21 +233,21 @@ A, B, C = ({"name": name, "image": name} for name in "abc")
 )  # fmt: skip
 def test_strategic(target, change, expected):
     before = copy.deepcopy((target, change))
-    assert patch.strategic(target, change, "core.v1.Pod") == expected
+    assert patch.strategic(target, change, "io.k8s.api.core.v1.Pod") == expected
     assert (target, change) == before
 
 
 def test_items_with_the_same_key_are_all_kept():
     ports = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]
     result = patch.strategic(
-        {"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, "core.v1.Service"
+        {"spec": {"ports": ports}}, {"spec": {"ports": [{"port": 80}]}}, "io.k8s.api.core.v1.Service"
     )
     assert result["spec"]["ports"] == [{"port": 80}, *ports]
 
 
 def test_taints_of_a_node_are_replaced():
     target = {"spec": {"taints": [{"key": "a"}], "podCIDRs": ["x"]}}
-    result = patch.strategic(target, {"spec": {"taints": [], "podCIDRs": ["y"]}}, "core.v1.Node")
+    result = patch.strategic(target, {"spec": {"taints": [], "podCIDRs": ["y"]}}, "io.k8s.api.core.v1.Node")
     assert result == {"spec": {"taints": [], "podCIDRs": ["y", "x"]}}
 
 
@@ -266,13 +268,13 @@ def test_taints_of_a_node_are_replaced():
 )  # fmt: skip
 def test_what_is_no_strategic_patch_is_refused(change):
     with pytest.raises(patch.PatchError):
-        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, "core.v1.Pod")
+        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, "io.k8s.api.core.v1.Pod")
 
 
 def test_a_selector_that_is_replaced_keeps_nothing_of_the_old_one():
     old = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "maxUnavailable": 1}}
     change = {"spec": {"selector": {"matchExpressions": []}}}
-    result = patch.strategic(old, change, "policy.v1.PodDisruptionBudget")
+    result = patch.strategic(old, change, "io.k8s.api.policy.v1.PodDisruptionBudget")
     assert result == {"spec": {"selector": {"matchExpressions": []}, "maxUnavailable": 1}}
 
 
@@ -295,7 +297,7 @@ containers = st.lists(
 
 @given(containers, containers)
 def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_is_lost(old, new):
-    result = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")["spec"]["containers"]
+    result = patch.strategic(pod(*old), pod(*new), "io.k8s.api.core.v1.Pod")["spec"]["containers"]
     by_name = {item["name"]: item for item in result}
     assert len(by_name) == len(result)
     assert by_name == {item["name"]: item for item in [*old, *new]}
@@ -304,5 +306,5 @@ def test_after_a_strategic_patch_every_patched_item_is_as_patched_and_no_other_i
 
 @given(containers, containers)
 def test_a_strategic_patch_applied_twice_is_applied_once(old, new):
-    once = patch.strategic(pod(*old), pod(*new), "core.v1.Pod")
-    assert patch.strategic(once, pod(*new), "core.v1.Pod") == once
+    once = patch.strategic(pod(*old), pod(*new), "io.k8s.api.core.v1.Pod")
+    assert patch.strategic(once, pod(*new), "io.k8s.api.core.v1.Pod") == once

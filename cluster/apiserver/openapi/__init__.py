@@ -1,6 +1,6 @@
 """OpenAPI: what the API serves, for tools; and which fields of an object nothing knows.
 
-definitions  schemas, from  models  (the client package),  structs  (Volcano's kinds) and custom resources' own
+definitions  schemas: those of  kube.definitions,  lists of each kind, and custom resources' own
 operations   paths and verbs, from the resource table
 documents    both put together: version 3 for each group and version, version 2 by  swagger  and  gnostic
 answers      them over HTTP

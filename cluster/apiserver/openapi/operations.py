@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.apiserver.openapi import facts, parameters
-from cluster.apiserver.openapi.definitions import GROUP_VERSION_KIND, definitions, reference
+from cluster.apiserver.openapi import parameters
+from cluster.apiserver.openapi.definitions import PATCH, definitions, reference
 from kube import resources
+from kube.definitions import GROUP_VERSION_KIND
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -135,7 +136,7 @@ def _request_body(resource: Resource, verb: str, names: Names) -> Object | None:
 
 
 def _patch_body(resource: Resource) -> Object:
-    schema = reference(definitions.fixed(facts.PATCH))
+    schema = reference(PATCH)
     return {"content": _content(patch_types(resource), schema), "required": True}
 
 
@@ -189,11 +190,11 @@ def _part_operation(resource: Resource, part: Subresource, verb: str) -> Object:
 def _part_definition(resource: Resource, part: Subresource) -> str:
     if not part.kind:
         return definitions.of(resource)
-    known = resources.by_kind(_group_version(part.group, part.version), part.kind)
+    own = part if part.version else resource
+    known = resources.by_kind(_group_version(own.group, own.version), part.kind)
     if known is not None:
         return definitions.of(known)
-    prefix = facts.group_prefix(part.group, part.version)
-    return definitions.kind(prefix, part.group, part.version, part.kind, None)
+    return definitions.kind(own.group, own.version, part.kind)
 
 
 def _group_version(group: str, version: str) -> str:

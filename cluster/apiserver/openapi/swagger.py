@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.apiserver.openapi import facts
-from cluster.apiserver.openapi.definitions import REFERENCE
+from cluster.apiserver.openapi.definitions import PATCH
+from kube.definitions import INT_OR_STRING, QUANTITY, REFERENCE
 
 if TYPE_CHECKING:
     from kube.meta import Object
 
 _ALTERNATIVES: dict[str, Object] = {
-    facts.QUANTITY: {"type": "string"},
-    facts.INT_OR_STRING: {"type": "string", "format": "int-or-string"},
-    facts.PATCH: {"type": "object"},
+    QUANTITY: {"type": "string"},
+    INT_OR_STRING: {"type": "string", "format": "int-or-string"},
+    PATCH: {"type": "object"},
 }
 # What version 2 has no words for.
 _DROPPED = frozenset({"oneOf", "anyOf", "not", "nullable", "allOf", "default", "example", "externalDocs"})
