@@ -69,7 +69,10 @@ def read(registration: Registration, using: str) -> dict[str, Position]:
         "SELECT name, position, generation, holder, held_until, handled FROM cluster_cursor WHERE name LIKE %s",
         [_names(registration)],
     )
-    return {name: Position(*fields, decoded(layers)) for name, *fields, layers in found}
+    return {
+        name: Position(position, generation, holder, held_until, decoded(layers))
+        for name, position, generation, holder, held_until, layers in found
+    }
 
 
 def take_over(registration: Registration, using: str) -> None:
