@@ -28,14 +28,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 from django.db import connections, transaction
 
-from cluster import charges, nudge, registry
+from cluster import charges, division, nudge, registry
 from cluster.admission import ClusterView
+from cluster.division import Position
 from cluster.store import Group, clock, sql, store
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cluster.division import Layers
     from cluster.registry import Registration
     from cluster.store import Change, Store, Stored
 
@@ -111,7 +113,18 @@ class Consumer(ABC, Generic[State]):
         the state. So what it takes over must be compared by revision, and is
         never put over something newer; and a plan never decides by it
         against what the state says.
+
+        Each of several shards is told the changes of all keys, and acts on
+        those of its own.
         """
+
+    def key_of(self, change: Change) -> str:
+        """Return the key by which the shards divide a change among them; it is empty for one that concerns every shard.
+
+        By it a change is told once for its key, also when the number of shards becomes another. One that
+        concerns every shard may then be told to some of them again.
+        """
+        return change.key
 
     def committed(
         self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
@@ -122,16 +135,6 @@ class Consumer(ABC, Generic[State]):
         each write, or the error that it met. A write that changed nothing
         gives the object as it was, with an older revision.
         """
-
-
-@dataclass(slots=True)
-class _Position:
-    """A cursor as read: position, generation and who leads."""
-
-    position: int
-    generation: int
-    holder: str
-    held_until: int
 
 
 class Outrun(Exception):
@@ -155,7 +158,7 @@ class Runner(Generic[State]):
         self.position = -1  # of the state
         self.heard = -1  # up to where plan() has been told the changes
         self.written = 0
-        self.is_settled = False  # what another number of shards left is taken over
+        self.is_in_place = False  # what another number of shards left is taken over
         self.tries: dict[str, int] = {}
 
     def run(self) -> None:
@@ -170,14 +173,17 @@ class Runner(Generic[State]):
     def step(self) -> bool:
         """Handle one batch; tell whether there may be more."""
         now = clock()
+        if not self.is_in_place:
+            division.take_over(self.registration, self.store.using)
+            self.is_in_place = True
         try:
             with self.store.reading() as head:
                 cursor = self._read_cursor()
-                if cursor.holder not in ("", self.holder) and cursor.held_until > now:
+                if cursor is None or (cursor.holder not in ("", self.holder) and cursor.held_until > now):
                     return False
                 known = self.state if cursor.generation == self.generation else None
                 state = self._load(cursor, head) if known is None else known
-                changes = self._next(state)
+                changes = self._next(state, cursor.handled)
                 timers = self._due(now)
             if known is not None and not changes and not timers:
                 return self._skip(cursor, head)
@@ -189,7 +195,7 @@ class Runner(Generic[State]):
             raise
         return True
 
-    def _load(self, cursor: _Position, head: int) -> State:
+    def _load(self, cursor: Position, head: int) -> State:
         """Load the state at `head`; what was changed before it is still to be told to those who hear it."""
         self.state = self.consumer.load(self.shard, head)
         self.generation, self.position = cursor.generation, head
@@ -197,26 +203,38 @@ class Runner(Generic[State]):
         self.heard = cursor.position if has_past else head
         return self.state
 
-    def _next(self, state: State) -> list[Change]:
+    def _next(self, state: State, handled: Layers) -> list[Change]:
         """Return the next changes to plan for, with the state at them or further."""
         if self.heard < self.position:
             if self.position < self.written:
                 self._advance(state)
-            if missed := self._missed():
+            if missed := self._missed(handled):
                 return missed
         changes = self._advance(state)
         self.heard = self.position
         return changes
 
-    def _missed(self) -> list[Change]:
-        """Return one batch of the changes that the state shows and plan() was not told of."""
+    def _missed(self, handled: Layers) -> list[Change]:
+        """Return one batch of the changes that the state shows and plan() was not told of; none at their end.
+
+        Only among these are some that an earlier division told: the state was loaded later than that.
+        """
+        batch: list[Change] = []
+        while self.heard < self.position and not batch:
+            batch = self._past()
+            self.heard = batch[-1].revision if len(batch) == BATCH else self.position
+            if handled:
+                batch = [
+                    c for c in batch if not division.was_told(handled, self.consumer.key_of(c), c.revision)
+                ]
+        return batch
+
+    def _past(self) -> list[Change]:
         try:
-            batch = self._changes(self.heard, until=self.position)
+            return self._changes(self.heard, until=self.position)
         except Expired:
             log.warning("consumer %s was away for longer than history is kept", self.cursor)
-            batch = []
-        self.heard = batch[-1].revision if len(batch) == BATCH else self.position
-        return batch
+            return []
 
     def _changes(self, after: int, until: int | None = None) -> list[Change]:
         wanted = self.registration
@@ -241,17 +259,17 @@ class Runner(Generic[State]):
             if len(batch) < BATCH or self.position >= self.written:
                 return changes
 
-    def _skip(self, cursor: _Position, head: int) -> bool:
+    def _skip(self, cursor: Position, head: int) -> bool:
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
         self.heard = self.position = max(self.position, head)
-        if head - cursor.position > LAG:
+        if cursor.handled or head - cursor.position > LAG:
             self._commit(cursor, Plan(), [], clock())
         return False
 
-    def _commit(self, cursor: _Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
+    def _commit(self, cursor: Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:
         with transaction.atomic(using=self.store.using):
+            sql.lock_head(self.store.using)  # before the cursor's row, as who puts other shards in place
             self._move_cursor(cursor, now)
-            self._settle_in()
             outcomes = self.store.commit(
                 plan.groups, now=now, judge=partial(charges.check, ClusterView(self.store))
             )
@@ -259,7 +277,6 @@ class Runner(Generic[State]):
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
         self.generation = cursor.generation + 1
-        self.is_settled = True
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
         if self.state is not None:
@@ -290,27 +307,27 @@ class Runner(Generic[State]):
             except Exception as error:  # the broker may be away; beat's tick finds the timer
                 log.debug("timer of %s left to the tick: %s", self.cursor, error)
 
-    def _read_cursor(self) -> _Position:
-        found = sql.rows(
-            self.store.using,
-            "SELECT position, generation, holder, held_until FROM cluster_cursor WHERE name = %s",
-            [self.cursor],
-        )
-        return _Position(*found[0]) if found else _Position(0, 0, "", 0)
+    def _read_cursor(self) -> Position | None:
+        """Return the shard's cursor; None when another number of shards has taken this one's place."""
+        found = division.read(self.registration, self.store.using)
+        if not found:
+            return Position(0, 0, "", 0)
+        return found[self.cursor] if found.keys() == set(self.registration.cursors) else None
 
-    def _move_cursor(self, cursor: _Position, now: int) -> None:
-        """Move the cursor unless somebody else did since it was read."""
+    def _move_cursor(self, cursor: Position, now: int) -> None:
+        """Move the cursor unless somebody else did since it was read; the first to do so makes those of all shards."""
+        handled = msgspec.json.encode(division.beyond(cursor.handled, self.heard)).decode()
         with connections[self.store.using].cursor() as db:
             if cursor.generation == 0:
-                db.execute(
-                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until)"
-                    " VALUES (%s, 0, 0, '', 0) ON CONFLICT (name) DO NOTHING",
-                    [self.cursor],
+                db.executemany(
+                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
+                    " VALUES (%s, %s, %s, '', 0, '[]') ON CONFLICT (name) DO NOTHING",
+                    [(name, self.heard, int(name != self.cursor)) for name in self.registration.cursors],
                 )
             db.execute(
                 "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
-                " held_until = %s WHERE name = %s AND generation = %s",
-                [self.heard, self.holder, now + LEASE_MS, self.cursor, cursor.generation],
+                " held_until = %s, handled = %s WHERE name = %s AND generation = %s",
+                [self.heard, self.holder, now + LEASE_MS, handled, self.cursor, cursor.generation],
             )
             if db.rowcount != 1:
                 raise Outrun(self.cursor)
@@ -322,65 +339,14 @@ class Runner(Generic[State]):
             " ORDER BY due LIMIT %s",
             [self.cursor, now, BATCH],
         )
-        timers = [Timer(kind, key, due, _payload(payload)) for kind, key, due, payload in found]
-        return [timer for timer in timers if self._is_mine(timer.key)]
-
-    def _is_mine(self, key: str) -> bool:
-        """Say whether a timer's key belongs to this shard; one without a key is a shard's own."""
-        return not key or registry.shard_of(key, self.registration.shards) == self.shard
-
-    def _settle_in(self) -> None:
-        """Once in this process, take over what another number of shards left behind.
-
-        That is the timers of this shard's keys, which nobody fires until then, so none fires twice. The
-        cursors and the timers without a key of shards that are no more go.
-        """
-        if self.is_settled:
-            return
-        cursors, using = set(self.registration.cursors), self.store.using
-        ours = [f"{self.registration.name}/%", self.cursor]
-        found = sql.rows(
-            using,
-            "SELECT cursor, kind, key, due, payload FROM cluster_timer WHERE cursor LIKE %s AND cursor <> %s",
-            ours,
-        )
-        moved = [row for row in found if row[2] and self._is_mine(row[2])]
-        self._set_timers([Timer(kind, key, due, _payload(data)) for _, kind, key, due, data in moved])
-        orphans = [row for row in found if not row[2] and row[0] not in cursors]
-        self._drop_timers_of([row[:3] for row in (*moved, *orphans)])
-        known = sql.rows(using, "SELECT name FROM cluster_cursor WHERE name LIKE %s AND name <> %s", ours)
-        with connections[using].cursor() as db:
-            db.executemany(
-                "DELETE FROM cluster_cursor WHERE name = %s", [row for row in known if row[0] not in cursors]
-            )
+        return [Timer(kind, key, due, division.decoded(payload)) for kind, key, due, payload in found]
 
     def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
-        self._drop_timers_of([(self.cursor, kind, key) for kind, key in keys])
-
-    def _drop_timers_of(self, timers: Sequence[tuple[str, str, str]]) -> None:
-        """Drop timers by cursor, kind and key."""
-        if timers:
-            with connections[self.store.using].cursor() as db:
-                db.executemany(
-                    "DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s", timers
-                )
+        division.drop_timers([(self.cursor, kind, key) for kind, key in keys], self.store.using)
 
     def _set_timers(self, timers: Sequence[Timer]) -> None:
-        if timers:
-            with connections[self.store.using].cursor() as db:
-                db.executemany(
-                    "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
-                    " ON CONFLICT (cursor, kind, key) DO UPDATE SET payload = excluded.payload, due ="
-                    " CASE WHEN excluded.due < cluster_timer.due THEN excluded.due ELSE cluster_timer.due END",
-                    [
-                        (self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode())
-                        for t in timers
-                    ],
-                )
-
-
-def _payload(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else dict(msgspec.json.decode(value))
+        rows = [(self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers]
+        division.put_timers(rows, self.store.using)
 
 
 _runners: dict[str, Runner[Any]] = {}

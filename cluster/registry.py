@@ -52,13 +52,6 @@ class Registration:
     queue: str = QUEUE
     shards: int = 1
 
-    def __post_init__(self) -> None:
-        if self.shards > 1 and self.hears != "state":
-            # With another number of shards a key's changes would be told by another cursor.
-            raise ValueError(
-                f"consumer {self.name} hears {self.hears}, so it cannot have {self.shards} shards"
-            )
-
     def reads(self, id: str) -> bool:  # noqa: A002  it is the attribute's name
         """Tell whether the consumer reads the changes of a kind."""
         if isinstance(self.resources, AllBut):
@@ -111,6 +104,15 @@ def use(runs: Callable[[Registration], bool]) -> None:
     """Let only those consumers run for which this is true; call it before any process asks who runs."""
     global _runs
     _runs = runs
+
+
+def has_reader(cursor: str) -> bool:
+    """Tell whether a cursor, by its name, is one of a registered consumer.
+
+    Also one of a shard that is no more: until other shards have taken its
+    place, it says which changes and timers they still need.
+    """
+    return cursor.partition("/")[0] in _registrations
 
 
 def running() -> list[Registration]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -64,14 +65,20 @@ def _behind(queue: str, now: int) -> list[tuple[registry.Registration, int]]:
     head = store.revision()
     at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
     late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
-    # A timer may be one of a shard that is no more: each of those that are looks for its own.
     with_timers = {cursor.partition("/")[0] for (cursor,) in late}
+    known = Counter(cursor.partition("/")[0] for cursor in at)
     return [
         (each, shard)
         for each in registry.running()
         for shard, cursor in enumerate(each.cursors)
         if each.queue_of(shard) == queue
-        and (cursor not in at or each.name in with_timers or _is_behind(cursor, each, at[cursor], head))
+        # Shards that are no more have left something that those that are look for, and so have their timers.
+        and (
+            cursor not in at
+            or known[each.name] > each.shards
+            or each.name in with_timers
+            or _is_behind(cursor, each, at[cursor], head)
+        )
     ]
 
 

@@ -30,6 +30,7 @@ class JobsConfig(AppConfig):
                 "jobs",
                 "jobs.consumer.JobConsumer",
                 (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
+                hears="edges",
                 queue="jobs",
                 shards=settings.JOB_WORKERS,
             )

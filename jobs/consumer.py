@@ -46,7 +46,7 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cluster.rules.quotas import Quota
     from jobs.facts import JobFact, PodFact
@@ -195,6 +195,13 @@ class JobConsumer(Consumer[State]):
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         return Plan(groups, [*more, *deadlines])
+
+    def key_of(self, change: Change) -> str:
+        """Return the key of the job that a change is about; none for what many jobs depend on."""
+        try:
+            return _KEY[change.resource](change) if change.resource in _KEY else ""
+        except msgspec.ValidationError:
+            return ""  # whoever hears of it cannot read it either
 
     def committed(
         self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
@@ -363,6 +370,13 @@ _APPLY = {
     LIMIT_RANGES.id: _apply_range,
     RESOURCE_QUOTAS.id: _apply_quota,
     PRIORITY_CLASSES.id: _apply_priority,
+}
+
+
+_KEY: dict[str, Callable[[Change], str]] = {
+    JOBS.id: lambda change: change.key,
+    PODS.id: lambda change: facts.job_key_of_pod(change.body),
+    POD_GROUPS.id: lambda change: facts.job_key_of_group(change.body),
 }
 
 

@@ -9,7 +9,7 @@ Everything but the definitions goes through `cluster.store` and
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 
 
 class Log(models.Model):
@@ -98,7 +98,9 @@ class Cursor(models.Model):
 
     `generation` grows with every commit of the consumer and makes two
     processes that work on one shard exclude each other; `holder` is the
-    worker process that leads until `held_until` (epoch ms).
+    worker process that leads until `held_until` (epoch ms). `handled` is
+    what an earlier number of shards told beyond the position
+    (`cluster.division`).
     """
 
     name = models.CharField(primary_key=True, max_length=80)
@@ -106,6 +108,7 @@ class Cursor(models.Model):
     generation = models.BigIntegerField(default=0)
     holder = models.CharField(max_length=200, default="")
     held_until = models.BigIntegerField(default=0)
+    handled = models.JSONField(db_default=Value([], models.JSONField()))
 
     def __str__(self) -> str:
         return f"{self.name} at {self.position}"

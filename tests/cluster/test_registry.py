@@ -55,6 +55,30 @@ def test_each_shard_has_a_queue_and_a_cursor_of_its_own():
     assert (two.queues, two.cursors) == (["jobs", "jobs-1"], ["jobs/0", "jobs/1"])
 
 
-def test_one_who_hears_each_change_has_one_shard():
-    with pytest.raises(ValueError, match="consumer jobs hears edges, so it cannot have 2 shards"):
-        Registration("jobs", "", (JOBS,), hears="edges", shards=2)
+@pytest.mark.parametrize(
+    ("cursor", "expected"),
+    [
+        pytest.param("jobs/0", True, id="of a shard that is"),
+        pytest.param("jobs/7", True, id="of a shard that is no more"),
+        pytest.param("someone/0", False, id="of a consumer that is no more"),
+        pytest.param("jobsite/0", False, id="of a name that only begins so"),
+    ],
+)
+def test_a_cursor_has_a_reader_as_long_as_its_consumer_is_registered(cursor, expected):
+    assert registry.has_reader(cursor) is expected
+
+
+@pytest.mark.django_db
+def test_a_shard_that_is_no_more_wakes_those_that_are(monkeypatch):
+    for shards in (2, 1):
+        each = Registration("reader", "", (PODS,), hears="edges", shards=shards)
+        monkeypatch.setattr(registry, "_registrations", {"reader": each})
+        if shards == 2:
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until)"
+                    " VALUES (%s, 0, 1, '', 0)",
+                    [(name,) for name in each.cursors],
+                )
+            assert tasks._behind("controllers", clock()) == []
+    assert tasks._behind("controllers", clock()) == [(each, 0)]

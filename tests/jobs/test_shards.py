@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -13,7 +14,7 @@ from cluster.bootstrap import bootstrap
 from cluster.consumer import RETRY, Runner
 from cluster.store import Create, Patch, clock, sql, store
 from jobs.consumer import JobConsumer
-from kube.resources import JOBS, POD_GROUPS, PODS
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +42,7 @@ def start(monkeypatch):
 
     def start(shards, kind=Runner):
         old = registry.get("jobs")
-        new = registry.Registration("jobs", old.path, old.resources, queue=old.queue, shards=shards)
+        new = replace(old, shards=shards)
         monkeypatch.setitem(registry._registrations, "jobs", new)
         runners = [kind(new, shard, JobConsumer()) for shard in range(shards)]
         for runner in chain(runners, runners):
@@ -61,6 +62,11 @@ def finish():
 def end_pods():
     for pod in store.find(PODS):
         store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, "status"))
+
+
+def fail_pods():
+    for pod in store.find(PODS):
+        store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Failed"}}, "status"))
 
 
 def submit(**spec):
@@ -102,6 +108,27 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
     assert Counter(fired) == Counter(("ttl", f"default/{name}") for name in NAMES)
     assert all("deletionTimestamp" in found.object["metadata"] for found in store.find(JOBS))
     assert timers() == {}
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 1), (2, 1, 2), (3, 2, 3)])
+@pytest.mark.parametrize(
+    "by_one_of_them",
+    [pytest.param(False, id="that nobody heard of"), pytest.param(True, id="that one worker heard of")],
+)
+def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(
+    start, numbers, by_one_of_them
+):
+    submit(replicas=1)
+    start(numbers[0])
+    finish()
+    workers = start(numbers[0])
+    fail_pods()
+    while by_one_of_them and workers[-1].step():
+        pass
+    for number in numbers[1:]:
+        start(number)
+    failures = [event.object for event in store.find(EVENTS) if event.object["reason"] == "PodFailed"]
+    assert sorted(each["involvedObject"]["name"] for each in failures) == NAMES
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
