@@ -22,6 +22,7 @@ from cluster.store import AllBut, Create, Delete, Patch, Store
 from kube.errors import ApiError, Expired
 from kube.resources import CONFIGMAPS, PODS
 from tests.cluster.store.conftest import empty
+from tests.waiting import HANG_S
 
 DAY_MS = 24 * 3_600_000
 OLD = 1000  # any time at which everything is long past
@@ -38,7 +39,7 @@ def phase(name, value):
 
 
 def forget(now=OLD + DAY_MS + 1):
-    retention.run(time.monotonic() + 20, now=now)
+    retention.run(time.monotonic() + HANG_S, now=now)
 
 
 @contextmanager
