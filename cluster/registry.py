@@ -107,12 +107,12 @@ def use(runs: Callable[[Registration], bool]) -> None:
 
 
 def has_reader(cursor: str) -> bool:
-    """Tell whether a cursor, by its name, is one of a registered consumer.
+    """Tell whether a cursor, by its name, is one of a consumer that runs.
 
     Also one of a shard that is no more: until other shards have taken its
     place, it says which changes and timers they still need.
     """
-    return cursor.partition("/")[0] in _registrations
+    return any(each.name == cursor.partition("/")[0] for each in running())
 
 
 def running() -> list[Registration]:

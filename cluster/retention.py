@@ -59,15 +59,8 @@ def _horizon(now: int, source: Store) -> int:
     old = (
         sql.rows(source.using, "SELECT MAX(revision) FROM cluster_change WHERE at < %s", [oldest])[0][0] or 0
     )
-    names = _cursors()
-    text = f"SELECT position FROM cluster_cursor WHERE name IN ({sql.marks(len(names)) or 'NULL'})"  # noqa: S608  marks only
-    read: list[int] = [row[0] for row in sql.rows(source.using, text, names)]
-    return min([int(old), *read])
-
-
-def _cursors() -> list[str]:
-    """Return the names of the cursors that somebody moves."""
-    return [each.cursor_of(shard) for each in registry.every() for shard in range(each.shards)]
+    found = sql.rows(source.using, "SELECT name, position FROM cluster_cursor")
+    return min([int(old), *(int(position) for name, position in found if registry.has_reader(name))])
 
 
 def _forget_strangers(source: Store) -> None:
@@ -75,18 +68,18 @@ def _forget_strangers(source: Store) -> None:
 
     Until then a consumer that other processes run, of an older or newer release, goes on where it was.
     """
-    names = _cursors()
-    others = f"NOT IN ({sql.marks(len(names)) or 'NULL'})"  # where nobody is registered, nobody is a stranger
     with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
-        cursor.execute(
-            f"DELETE FROM cluster_cursor WHERE name {others} AND position < %s",  # noqa: S608  marks only
-            [*names, source.compacted()],
-        )
-        cursor.execute(
-            f"DELETE FROM cluster_timer WHERE cursor {others}"  # noqa: S608  marks only
-            " AND cursor NOT IN (SELECT name FROM cluster_cursor)",
-            names,
-        )
+        cursors = dict(sql.rows(source.using, "SELECT name, position FROM cluster_cursor"))
+        compacted = source.compacted()
+        gone = {
+            name
+            for name, position in cursors.items()
+            if position < compacted and not registry.has_reader(name)
+        }
+        timers = (row[0] for row in sql.rows(source.using, "SELECT DISTINCT cursor FROM cluster_timer"))
+        lost = [name for name in timers if name in gone or not (name in cursors or registry.has_reader(name))]
+        cursor.executemany("DELETE FROM cluster_cursor WHERE name = %s", [(name,) for name in sorted(gone)])
+        cursor.executemany("DELETE FROM cluster_timer WHERE cursor = %s", [(name,) for name in lost])
 
 
 def _step(horizon: int, source: Store) -> tuple[int, bool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from tests.waiting import HANG_S
 from volcano_ui import assets
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -42,17 +45,26 @@ def find():
 
 def _carried():
     start = FOLDER / "start"
-    if not start.exists():
-        try:
-            _install()
-        except (OSError, subprocess.CalledProcessError, assets.AssetsError):
-            return None
-    answers = subprocess.run([start, "--version"], capture_output=True, timeout=60, check=False)
+    try:
+        with _alone():
+            if not start.exists():
+                _install()
+    except (OSError, subprocess.SubprocessError, assets.AssetsError):
+        return None
+    answers = subprocess.run([start, "--version"], capture_output=True, timeout=HANG_S, check=False)
     return str(start) if answers.returncode == 0 else None
 
 
-def _install():
+@contextlib.contextmanager
+def _alone():
+    """Keep other workers of the run out until the block ends: who comes second finds it installed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _install():
     source = Path(__file__).parent / "browser" / "chromium"
     for name in ("package.json", "package-lock.json"):
         shutil.copy(source / name, FOLDER)
@@ -62,7 +74,9 @@ def _install():
     environment = {**os.environ, "PATH": f"{node.parent}:{os.environ['PATH']}"}
     unpack = ["sh", "-c", "for name in *.tar; do tar -xf $name; done; rm -rf *.tar node_modules"]
     for command in ([node, npm, "ci", "--no-progress"], [node, "-e", INFLATE], unpack):
-        subprocess.run(command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=300)
+        subprocess.run(
+            command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=5 * HANG_S
+        )
     (FOLDER / "chromium").chmod(0o755)
     _write_start()
 

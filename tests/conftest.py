@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from tests import chromium, kubectl, services, workers
+from tests.waiting import HANG_S
 from volcano_ui import assets
 
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
@@ -79,8 +80,7 @@ def chromium_path():
     from playwright.sync_api import expect
 
     found = chromium.find() or pytest.skip(NO_CHROMIUM)
-    # Its own five seconds pass on a machine with other work before a page is drawn.
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=HANG_S * 1000)
     return found
 
 

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-WITHIN_S = 40
+from tests.waiting import HANG_S
+
+WAIT = f"--timeout={HANG_S:.0f}s"  # of `kubectl wait` and its kin
 
 
 def find():
@@ -31,7 +33,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=WITHIN_S,
+            timeout=2 * HANG_S,
             check=False,
         )
 
@@ -48,10 +50,12 @@ class Kubectl:
         return done.stderr
 
     @contextlib.contextmanager
-    def lines(self, *arguments):
+    def lines(self, *arguments, **options):
         """Run kubectl beside the test; the lines of its output, as they come."""
         command = [self.program, *map(str, arguments)]
-        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as running:
+        with subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, text=True, **options
+        ) as running:
             try:
                 yield iter(running.stdout.readline, "")
             finally:

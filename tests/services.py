@@ -16,14 +16,13 @@ from pathlib import Path
 import psycopg
 import redis
 
+from tests.waiting import HANG_S
 from volcano_ui import supervisor, valkey
 
-START_WITHIN_S = 30
 
-
-def wait_until(answers, failure, within_s=START_WITHIN_S):
+def wait_until(answers, failure):
     """Call answers until it raises nothing; a failure kind that lasts past the deadline comes out."""
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + HANG_S
     while True:
         try:
             return answers()
@@ -49,7 +48,7 @@ def running(command, **options):
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(10)
+            process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

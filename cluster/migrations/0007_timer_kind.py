@@ -16,8 +16,8 @@ KINDS = {
 
 def part(apps, editor):
     """Part each key into its kind and what is left of it."""
-    timers = apps.get_model('cluster', 'Timer')
-    for timer in timers.objects.order_by('due'):
+    timers = apps.get_model('cluster', 'Timer').objects.using(editor.connection.alias)
+    for timer in timers.order_by('due'):
         kinds = KINDS.get(timer.cursor.partition('/')[0], {})
         before, colon, rest = timer.key.partition(':')
         if timer.key in kinds:
@@ -33,9 +33,9 @@ def part(apps, editor):
 
 def join(apps, editor):
     """Put kinds back before the keys; what was only to be tried again is left out where two would be one."""
-    timers = apps.get_model('cluster', 'Timer')
-    timers.objects.filter(kind='retry').delete()
-    for timer in timers.objects.all():
+    timers = apps.get_model('cluster', 'Timer').objects.using(editor.connection.alias)
+    timers.filter(kind='retry').delete()
+    for timer in timers.all():
         kinds = KINDS.get(timer.cursor.partition('/')[0], {})
         before = next((before for before, kind in kinds.items() if kind == timer.kind), '')
         timer.key = f'{before}:{timer.key}' if before and timer.key else before or timer.key

@@ -14,6 +14,7 @@ import uvicorn
 from cluster import access
 from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
 from cluster.apiserver.app import ANONYMOUS, App
+from tests.waiting import HANG_S
 from volcano_ui import apiserver
 
 ACTORS: dict[str, access.Actor] = {}
@@ -32,7 +33,10 @@ class Api:
         self.url = url
         # Without `verify` httpx reads the machine's authorities first, which takes longer than most tests.
         self.http = httpx.Client(
-            base_url=url, headers={"x-actor": actor.name, "user-agent": "tests/1"}, timeout=60, verify=False
+            base_url=url,
+            headers={"x-actor": actor.name, "user-agent": "tests/1"},
+            timeout=HANG_S,
+            verify=False,
         )
         _clients.append(self.http)
 
@@ -82,6 +86,6 @@ def serving(authenticate=_by_header):
         while _clients:
             _clients.pop().close()
         server.should_exit = True
-        thread.join(10)
+        thread.join(HANG_S)
         threads.close()
         listener.close()

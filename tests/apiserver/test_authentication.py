@@ -15,6 +15,7 @@ from cluster.store import Create, Delete, clock, store
 from kube.resources import SERVICE_ACCOUNTS
 from tests.apiserver.client import serving
 from tests.cluster.door.conftest import config_map, make_user
+from tests.waiting import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -31,7 +32,7 @@ def http(cluster, redis_url, settings):
     authentication._known.clear()
     with (
         serving(authentication.authenticate) as url,
-        httpx.Client(base_url=url, timeout=20, verify=False) as client,
+        httpx.Client(base_url=url, timeout=HANG_S, verify=False) as client,
     ):
         yield client
 
@@ -288,7 +289,7 @@ def test_a_refusal_arrives_though_a_body_was_sent(http, size):
 )
 def test_a_head_that_never_ends_is_cut_off(http, begin):
     address = ("127.0.0.1", http.base_url.port)
-    with socket.create_connection(address, timeout=10) as connection:
+    with socket.create_connection(address, timeout=HANG_S) as connection:
         connection.sendall(begin)
         try:
             for _ in range(64):

@@ -19,7 +19,7 @@ from cluster.apiserver import execs
 from cluster.models import AuditEntry
 from cluster.node.shim import linux, tree
 from tests.apiserver.client import Api
-from tests.cluster.node.attempts import until
+from tests.waiting import HANG_S, until
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 SUCCESS = {"metadata": {}, "status": "Success"}
@@ -44,7 +44,7 @@ class Connection:
         self.socket.send(bytes([255, 0]))
 
     def read(self):
-        message = self.socket.recv(timeout=20)
+        message = self.socket.recv(timeout=HANG_S)
         data = (
             message
             if isinstance(message, bytes)
@@ -96,6 +96,7 @@ class Door:
         address = f"{self.url}/api/v1/namespaces/d/pods/{pod}/{kind}?{query}"
         self.api.as_(actor)
         options = {"subprotocols": [protocol] if protocol else None, "max_size": None, "compression": None}
+        options["open_timeout"] = HANG_S  # its own ten seconds may pass on a machine that does much else
         headers = {"x-actor": actor.name}
         socket = self.node.during(
             lambda: connect(address, additional_headers=headers, legacy=True, **options)
@@ -182,7 +183,7 @@ def test_ten_megabytes_go_through_standard_input_and_back(running, node):
 
     writer = threading.Thread(target=talk)
     writer.start()
-    assert node.during(connection.finish, seconds=60) == SUCCESS
+    assert node.during(connection.finish) == SUCCESS
     writer.join()
     assert connection.out[1] == data
 

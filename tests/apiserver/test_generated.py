@@ -97,7 +97,6 @@ def _send(session, server, case, actor):
             case.validate_response(answer, checks=CHECKS)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 @pytest.mark.parametrize("path", PATHS)
 def test_every_answer_is_a_documented_one(send, actors, path, mode):

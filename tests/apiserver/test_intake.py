@@ -12,7 +12,7 @@ from cluster.access import Actor
 from cluster.apiserver import app, bodies, intake, threads
 from kube.errors import TooManyRequests
 from tests.cluster.door.conftest import config_map
-from tests.system.harness import until
+from tests.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -95,7 +95,7 @@ def test_who_sends_a_body_slowly_takes_nobodys_place(api, monkeypatch):
     with socket.create_connection((host, int(port))) as slow:
         head = f"POST {MAPS} HTTP/1.1\r\nhost: a\r\nx-actor: {api.http.headers['x-actor']}\r\n"
         slow.sendall(head.encode() + b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{")
-        until(lambda: begun, within_s=20)
+        until(lambda: begun)
         assert api.post(MAPS, config_map("a")).status_code == 201
 
 
@@ -105,7 +105,7 @@ def test_nobody_waits_behind_all_writes_of_another_actor():
 
     async def asked(who, what):
         threads.asking.set(who)
-        await threads.write(lambda: (go.wait(20), order.append(what)))
+        await threads.write(lambda: (go.wait(HANG_S), order.append(what)))
 
     async def main():
         flood = [asyncio.create_task(asked("a", n)) for n in range(10)]

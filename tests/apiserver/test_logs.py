@@ -16,7 +16,7 @@ from cluster.node.shim.crilog import CriLog
 from cluster.store import Create, Patch, store
 from kube.errors import BadRequest, Invalid
 from kube.resources import PODS
-from tests.cluster.node.attempts import until
+from tests.waiting import HANG_S, until
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 
@@ -271,7 +271,7 @@ def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkey
         parts = answer.iter_raw()
         assert next(parts) == b"x\n"
         assert not left.is_set()
-    assert left.wait(5)
+    assert left.wait(HANG_S)
     assert made.directory().exists()
 
 
@@ -285,15 +285,16 @@ def test_hundreds_of_followers_hold_no_threads(pod, settings):
             got.append(part)
 
     async def story():
+        before = threading.active_count()
         outputs = [[] for _ in range(400)]
         tasks = [asyncio.ensure_future(follower(got)) for got in outputs]
         while not all(outputs):
             await asyncio.sleep(0.01)
-        assert threading.active_count() < 20
+        assert threading.active_count() - before < 100  # asyncio's own are 32 on a large machine
         log.feed("stdout", b"end\n")
         log.close()
         made.ended()
-        await asyncio.wait_for(asyncio.gather(*tasks), 20)
+        await asyncio.wait_for(asyncio.gather(*tasks), HANG_S)
         assert {b"".join(got) for got in outputs} == {b"begin\nend\n"}
 
     asyncio.run(story())

@@ -61,7 +61,6 @@ def somebodys(server):
             store.write(Create(kind, {"metadata": metadata}))
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("role", list(Role), ids=lambda role: role.value)
 def test_a_role_in_one_namespace_reaches_what_the_table_says(api, somebodys, person, role):  # noqa: F811
     actor = person("somebody-else", default=role.value)

@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from cluster.apiserver import slices
 from cluster.apiserver.watching.connection import Connection
-from tests.system.harness import until
+from tests.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -96,7 +96,7 @@ def test_requests_that_do_not_wait_are_answered_in_turn(api, monkeypatch):
     monkeypatch.setattr(Connection, "take", noted)
     host, port = api.url.removeprefix("http://").split(":")
     many = 2000
-    with socket.create_connection((host, int(port)), timeout=20) as peer:
+    with socket.create_connection((host, int(port)), timeout=HANG_S) as peer:
         peer.sendall(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n" * many)
         got = b""
         while got.count(b"HTTP/1.1 200") < many:
@@ -112,7 +112,8 @@ def watch(api):
 
     def connected(more="", headers=()):
         address = f"{api.url.replace('http', 'ws')}{MAPS}?watch=1{more}"
-        return connect(address, additional_headers={"x-actor": api.http.headers["x-actor"], **dict(headers)})
+        actor = {"x-actor": api.http.headers["x-actor"]}
+        return connect(address, additional_headers={**actor, **dict(headers)}, open_timeout=HANG_S)
 
     return connected
 
@@ -127,14 +128,14 @@ def test_fragments_without_content_are_not_collected(watch, monkeypatch):
     )
     with watch() as opened:
         opened.send([b"a", *[b""] * 1000, b"b"])
-        assert opened.ping().wait(20)
+        assert opened.ping().wait(HANG_S)
     assert collected == [b"b", b""]
 
 
 def test_a_query_is_not_logged(watch, api, caplog):
     caplog.set_level(logging.INFO)
     with watch("&token=hush") as opened:
-        assert opened.ping().wait(20)
+        assert opened.ping().wait(HANG_S)
     with (
         contextlib.suppress(InvalidStatus),
         connect(f"{api.url.replace('http', 'ws')}{MAPS}?watch=1&token=hush"),
@@ -161,6 +162,6 @@ def test_messages_that_nobody_takes_are_left_with_the_client(watch, monkeypatch)
         monkeypatch.setattr(slices.Socket, "receive", never)
         for _ in range(10):
             opened.socket.sendall(b"\x82\x80\0\0\0\0" * 10_000)
-        until(lambda: sizes and sizes[-1] >= slices.MOST_MESSAGES, within_s=20)
+        until(lambda: sizes and sizes[-1] >= slices.MOST_MESSAGES)
         opened.socket.close()
     assert max(sizes) < slices.MOST_MESSAGES + slices.PIECE // 6 + 1

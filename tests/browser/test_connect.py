@@ -11,9 +11,9 @@ import pytest
 import yaml
 from playwright.sync_api import expect
 
-from tests.system.harness import until
+from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.system
 
 
 def made(page, name):
@@ -38,7 +38,7 @@ def answer(config, path):
     )
     try:
         with urllib.request.urlopen(
-            request, timeout=10, context=ssl.create_default_context(cadata=authority)
+            request, timeout=HANG_S, context=ssl.create_default_context(cadata=authority)
         ) as got:
             return got.status
     except urllib.error.HTTPError as error:
@@ -61,7 +61,7 @@ def test_a_kubeconfig_of_the_page_works_until_it_is_revoked(page):
     page.get_by_role("button", name="Revoke night shift").click()
     page.get_by_role("button", name="Revoke the token").click()
     expect(page.locator("#toasts")).to_contain_text("lets nobody in any more")
-    until(lambda: answer(config, "/api/v1/namespaces/default/pods") == 401, within_s=5)
+    until(lambda: answer(config, "/api/v1/namespaces/default/pods") == 401)
 
 
 def test_the_page_works_without_scripts(enter):

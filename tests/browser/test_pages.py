@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.pages import PAGES, PUBLIC
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.system
 
 NARROW = {"width": 400, "height": 800}
 JUDGED = (

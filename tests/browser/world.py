@@ -8,6 +8,7 @@ from playwright.sync_api import sync_playwright
 
 from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
+from tests.waiting import HANG_S
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -63,7 +64,7 @@ def launched(path=None):
 def enter(browser, system, *, theme="", cookies=None, **options):
     """Open a window of somebody who is logged in, by default the administrator."""
     context = browser.new_context(base_url=system.base, viewport=WIDE, **options)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(HANG_S * 1000)
     wanted = dict(system.cookies if cookies is None else cookies)
     if theme:
         wanted["theme"] = theme

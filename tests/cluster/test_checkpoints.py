@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cluster.connecting import LONG_LOG
+from tests.waiting import HANG_S
 
 ASKED = """
 import asyncio, runpy, socket, sys, threading
@@ -44,6 +45,6 @@ def test_servers_leave_checkpoints_and_nudges_to_others(program, told, tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", ASKED, program],
         env=os.environ | {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)},
-        capture_output=True, text=True, timeout=50, check=False,
+        capture_output=True, text=True, timeout=HANG_S, check=False,
     )  # fmt: skip
     assert done.stdout == told, done.stderr

@@ -9,6 +9,7 @@ import pytest
 from cluster import retention
 from cluster.store import Create, clock, store
 from kube.resources import CONFIGMAPS, EVENTS
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000
@@ -25,7 +26,7 @@ def left():
 
 
 def expire():
-    return retention.expire_events(time.monotonic() + 5)
+    return retention.expire_events(time.monotonic() + HANG_S)
 
 
 def test_old_events_go(settings):

@@ -15,7 +15,7 @@ from lightkube.types import PatchType
 
 from tests.system.harness import PROJECT
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.contract.test_python_client import (  # noqa: F401  tests and fixture
     test_errors_have_the_codes_that_programs_branch_on,
 )
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.system
 NAME = "volcano_ui_contract"
 
 

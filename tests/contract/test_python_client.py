@@ -10,7 +10,9 @@ from kubernetes import client, config, watch
 from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import stream
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+from tests.waiting import HANG_S
+
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture
@@ -35,13 +37,17 @@ def pod(name, script, **spec):
 
 def events(listing, *arguments, **options):
     """The events of a watch; ending the iteration closes it."""
-    return contextlib.closing(watch.Watch().stream(listing, *arguments, timeout_seconds=20, **options))
+    return contextlib.closing(
+        watch.Watch().stream(listing, *arguments, timeout_seconds=int(HANG_S), **options)
+    )
 
 
-def watched(core, name, until):
+def watched(core, name, until, **options):
     """Return the phases that a watch of one pod shows, up to one of them."""
     seen = []
-    with events(core.list_namespaced_pod, "default", field_selector=f"metadata.name={name}") as found:
+    with events(
+        core.list_namespaced_pod, "default", field_selector=f"metadata.name={name}", **options
+    ) as found:
         for event in found:
             seen.append(event["object"].status.phase)
             if seen[-1] in until:
@@ -50,8 +56,10 @@ def watched(core, name, until):
 
 
 def test_a_pod_runs_is_watched_and_its_log_followed(core):
-    core.create_namespaced_pod("default", pod("counts", "for i in 1 2 3; do echo $i; sleep 0.3; done"))
-    assert watched(core, "counts", {"Running", "Succeeded"})[0] == "Pending"
+    made = core.create_namespaced_pod("default", pod("counts", "for i in 1 2 3; do echo $i; sleep 0.3; done"))
+    since = made.metadata.resource_version
+    phases = watched(core, "counts", {"Succeeded"}, resource_version=since)
+    assert list(dict.fromkeys(phases)) == ["Pending", "Running", "Succeeded"]
     lines = list(watch.Watch().stream(core.read_namespaced_pod_log, "counts", "default", follow=True))
     assert lines == ["1", "2", "3"]
     watched(core, "counts", {"Succeeded"})
@@ -161,7 +169,7 @@ def test_a_command_runs_in_a_container(core):
         tty=False,
         _preload_content=False,
     )
-    shell.run_forever(timeout=10)
+    shell.run_forever(timeout=HANG_S)
     assert (shell.read_stdout(), shell.read_stderr()) == ("out\n", "err\n")
     assert shell.returncode == 3
     shell.sock.shutdown()  # close() leaves it open once the server has closed

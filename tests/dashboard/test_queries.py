@@ -100,7 +100,6 @@ def job(number):
 
 
 @pytest.mark.django_db
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("path", "most"), PAGES.items())
 def test_page_takes_a_bounded_number_of_queries(many, client, path, most):
     client.force_login(many)

@@ -13,7 +13,6 @@ from volcano_ui import assets
 TESTS = sorted(Path(__file__).parent.glob("*.test.mjs"))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("npm_packages")
 @pytest.mark.parametrize("file", TESTS, ids=[file.stem for file in TESTS])
 def test_modules_of_the_front_end(file):

@@ -112,7 +112,7 @@ MEANING = {
     P.ABORTED: dict.fromkeys((*INTERNAL, *WHOLE, *TARGETED), (KILL, SOFT, None, False)) | {A.RESUME_JOB: RESUMED},
     **{
         phase: dict.fromkeys((*INTERNAL, *WHOLE, *TARGETED), (KILL, SOFT, None, False))
-        for phase in (P.COMPLETING, P.TERMINATING, *FINISHED)
+        for phase in (P.COMPLETING, P.TERMINATING, *sorted(FINISHED))
     },
 }  # fmt: skip
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,30 +16,13 @@ import httpx
 from django.db import connections
 
 from cluster.store import Store
+from tests.ports import free_port
+from tests.waiting import HANG_S, until
 from volcano_ui import env, supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
-READY_WITHIN_S = 120
-STOP_WITHIN_S = 10
 NAMES = ("web", "apiserver", "controllers", "jobs", "scheduler", "beat", "agent", "simulator", "redis")
-
-
-def until(condition, *, within_s, every_s=0.05, what="the condition"):
-    """Return condition()'s first true value; fail when the deadline passes first."""
-    deadline = time.monotonic() + within_s
-    while True:
-        if value := condition():
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come true within {within_s} s")
-        time.sleep(every_s)
-
-
-def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class System:
@@ -90,7 +72,7 @@ class System:
         )
         ready = threading.Event()
         threading.Thread(target=self._read, args=(self.process.stdout, ready), daemon=True).start()
-        if not ready.wait(READY_WITHIN_S) or not self.link:
+        if not ready.wait(HANG_S) or not self.link:
             self.stop()
             raise AssertionError("the system did not start:\n" + "".join(self.output) + self.logs())
         self.started_s = time.monotonic() - begun
@@ -106,13 +88,13 @@ class System:
         stream.close()
 
     def stop(self, number=signal.SIGINT):
-        """Stop as Ctrl-C does, or by another signal; return the seconds that it took."""
+        """Stop as Ctrl-C does, or by another signal; return the seconds that it took, which is for benchmarks."""
         if self.process is None or self.process.poll() is not None:
             return 0.0
         begun = time.monotonic()
         self.process.send_signal(number)
         try:
-            self.process.wait(STOP_WITHIN_S + 5)
+            self.process.wait(HANG_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -160,11 +142,11 @@ class System:
 
     def assert_gone(self, mark=""):
         """Fail unless nothing of the system is left within a moment."""
-        until(lambda: not self.processes(mark), within_s=5, what=f"no process left ({self.processes(mark)})")
+        until(lambda: not self.processes(mark), what=f"no process left ({self.processes(mark)})")
 
     def client(self):
         """A browser's session, logged in; the first one uses the link up, the others share its cookies."""
-        client = httpx.Client(base_url=self.base, timeout=30, follow_redirects=True, verify=False)
+        client = httpx.Client(base_url=self.base, timeout=HANG_S, follow_redirects=True, verify=False)
         if self.cookies is None:
             self.log_in(client)
         else:

@@ -8,11 +8,11 @@ import signal
 import pytest
 
 from kube.resources import QUEUES
-from tests.system.harness import until
 from tests.system.seed import SPARK_JOB, TF_JOB
-from tests.system.work import Person, job, problems, shell, task
+from tests.system.work import Person, held, job, problems, shell, task
+from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.system
 
 PRIMES = """
 import os
@@ -66,7 +66,7 @@ def test_four_workers_succeed_and_the_fifth_task_fails_on_purpose(person, watche
     worker = task(["python3", "-c", PRIMES], name="worker", replicas=4)
     broken = shell("sleep 1; echo gave up >&2; exit 3", name="broken", minAvailable=0)
     person.create(job("primes", worker, broken, minimum=4, maxRetry=0, plugins={"env": []}))
-    done = watcher.reaches("primes", "Completed", "Failed", within_s=60)["status"]
+    done = watcher.reaches("primes", "Completed", "Failed")["status"]
     assert (done["succeeded"], done["failed"]) == (4, 1), done
     pods = watcher.pods("primes")
     assert ended(pods["primes-broken-0"])["exitCode"] == 3
@@ -85,7 +85,7 @@ def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_i
         return message if "CPU" in message and any(c.isdigit() for c in message) else None
 
     watcher.reaches("gang", "Pending")
-    until(why, within_s=20, what="a reason with numbers")
+    until(why, what="a reason with numbers")
     assert all(not pod["spec"].get("nodeName") for pod in watcher.pods("gang").values()), "none starts alone"
     person.post("/jobs/default/holder/delete/")
     assert watcher.reaches("gang", "Completed")["status"]["succeeded"] == 2
@@ -102,7 +102,7 @@ def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_i
 def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, request, command, code, words):
     name = "fails-" + request.node.callspec.id.replace(" ", "-")
     person.create(job(name, task(command), maxRetry=0))
-    watcher.reaches(name, "Failed", within_s=40)
+    watcher.reaches(name, "Failed")
     (pod,) = watcher.pods(name).values()
     state = ended(pod)
     assert code is None or state["exitCode"] == code
@@ -113,17 +113,17 @@ def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, s
     stubborn = f"trap '' TERM; echo ready; while :; do {mark}; done"
     person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2)))
     watcher.reaches("stubborn", "Running")
-    until(lambda: marked(system, mark), within_s=10)
+    until(lambda: marked(system, mark))
     person.post("/jobs/default/stubborn/delete/")
-    until(lambda: watcher.job("stubborn") is None, within_s=20, what="the end of the job")
-    until(lambda: not marked(system, mark), within_s=10, what="the end of its processes")
+    until(lambda: watcher.job("stubborn") is None, what="the end of the job")
+    until(lambda: not marked(system, mark), what="the end of its processes")
 
 
 def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, system, mark):
     fork = f"for i in 1 2 3; do setsid nohup {mark} >/dev/null 2>&1 & done; exit 0"
     person.create(job("forks", shell(fork)))
     watcher.reaches("forks", "Completed")
-    until(lambda: not marked(system, mark), within_s=10, what="the end of its daemons")
+    until(lambda: not marked(system, mark), what="the end of its daemons")
 
 
 def marked(system, mark):
@@ -135,7 +135,7 @@ def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, s
         "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
     )
     person.create(job("flood", shell(flood)))
-    watcher.reaches("flood", "Completed", within_s=60)
+    watcher.reaches("flood", "Completed")
     assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")
     uid = watcher.pods("flood")["flood-main-0"]["metadata"]["uid"]
     kept = sum(f.stat().st_size for f in (system.data / "node" / "pods" / uid).rglob("*") if f.is_file())
@@ -155,11 +155,11 @@ def test_binary_output_does_not_harm_the_log(person, watcher):
 def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, system, mark):
     person.create(job("endless", shell(f"while :; do {mark}; done", terminationGracePeriodSeconds=1)))
     watcher.reaches("endless", "Running")
-    until(lambda: marked(system, mark), within_s=10, what="its process")
+    until(lambda: marked(system, mark), what="its process")
     answer = person.post("/jobs/default/endless/delete/")
     assert answer.status_code == 302
-    until(lambda: watcher.job("endless") is None, within_s=20, what="the end of the job")
-    until(lambda: not marked(system, mark), within_s=10, what="the end of its processes")
+    until(lambda: watcher.job("endless") is None, what="the end of the job")
+    until(lambda: not marked(system, mark), what="the end of its processes")
 
 
 @pytest.mark.parametrize(
@@ -170,25 +170,26 @@ def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
     stored = watcher.job(name)
     assert stored["spec"]["minAvailable"] == 6
     assert [each["name"] for each in stored["spec"]["tasks"]][1] in ("worker", "executor")
-    until(lambda: len(watcher.pods(name)) == 6, within_s=20, what="six pods")
+    until(lambda: len(watcher.pods(name)) == 6, what="six pods")
     person.post(f"/jobs/default/{name}/delete/")
-    until(lambda: watcher.job(name) is None, within_s=30, what="the end of the job")
+    until(lambda: watcher.job(name) is None, what="the end of the job")
 
 
-def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher):
+def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, tmp_path):
     assert person.post("/queues/-/new/", name="batch", weight="1").status_code == 302
-    until(lambda: queue(watcher, "batch") == "Open", within_s=10)
-    person.create(job("inside", shell("sleep 3"), queue="batch"))
+    until(lambda: queue(watcher, "batch") == "Open")
+    person.create(job("inside", held(tmp_path / "go"), queue="batch"))
     watcher.reaches("inside", "Running")
     person.post("/queues/batch/close/")
-    until(lambda: queue(watcher, "batch") == "Closing", within_s=10, what="Closing")
+    until(lambda: queue(watcher, "batch") == "Closing", what="Closing")
     refused = person.submit(job("outside", shell("exit 0"), queue="batch"))
     assert refused.status_code == 422
     assert "batch" in problems(refused)
+    (tmp_path / "go").touch()
     watcher.reaches("inside", "Completed")
-    until(lambda: queue(watcher, "batch") == "Closed", within_s=10, what="Closed")
+    until(lambda: queue(watcher, "batch") == "Closed", what="Closed")
     person.post("/queues/batch/open/")
-    until(lambda: queue(watcher, "batch") == "Open", within_s=10, what="Open again")
+    until(lambda: queue(watcher, "batch") == "Open", what="Open again")
     person.create(job("outside", shell("exit 0"), queue="batch"))
     watcher.reaches("outside", "Completed")
 
@@ -202,7 +203,6 @@ def test_killed_pod_process_is_reported_with_its_signal(person, watcher, system,
     watcher.reaches("victim", "Running")
     pid = until(
         lambda: next((p for p, line in system.processes(mark).items() if line.strip() == mark), None),
-        within_s=10,
         what="its process",
     )
     os.kill(pid, signal.SIGKILL)

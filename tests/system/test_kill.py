@@ -16,8 +16,9 @@ import pytest
 
 from kube.resources import JOBS
 from tests.system import replay
-from tests.system.harness import System, until
+from tests.system.harness import System
 from tests.system.work import FINISHED, Person, Watcher, job, shell, task
+from tests.waiting import HANG_S, until
 
 JOBS_COUNT = 200
 KILLS = 72
@@ -25,13 +26,10 @@ BETWEEN_S = (0.2, 1.2)
 # Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
 GROWN_S = 5.2
 YOUNG_SHARE = 0.15
-KILLING_S = 100
-SETTLE_S = 60  # after the last kill; the longest pause before a restart is 10 s
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
 
 @pytest.mark.system
-@pytest.mark.timeout(240)
 def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
     seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
@@ -43,16 +41,14 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
         jobs = list(small_jobs(ran, random.Random(seed)))
         submitting = threading.Thread(target=submit, args=(system, jobs))
         submitting.start()
-        killed = kill(system, random.Random(seed + 1))
-        submitting.join(SETTLE_S)
+        kill(system, random.Random(seed + 1))
+        submitting.join(HANG_S)
         assert not submitting.is_alive(), "not every job could be submitted"
         until(
             lambda: finished(watcher) == JOBS_COUNT,
-            within_s=SETTLE_S,
             every_s=0.5,
             what="the end of every job",
         )
-        assert sum(killed.values()) == KILLS
         check(watcher, jobs, ran)
     system.assert_gone()
 
@@ -78,14 +74,13 @@ def small_jobs(ran, choices):
 def submit(system, jobs):
     with Person(system) as person:
         for each in jobs:
-            person.insist(each, within_s=SETTLE_S)
+            person.insist(each)
 
 
 def kill(system, choices):
-    """Kill at random moments; return how often each was hit."""
-    killed = Counter()
-    deadline = time.monotonic() + KILLING_S
-    while sum(killed.values()) < KILLS and time.monotonic() < deadline:
+    """Kill at random moments."""
+    killed = 0
+    while killed < KILLS:
         time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
         young = choices.random() < YOUNG_SHARE
         victims = {n: pid for n, pid in system.children().items() if young or age_s(pid) > GROWN_S}
@@ -93,8 +88,7 @@ def kill(system, choices):
             name = choices.choice(sorted(victims))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victims[name], signal.SIGKILL)
-                killed[name] += 1
-    return killed
+                killed += 1
 
 
 def age_s(pid):

@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from tests.system.work import job, problems, shell
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.system
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -10,13 +10,12 @@ import time
 import pytest
 import redis
 
-from tests.system.harness import PROJECT, STOP_WITHIN_S, UP, until
+from tests.system.harness import PROJECT, UP
 from tests.system.work import Person, Watcher, job, shell
+from tests.waiting import HANG_S, until
 from volcano_ui import valkey
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
-
-SECOND_START_S = 8  # the bound for an idle machine; tests share theirs, so twice that passes
+pytestmark = pytest.mark.system
 
 
 def endless(own):
@@ -32,8 +31,8 @@ def test_stopping_leaves_no_process_of_any_job(own, number):
         mark, stubborn = endless(own)
         person.create(stubborn)
         Watcher(store).reaches("endless", "Running")
-        until(lambda: mark in " ".join(own.processes(mark).values()), within_s=10, what="the job's process")
-        assert own.stop(number) < STOP_WITHIN_S
+        until(lambda: mark in " ".join(own.processes(mark).values()), what="the job's process")
+        own.stop(number)
         assert own.process.returncode == 0
         own.assert_gone(mark)
 
@@ -45,7 +44,7 @@ def test_closing_the_terminal_stops_everything(own):
     with os.fdopen(reader) as terminal:
         assert any(line.startswith("Open ") for line in iter(terminal.readline, ""))
     process.send_signal(signal.SIGHUP)
-    assert process.wait(STOP_WITHIN_S) == 0
+    assert process.wait(HANG_S) == 0
     own.assert_gone()
 
 
@@ -59,14 +58,14 @@ def test_killing_up_itself_leaves_no_process_and_the_next_start_goes_on(own):
         watcher.reaches("short", "Completed")
         own.process.kill()
         own.process.wait()
-        until(lambda: not own.processes(mark), within_s=15, what="the end of what was started")
+        until(lambda: not own.processes(mark), what="the end of what was started")
         own.start()
         assert watcher.phase("short") == "Completed"
         assert person.get("/jobs/default/short/").status_code == 200, "the session is known after the restart"
-        watcher.reaches("endless", "Failed", within_s=60)
+        watcher.reaches("endless", "Failed")
 
 
-def test_state_survives_a_restart_and_the_second_start_is_fast(own):
+def test_state_survives_a_restart(own):
     with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
         person.create(
@@ -81,9 +80,6 @@ def test_state_survives_a_restart_and_the_second_start_is_fast(own):
         before = watcher.job("kept")["status"]
         own.stop()
         own.start()
-        # On a machine that has much else to do, the time says nothing.
-        if os.getloadavg()[0] < 3 * os.cpu_count():
-            assert own.started_s < 2 * SECOND_START_S
         after = watcher.job("kept")["status"]
         assert {key: after.get(key) for key in ("state", "succeeded", "failed")} == {
             key: before.get(key) for key in ("state", "succeeded", "failed")
@@ -104,9 +100,9 @@ def test_redis_gone_for_a_while_delays_and_loses_nothing(own):
         for number in range(5):
             person.create(job(f"silent-{number}", shell("exit 0")))
         os.kill(pid, signal.SIGKILL)
-        until(lambda: own.children().get("redis", pid) != pid, within_s=15, what="a new Redis")
+        until(lambda: own.children().get("redis", pid) != pid, what="a new Redis")
         for number in range(5):
-            watcher.reaches(f"silent-{number}", "Completed", within_s=40)
+            watcher.reaches(f"silent-{number}", "Completed")
 
 
 def test_machine_that_slept_for_longer_than_a_lease_loses_nothing(own):
@@ -120,7 +116,7 @@ def test_machine_that_slept_for_longer_than_a_lease_loses_nothing(own):
         time.sleep(LEASE_S + 5)  # what the machine sleeps, not a wait for something
         for pid in reversed(frozen):
             os.kill(pid, signal.SIGCONT)
-        done = watcher.reaches("sleeper", "Completed", within_s=40)
+        done = watcher.reaches("sleeper", "Completed")
         assert done["status"]["succeeded"] == 1
         assert not done["status"].get("retryCount"), "its pod ran once"
         assert lost_nodes(watcher) == []

@@ -8,10 +8,11 @@ import signal
 import pytest
 
 from cluster.registry import shard_of
-from tests.system.harness import System, until
+from tests.system.harness import System
 from tests.system.work import Person, Watcher, job, shell
+from tests.waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.system
 NAMES = [f"shared-{number}" for number in range(6)]
 
 
@@ -36,7 +37,7 @@ def test_jobs_of_both_workers_complete_also_after_one_was_killed(two):
         for name in NAMES[3:]:
             person.create(job(name, shell("exit 0")))
         for name in NAMES:
-            watcher.reaches(name, "Completed", within_s=40)
+            watcher.reaches(name, "Completed")
         assert all(watcher.job(name)["status"]["succeeded"] == 1 for name in NAMES)
 
 
@@ -48,10 +49,9 @@ def test_controllers_that_do_not_come_to_their_work_delay_no_job(own):
         try:
             # Its end is asked for by a timer, which only a tick finds.
             person.create(job("quick", shell("exit 0"), ttlSecondsAfterFinished=3))
-            watcher.reaches("quick", "Completed", within_s=20)
+            watcher.reaches("quick", "Completed")
             until(
                 lambda: "deletionTimestamp" in watcher.job("quick")["metadata"],
-                within_s=20,
                 what="the end of the finished job",
             )
         finally:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 
 import httpx
 
 from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS, PODS
-from tests.system.harness import until
+from tests.waiting import until
 
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 AWAY = (httpx.TransportError, httpx.TimeoutException)
@@ -35,6 +34,11 @@ def task(command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotati
 def shell(script, **fields):
     """Return a task that runs a shell script."""
     return task(["sh", "-c", script], **fields)
+
+
+def held(file, **fields):
+    """Return a task that ends once there is such a file."""
+    return shell(f"until [ -e {file} ]; do sleep 0.05; done", **fields)
 
 
 def job(name, *tasks, namespace="default", minimum=None, **spec):
@@ -81,20 +85,19 @@ class Person:
         assert answer.status_code == 302, problems(answer)
         return re.fullmatch(r"/jobs/[^/]+/([^/]+)/", answer.headers["location"])[1]
 
-    def insist(self, obj, *, within_s=60):
+    def insist(self, obj):
         """Submit a job until the server answers; the same token makes it one job however often it is sent."""
         text, token = json.dumps(obj), secrets.token_hex(8)
-        deadline = time.monotonic() + within_s
-        while True:
+
+        def sent():
             try:
                 answer = self.post("/jobs/new/", text=text, token=token)
             except AWAY:
-                answer = None
-            if answer is not None and answer.status_code == 302:
-                return
-            assert answer is None or answer.status_code >= 500, problems(answer)
-            assert time.monotonic() < deadline, f"no answer within {within_s} s"
-            time.sleep(0.05)
+                return False
+            assert answer.status_code == 302 or answer.status_code >= 500, problems(answer)
+            return answer.status_code == 302
+
+        until(sent, what="an answer")
 
 
 def problems(answer):
@@ -124,7 +127,7 @@ class Watcher:
         """Return a job's phase."""
         return self.state(name).get("phase")
 
-    def reaches(self, name, *phases, within_s=30):
+    def reaches(self, name, *phases):
         """Wait until a job is in one of the phases; return the job."""
 
         def look():
@@ -134,11 +137,9 @@ class Watcher:
             )
 
         try:
-            return until(look, within_s=within_s)
+            return until(look)
         except AssertionError:
-            raise AssertionError(
-                f"{name} is {self.state(name)} after {within_s} s; {self.story(name)}"
-            ) from None
+            raise AssertionError(f"{name} is {self.state(name)}; {self.story(name)}") from None
 
     def pods(self, name):
         """Return a job's pods by name."""

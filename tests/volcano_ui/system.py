@@ -6,31 +6,18 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from django.conf import settings
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(condition, within_s=30, what="the condition"):
-    """Return condition's first true value; fail after the deadline."""
-    deadline = time.monotonic() + within_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true within {within_s} s"
-        time.sleep(0.05)
-    return value
+from tests.ports import free_port
+from tests.waiting import HANG_S, until
+from volcano_ui import supervisor
 
 
 class System:
@@ -51,6 +38,8 @@ class System:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            # A test run that is killed leaves nothing behind.
+            preexec_fn=supervisor._die_with(os.getpid(), signal.SIGTERM),
         )
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -60,7 +49,7 @@ class System:
         with self.process.stdout as stream:
             self.lines.extend(iter(lambda: stream.readline().rstrip("\n") or None, None))
 
-    def said(self, pattern, within_s=120):
+    def said(self, pattern):
         """Wait for a line that matches; return the match."""
 
         def look():
@@ -68,8 +57,7 @@ class System:
 
         return until(
             lambda: look() or (self.process.poll() is not None and (look() or self._fail())),
-            within_s,
-            pattern,
+            what=pattern,
         )
 
     def _fail(self):
@@ -77,7 +65,7 @@ class System:
 
     def healthy(self):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=HANG_S) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, OSError):
             return False
@@ -106,19 +94,18 @@ class System:
         os.kill(pid, signal.SIGKILL)
         until(lambda: pid not in self.pids(), what=f"end of {part}")
 
-    def ended(self, within_s=60):
+    def ended(self):
         """Return the exit status once it ended by itself."""
-        return self.process.wait(within_s)
+        return self.process.wait(HANG_S)
 
-    def stop(self, number=signal.SIGTERM, within_s=15):
-        """End it; return the exit status and the seconds it took."""
-        begun = time.monotonic()
+    def stop(self, number=signal.SIGTERM):
+        """End it; return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            status = self.process.wait(within_s)
+            status = self.process.wait(HANG_S)
         finally:
             self.process.kill()
             self.process.wait()
-            self._reader.join(5)
-        return status, time.monotonic() - begun
+            self._reader.join(HANG_S)
+        return status

@@ -6,6 +6,7 @@ import ssl
 import pytest
 
 from cluster import certificates
+from tests.waiting import HANG_S
 from volcano_ui.apiserver import keep_certificate
 
 
@@ -35,6 +36,6 @@ async def serial(settings, tmp_path):
 async def test_a_renewed_certificate_is_served_without_a_restart(serial):
     before = await serial()
     certificates.current().certificate.unlink()  # as if it were due: the next look makes a new one
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while await serial() == before:
             pass

@@ -10,7 +10,7 @@ import sys
 import redis
 from django.conf import settings
 
-from tests.volcano_ui.system import until
+from tests.waiting import HANG_S, until
 
 
 def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
@@ -23,7 +23,7 @@ def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
             until(lambda: broker.llen("controllers"), what="the first tick")
             beat.send_signal(signal.SIGTERM)
             # An end of Python's own has a status; this one has the signal.
-            assert beat.wait(30) == -signal.SIGTERM
+            assert beat.wait(HANG_S) == -signal.SIGTERM
         finally:
             beat.kill()
     assert not [file for file in tmp_path.rglob("*") if "schedule" in file.name]

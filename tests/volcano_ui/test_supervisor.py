@@ -11,7 +11,7 @@ import textwrap
 import pytest
 from django.conf import settings
 
-from tests.volcano_ui.system import until
+from tests.waiting import HANG_S, until
 
 HARNESS = """
 import asyncio, os, sys
@@ -57,10 +57,11 @@ def alive(pid):
 def test_restarts_wait_longer_each_time_and_say_the_last_line(run):
     process = run("""
         await supervisor.start(sh("short", "echo it broke; exit 3"))
-        await asyncio.sleep(1.2)
+        while (folder / "short.log").read_text().count("again") < 3:
+            await asyncio.sleep(0.01)
         await supervisor.stop()
     """)
-    lines = process.communicate(timeout=30)[0].splitlines()
+    lines = process.communicate(timeout=HANG_S)[0].splitlines()
     told = "✗ short ended with exit code 3 (it broke); starting it again in"
     assert lines[:3] == [f"{told} {wait} s" for wait in ("0.2", "0.4", "0.8")]
 
@@ -73,7 +74,7 @@ def test_later_stages_outlive_earlier_ones(run, tmp_path):
         while not all((folder / f"{name}.log").read_text() for name in ("first", "second", "third")):
             await asyncio.sleep(0.05)
         await supervisor.stop()
-    """).wait(30)
+    """).wait(HANG_S)
     assert (tmp_path / "order").read_text().split() == ["first", "second", "third"]
 
 
@@ -84,7 +85,7 @@ def test_program_that_ignores_the_signal_is_killed_after_its_patience(run):
             await asyncio.sleep(0.05)
         await supervisor.stop()
     """)
-    assert process.communicate(timeout=30)[0] == "✗ deaf did not stop within 0.3 s; killed\n"
+    assert process.communicate(timeout=HANG_S)[0] == "✗ deaf did not stop within 0.3 s; killed\n"
 
 
 def test_what_a_program_left_in_another_session_is_killed_at_the_end(run, tmp_path):
@@ -93,7 +94,7 @@ def test_what_a_program_left_in_another_session_is_killed_at_the_end(run, tmp_pa
         while not (folder / "child").exists() or not (folder / "child").read_text():
             await asyncio.sleep(0.05)
         await supervisor.stop()
-    """).wait(30)
+    """).wait(HANG_S)
     assert not alive(int((tmp_path / "child").read_text()))
 
 
@@ -114,7 +115,7 @@ def test_number_of_a_program_that_has_ended_is_left_alone(run, tmp_path, when):
         while (folder / "short.log").stat().st_size == 0:  # that it is started again later
             await asyncio.sleep(0.01)
         {"await supervisor.stop()" if when == "long ago" else ""}
-    """).wait(30)
+    """).wait(HANG_S)
     assert not (tmp_path / "killed").exists()
 
 
@@ -124,20 +125,20 @@ def test_group_of_a_program_that_has_ended_is_killed(run, tmp_path):
         while not (folder / "parent.log").stat().st_size:
             await asyncio.sleep(0.01)
         os._exit(0)
-    """).wait(30)
-    until(lambda: not alive(int((tmp_path / "child").read_text())), 10, "its end")
+    """).wait(HANG_S)
+    until(lambda: not alive(int((tmp_path / "child").read_text())), what="its end")
 
 
 def test_killed_supervisor_sends_each_program_its_signal(run, tmp_path):
     process = run("""
-        await supervisor.start(sh("soft", "echo $$ > soft; trap 'echo bye > said; exit' TERM; while :; do sleep 0.05; done",
+        await supervisor.start(sh("soft", "trap 'echo bye > said; exit' TERM; echo $$ > soft; while :; do sleep 0.05; done",
                                   orphaned=__import__("signal").SIGTERM))
         await supervisor.start(sh("hard", "echo $$ > hard; exec sleep 600"))
         await asyncio.sleep(600)
     """)
     pids = [int(until(lambda name=name: (tmp_path / name).exists() and (tmp_path / name).read_text())) for name in ("soft", "hard")]  # fmt: skip
     process.send_signal(signal.SIGKILL)
-    until(lambda: (tmp_path / "said").exists() and not any(map(alive, pids)), 10, "their end")
+    until(lambda: (tmp_path / "said").exists() and not any(map(alive, pids)), what="their end")
 
 
 def test_cancelled_call_takes_its_group_along(run, tmp_path):
@@ -147,5 +148,5 @@ def test_cancelled_call_takes_its_group_along(run, tmp_path):
             await asyncio.sleep(0.05)
         call.cancel()
         await supervisor.stop()
-    """).wait(30)
+    """).wait(HANG_S)
     assert not alive(int((tmp_path / "inner").read_text()))

@@ -26,6 +26,7 @@ from cluster.apiserver.watching.following import Follower, follower
 from cluster.apiserver.watching.window import Window
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
+from tests.waiting import HANG_S
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NAMESPACES = st.sampled_from(["red", "blue"])
@@ -215,7 +216,7 @@ class WatchMachine(RuleBasedStateMachine):
         """Wait until everything committed was sent to everybody."""
         head = await asyncio.to_thread(store.revision)
         await follower.reach(head)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             for mirror, task in self.mirrors:
                 while not task.done() and (mirror.sink.stream._feed is None or mirror.sink.stream._queue):
                     await asyncio.sleep(0.001)
@@ -232,11 +233,10 @@ def loop():
     thread.start()
     yield running
     running.call_soon_threadsafe(running.stop)
-    thread.join(10)
+    thread.join(HANG_S)
     running.close()
 
 
-@pytest.mark.timeout(240)
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
     monkeypatch.setattr(Follower, "batch", 3)
     monkeypatch.setattr("cluster.apiserver.watching.stream.OBJECTS", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shutil
 import socket
@@ -16,7 +17,9 @@ from tests.apiserver.watching.test_bounds import UPGRADE, make_large, stuck
 from tests.apiserver.watching.world import Client, make, serving, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-HERE, THERE = "10.213.71.1", "10.213.71.2"
+# Of the addresses that are kept for tests of networks, four that no run beside this one has.
+NETWORK = int(ipaddress.ip_address("198.18.0.0")) + os.getpid() % 2**15 * 4
+HERE, THERE = (str(ipaddress.ip_address(NETWORK + number)) for number in (1, 2))
 WATCH = "/api/v1/namespaces/default/pods?watch=true"
 CLIENT = """
 import contextlib, socket, sys

@@ -17,9 +17,9 @@ from cluster.apiserver import handlers, threads  # noqa: F401  handlers register
 from cluster.apiserver.app import App
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
+from tests.waiting import HANG_S
 from volcano_ui import apiserver
 
-WITHIN_S = 10
 in_db = sync_to_async
 ACTORS = {"": access.SYSTEM}
 
@@ -86,7 +86,7 @@ class Client:
             await self.writer.wait_closed()
 
     async def _within(self, work):
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             return await work
 
     async def body(self):
@@ -147,7 +147,7 @@ def remove(name, namespace="default"):
 
 
 async def until(condition, what="the condition"):
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true"
         await asyncio.sleep(0.01)
@@ -155,4 +155,4 @@ async def until(condition, what="the condition"):
 
 def forget():
     """Let retention remove all that is superseded."""
-    retention.run(time.monotonic() + WITHIN_S, now=clock() + 3_600_000)
+    retention.run(time.monotonic() + HANG_S, now=clock() + 3_600_000)

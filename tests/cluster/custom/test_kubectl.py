@@ -11,6 +11,8 @@ import yaml
 from cluster import access
 from tests.apiserver import client
 from tests.kube.custom import samples
+from tests.kubectl import WAIT
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def kubectl(kubectl_path, cluster, redis_url, settings, tmp_path):
                 input=text,
                 capture_output=True,
                 text=True,
-                timeout=50,
+                timeout=2 * HANG_S,
                 env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
             )
             assert (done.returncode != 0) == fails, done.stderr + done.stdout
@@ -44,10 +46,9 @@ def lines(text):
     return [line.split() for line in text.splitlines()]
 
 
-@pytest.mark.timeout(180)
 def test_person_defines_a_kind_and_works_with_it(kubectl):
     kubectl("apply", "-f", "-", given=[samples.CRON_TAB])
-    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=10s")
+    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", WAIT)
     kubectl("apply", "-f", "-", given=[samples.cron_tab("one"), samples.cron_tab("two", replicas=3)])
     head, *rows = lines(kubectl("get", "ct"))
     assert head == ["NAME", "SPEC", "REPLICAS", "AGE"]

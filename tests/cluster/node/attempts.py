@@ -4,23 +4,14 @@ import json
 import os
 import select
 import signal
-import time
 from pathlib import Path
 
 from cluster.node.shim import linux, tree
 from cluster.node.shim.order import Order
 from cluster.node.spawn import Spawner
+from tests.waiting import HANG_S, until
 
 PATH = os.environ["PATH"]
-
-
-def until(condition, seconds=10.0):
-    """Poll a condition with a deadline and return what it gave."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.005)
-    return value
 
 
 def kill_shim_of(claim):
@@ -53,7 +44,7 @@ class Attempts:
         )
         self.said = ""
         notice = self.spawner.start(order)
-        select.select([notice], [], [], 10)
+        select.select([notice], [], [], HANG_S)
         self.said = os.read(notice, 4096).decode()
         os.close(notice)
         return directory
@@ -74,11 +65,13 @@ class Attempts:
         until(lambda: not linux.start_ticks(pid))
 
     def stop(self, directory, grace=30.0, reason="Deleted") -> None:
-        (directory / "stop.json").write_text(json.dumps({"grace": grace, "reason": reason}))
+        # At once, as the agent does: an earlier signal may be about to be obeyed.
+        (directory / "stop.new").write_text(json.dumps({"grace": grace, "reason": reason}))
+        (directory / "stop.new").rename(directory / "stop.json")
         os.kill(self.shim(directory), signal.SIGTERM)
 
-    def end(self, directory, seconds=10.0) -> dict:
-        until((directory / "status.json").exists, seconds)
+    def end(self, directory) -> dict:
+        until((directory / "status.json").exists)
         until(lambda: not linux.start_ticks(self.shim(directory)))
         return json.loads((directory / "status.json").read_bytes())
 

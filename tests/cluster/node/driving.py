@@ -14,6 +14,7 @@ from cluster.node.shim import tree
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.resources import PODS
+from tests.waiting import until
 
 NODE = "here"
 
@@ -43,22 +44,22 @@ class Node:
     def again(self):
         return self.begin(self.mounts)
 
-    def until(self, condition, seconds=10.0):
-        deadline = time.monotonic() + seconds
-        while not (value := condition()):
-            assert time.monotonic() < deadline, "the condition did not come true in time"
-            self.agent.listener.hurry()
-            self.agent._wait(min(0.02, self.agent._timeout()))
-            self.agent._read_changes()
-            self.agent._step()
-            self.agent._write()
-        return value
+    def until(self, condition):
+        """Let the agent do its part until a condition holds; return what it gave."""
+        return until(lambda: condition() or self._turn(), every_s=0)
 
-    def during(self, work, *arguments, seconds=20.0):
+    def _turn(self):
+        self.agent.listener.hurry()
+        self.agent._wait(min(0.02, self.agent._timeout()))
+        self.agent._read_changes()
+        self.agent._step()
+        self.agent._write()
+
+    def during(self, work, *arguments):
         """Return what a client gets that works in another thread while the agent does its part."""
         with ThreadPoolExecutor(1) as pool:
             task = pool.submit(work, *arguments)
-            self.until(task.done, seconds)
+            self.until(task.done)
             return task.result()
 
     def submit(
@@ -79,6 +80,14 @@ class Node:
     def shell(self, script, name="p", **spec):
         return self.submit(name, command=["sh", "-c", script], **spec)
 
+    def held(self, script, name="p", **spec):
+        """Submit a pod that does nothing until the test lets it go on."""
+        return self.shell(f"until [ -e {self.out}/go ]; do sleep 0.01; done; {script}", name, **spec)
+
+    def let_go(self):
+        """Let pods that are held go on."""
+        (self.out / "go").touch()
+
     def pod(self, name="p"):
         try:
             return store.get(PODS, "d", name).object
@@ -91,8 +100,8 @@ class Node:
     def state(self, name="p", container=0):
         return self.status(name)["containerStatuses"][container]["state"]
 
-    def until_phase(self, phase, name="p", seconds=10.0):
-        self.until(lambda: self.status(name).get("phase") == phase, seconds)
+    def until_phase(self, phase, name="p"):
+        self.until(lambda: self.status(name).get("phase") == phase)
         return self.status(name)
 
     def delete(self, name="p", **fields):

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from cluster.node.shim import linux
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, LEASES, NODES, PODS, SECRETS
 from tests.cluster.forgetting import ASLEEP, forget
-from tests.cluster.node.attempts import until
+from tests.waiting import HANG_S, until
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -358,12 +357,13 @@ class TestBadLuck:
         node.begin()
         if connection.vendor != "sqlite":
             pytest.skip("SQLite only")
-        node.shell("sleep 0.2; exit 9")
+        node.held("exit 9")
         node.until_phase("Running")
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA busy_timeout = 50")
         other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
+        node.let_go()
         until(lambda: node.agent._wait(0.01) or not node.shims())
         for _ in range(5):
             node.agent._step()
@@ -401,20 +401,28 @@ class TestBadLuck:
         nudge.client.cache_clear()
         node.begin()
         node.shell("true")
-        deadline = time.monotonic() + 10
-        while node.status().get("phase") != "Succeeded":
-            assert time.monotonic() < deadline
-            node.agent.turn()
+        until(lambda: node.status().get("phase") == "Succeeded" or node.agent.turn(), every_s=0)
+
+    def test_with_redis_the_store_says_what_is_new(self, node, monkeypatch):
+        """Nobody asks the store here, so what the agent does it has heard of."""
+        node.begin()
+        node.agent.turn()  # what was written before it listened
+        monkeypatch.setattr("cluster.node.listen.SAFETY_S", 2 * HANG_S)
+        node.shell("exec sleep 600")
+        until(lambda: node.status().get("phase") == "Running" or node.agent.turn(), every_s=0)
+        node.delete()
+        until(lambda: node.pod() is None or node.agent.turn(), every_s=0)
 
 
 class TestSurvival:
     def test_agent_killed_and_back_finds_its_pod_running(self, node):
         node.begin()
-        uid = node.shell("sleep 0.5; exit 6")
+        uid = node.held("exit 6")
         node.until_phase("Running")
         before = node.status()["containerStatuses"][0]
         node.crash()
         node.again()
+        node.let_go()
         status = node.until_phase("Failed")
         after = status["containerStatuses"][0]
         assert after["state"]["terminated"]["exitCode"] == 6
@@ -423,9 +431,10 @@ class TestSurvival:
 
     def test_end_that_came_while_no_agent_was_there_is_reported(self, node):
         node.begin()
-        uid = node.shell("sleep 0.1; exit 6")
+        uid = node.held("exit 6")
         node.until_phase("Running")
         node.crash()
+        node.let_go()
         until((node.directory(uid) / "status.json").exists)
         node.again()
         assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 6

@@ -3,11 +3,12 @@ from __future__ import annotations
 import asyncio
 
 from cluster.node import changes
+from tests.waiting import HANG_S
 
 
 async def soon(waiter):
     waiter.clear()
-    await asyncio.wait_for(waiter.changed(30), 5)
+    await asyncio.wait_for(waiter.changed(HANG_S), HANG_S)
     return waiter.event.is_set()
 
 

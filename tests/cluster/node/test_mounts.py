@@ -14,6 +14,7 @@ import pytest
 from cluster.node.shim import mounts
 from cluster.node.shim.order import Bind
 from tests.cluster.node import escapes
+from tests.waiting import HANG_S
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -124,7 +125,7 @@ try:
     directory = attempts.shell("id -u; cd /data && pwd", mounts=mode, binds=binds)
     attempts.end(directory)
     bomb = attempts.shell("i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done", mounts=mode, processes=100)
-    status = attempts.end(bomb, seconds=30)
+    status = attempts.end(bomb)
     loot = {name: each for name, each in escapes.escaped(attempts, mode).items() if each}
     print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"], loot]))
 finally:
@@ -134,7 +135,10 @@ NEEDED = (
     "cluster/__init__.py",
     "cluster/node/__init__.py",
     "cluster/node/spawn.py",
-    *(f"tests/{name}" for name in ("__init__.py", "cluster/__init__.py", "cluster/node/__init__.py")),
+    *(
+        f"tests/{name}"
+        for name in ("__init__.py", "waiting.py", "cluster/__init__.py", "cluster/node/__init__.py")
+    ),
     *(f"tests/cluster/node/{name}.py" for name in ("attempts", "escapes")),
 )
 
@@ -175,7 +179,7 @@ def test_unprivileged_user_gets_the_same():
         os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
         done = subprocess.run(
             [python, "-c", AS_NOBODY, str(code), str(home / "work")],
-            preexec_fn=lambda: become(nobody), capture_output=True, text=True, timeout=100, cwd="/",
+            preexec_fn=lambda: become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
         )  # fmt: skip
         assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
             done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The two commands as processes of their own: killed, stopped in order, and fast enough."""
+"""The two commands as processes of their own: killed, and stopped in order."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import json
 import os
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from cluster import nudge
-from cluster.store import Create, Delete, Store
+from cluster.node.agent import SHUTDOWN_S
+from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
-from tests.cluster.node.attempts import kill_shim_of, until
+from tests.cluster.node.attempts import kill_shim_of
 from tests.cluster.store.conftest import database_opened
-from volcano_ui import env
+from tests.waiting import HANG_S, until
+from volcano_ui import env, supervisor
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -47,7 +47,11 @@ class System:
     def start(self, *command):
         with (self.data / "err").open("ab") as errors:
             process = subprocess.Popen(
-                [sys.executable, "manage.py", *command], cwd=PROJECT, env=self.env, stderr=errors
+                [sys.executable, "manage.py", *command],
+                cwd=PROJECT,
+                env=self.env,
+                stderr=errors,
+                preexec_fn=supervisor._die_with(os.getpid(), signal.SIGKILL),
             )
         self.running.append(process)
         return process
@@ -55,7 +59,7 @@ class System:
     def agent(self):
         ready = lambda: self.store.count(NODES).get("Ready", 0)  # noqa: E731
         process = self.start("agent")
-        until(ready, 30)
+        until(ready)
         return process
 
     def shell(self, script, name="p", node="here", **spec):
@@ -100,13 +104,14 @@ def system(redis_url, settings, monkeypatch, django_db_blocker):
     shutil.rmtree(data)
 
 
-def test_pods_outlive_an_agent_that_is_killed(system):
+def test_pods_outlive_an_agent_that_is_killed(system, tmp_path):
     first = system.agent()
-    uid = system.shell("echo one; sleep 1; echo two; exit 5")
+    uid = system.shell(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo two; exit 5")
     until(lambda: system.phase() == "Running")
     first.kill()
     first.wait()
     system.agent()
+    (tmp_path / "go").touch()
     until(lambda: system.phase() == "Failed")
     ended = system.status()["containerStatuses"][0]
     assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
@@ -119,14 +124,14 @@ def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pod
     system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
     system.shell("sleep 600", "plain", restartPolicy="OnFailure")
     until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
-    begun = time.monotonic()
     agent.send_signal(signal.SIGTERM)
-    assert agent.wait(10) == 0
-    assert time.monotonic() - begun < 5.5
+    assert agent.wait(HANG_S) == 0
     assert system.status("stubborn")["reason"] == "NodeShutdown"
     assert system.phase("plain") == "Running"
     assert system.store.count(NODES) == {"NotReady": 1}
     for claim in system.data.glob("node/pods/*/*/*/claim"):
+        asked = json.loads((claim.parent / "stop.json").read_text())
+        assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
         assert not Path(f"/proc/{claim.read_text().split()[0]}").exists()
 
 
@@ -139,45 +144,23 @@ def test_killed_agents_run_nothing_twice(system, tmp_path):
             agent.kill()
             agent.wait()
             agent = system.agent()
-    until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)), 20)
+    until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)))
     assert sorted(ran.read_text().split()) == sorted(map(str, range(12)))
-
-
-def test_pod_starts_within_milliseconds_of_its_commit(system):
-    system.agent()
-    latencies = []
-    for index in range(20):
-        begun = time.time_ns() // 1000
-        uid = system.shell("sleep 600", f"p-{index}")
-        started = system.data / "node" / "pods" / uid / "main" / "0" / "started.json"
-        until(started.exists)
-        latencies.append((json.loads(started.read_text())["startedAt"] - begun) / 1000)
-    assert statistics.median(latencies) < 100, latencies
-
-
-def test_deletion_is_heard_at_once(system):
-    system.agent()
-    system.shell("exec sleep 600")
-    until(lambda: system.phase() == "Running")
-    begun = time.monotonic()
-    system.store.write(Delete(PODS, "d", "p"))
-    until(lambda: not system.status())
-    assert time.monotonic() - begun < 2
 
 
 def test_simulator_is_a_command_too(system):
     simulator = system.start("simulator", "--nodes=3", "--cpu=8")
-    until(lambda: system.store.count(NODES) == {"Ready": 3}, 30)
+    until(lambda: system.store.count(NODES) == {"Ready": 3})
     assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
     system.shell("ignored", node="sim-0002")
     until(lambda: system.phase() == "Running")
     simulator.send_signal(signal.SIGTERM)
-    assert simulator.wait(10) == 0
+    assert simulator.wait(HANG_S) == 0
     assert system.store.count(NODES) == {"NotReady": 3}
 
 
 def test_stage_file_that_is_wrong_is_named(system):
     (system.data / "1.yaml").write_text("name: x\nnext: {}\n")
     simulator = system.start("simulator", "--nodes=1", f"--stages={system.data}")
-    assert simulator.wait(30) == 1
+    assert simulator.wait(HANG_S) == 1
     assert "1.yaml cannot be used" in (system.data / "err").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.node.shim import linux, tree
-from tests.cluster.node.attempts import until
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ class TestStopping:
         begin = time.monotonic()
         attempts.stop(directory, grace=0.4)
         assert attempts.end(directory)["exitCode"] == 137
-        assert 0.35 < time.monotonic() - begin < 5
+        assert time.monotonic() - begin > 0.35
 
     def test_second_request_may_hurry(self, attempts):
         directory = attempts.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
@@ -176,7 +176,7 @@ class TestLimits:
 
     def test_fork_bomb_is_ended_whole(self, attempts):
         directory = attempts.shell("while :; do sleep 60 & done", processes=200)
-        status = attempts.end(directory, seconds=30)
+        status = attempts.end(directory)
         assert status["reason"] in ("ProcessLimitExceeded", "Error")
         assert status["exitCode"] != 0
 
@@ -218,7 +218,7 @@ class TestOutput:
 
     def test_flood_keeps_the_newest(self, attempts):
         directory = attempts.shell("seq 400000", segment_bytes=1 << 20, segments=3)
-        assert attempts.end(directory, seconds=30)["exitCode"] == 0
+        assert attempts.end(directory)["exitCode"] == 0
         assert attempts.output(directory).endswith(b"\n400000\n")
         files = sorted(directory.glob("log.*"))
         assert len(files) == 3

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.kinds.core import Pod
 from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
+from tests import waiting
 from tests.cluster.forgetting import ASLEEP, forget
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -72,10 +74,16 @@ def phase(name="p"):
         return None
 
 
-def until(simulator, condition, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "the condition did not come true in time"
+def phases(name):
+    """The phases that a pod was in, one after another."""
+    told = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", name))]
+    return [each for each, _ in itertools.groupby(told)]
+
+
+def until(simulator, condition):
+    """Let a simulator do its part until a condition holds; return what it gave."""
+
+    def turn():
         simulator.listener.hurry()
         simulator._wait(min(0.01, simulator._timeout()))
         simulator._read_changes()
@@ -83,16 +91,17 @@ def until(simulator, condition, seconds=10.0):
             pass
         simulator.fleet.lose()
         simulator.fleet.beat()
-    return value
+
+    return waiting.until(lambda: condition() or turn(), every_s=0)
 
 
 def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(simulator):
     one = simulator()
     add_pod(duration_seconds="0.2")
     add_pod("bad", duration_seconds="0", exit_code="3")
-    until(one, lambda: phase() == "Running")
     until(one, lambda: phase() == "Succeeded")
     until(one, lambda: phase("bad") == "Failed")
+    assert phases("p") == ["Pending", "Running", "Succeeded"]
     ended = store.get(PODS, "d", "bad").object["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (3, "Error")
     assert ended["containerID"].startswith("simulated://")
@@ -148,12 +157,13 @@ def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
 
 def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
     first = simulator()
-    add_pod(duration_seconds="0.5")
+    add_pod(duration_seconds="0", hold="let-go")
     until(first, lambda: phase() == "Running")
     started = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["running"][
         "startedAt"
     ]
     second = simulator()
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
     until(second, lambda: phase() == "Succeeded")
     ended = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["startedAt"] == started

@@ -13,6 +13,7 @@ from django.db import IntegrityError, connections, transaction
 from cluster.store import Create, Delete, Group, Mirror, Patch, Store, Update, sql
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, EVENTS, JOBS, NODES, POD_GROUPS, PODS, SERVICES
+from tests.waiting import HANG_S
 
 NOW = 1_800_000_000_000
 
@@ -603,7 +604,7 @@ def test_reading_sees_one_state(store, database):
     with store.reading() as revision:
         thread = threading.Thread(target=lambda: (make(store, pod("b")), connections[database].close()))
         thread.start()
-        thread.join(10)
+        thread.join(HANG_S)
         assert revision == store.revision() == 1
         assert len(store.find(PODS)) == 1
     assert store.revision() == 2
@@ -621,7 +622,7 @@ def test_writers_in_parallel_leave_no_gap_and_lose_nothing(store, database):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert [c.revision for c in store.changes(0)] == list(range(1, 101))
     assert store.count(PODS, by="namespace") == {"default": 100}
 
@@ -644,7 +645,7 @@ def test_one_of_two_conflicting_writers_wins(store, database):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     assert sorted(outcomes) == ["lost", "lost", "lost", "won"]
 
 

@@ -6,13 +6,16 @@ from importlib import import_module
 
 import pytest
 from django.apps import apps
+from django.db import connection, connections
 
 from cluster.models import Timer
+from tests.cluster.store.conftest import database_opened
+from volcano_ui import env
 
-pytestmark = pytest.mark.django_db
 timer_kind = import_module("cluster.migrations.0007_timer_kind")
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("cursor", "key", "expected"),
     [
@@ -33,6 +36,24 @@ timer_kind = import_module("cluster.migrations.0007_timer_kind")
 )
 def test_keys_of_timers_are_parted_into_kind_and_key(cursor, key, expected):
     timer = Timer.objects.create(cursor=cursor, key=key, due=1, payload={"a": 1})
-    timer_kind.part(apps, None)
+    timer_kind.part(apps, connection.schema_editor())
     timer.refresh_from_db()
     assert (timer.kind, timer.key, timer.due, timer.payload) == (*expected, 1, {"a": 1})
+
+
+def test_a_database_is_migrated_by_itself_whatever_the_default_one_holds(
+    tmp_path, monkeypatch, django_db_blocker
+):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    connections.databases["empty"] = env.database(tmp_path / "empty.sqlite3")
+    connections.configure_settings(connections.databases)
+    empty, usual = connections["empty"], connections["default"]
+    connections["default"] = empty
+    try:
+        with django_db_blocker.unblock(), database_opened("another", env.database(tmp_path / "db.sqlite3")):
+            assert "cluster_timer" in connections["another"].introspection.table_names()
+            assert empty.introspection.table_names() == []
+    finally:
+        connections["default"] = usual
+        empty.close()
+        del connections["empty"], connections.databases["empty"]

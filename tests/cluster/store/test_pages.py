@@ -28,6 +28,7 @@ from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
 from tests.cluster.store.conftest import database_opened, empty
+from tests.waiting import HANG_S
 from volcano_ui import env
 
 HOURS_MS = 24 * 3_600_000
@@ -236,7 +237,7 @@ class ListMachine(RuleBasedStateMachine):
     def forget(self, ago):
         """Let retention remove all but the newest changes."""
         oldest = max(self.now - ago * 1000, 0)
-        retention.run(time.monotonic() + 20, now=oldest + HOURS_MS)
+        retention.run(time.monotonic() + HANG_S, now=oldest + HOURS_MS)
         old = [revision for revision, at in enumerate(self.times) if revision and at < oldest]
         self.compacted = max([self.compacted, *old])
         assert self.store.compacted() == self.compacted
@@ -355,7 +356,7 @@ def test_a_token_outlives_what_an_old_object_was(lists):
     first = listing.find(CONFIGMAPS, "d", ListOptions(limit=1))
     store.write(Patch(CONFIGMAPS, "d", "b", {"data": {"new": "1"}}), now=now)
     store.write(Delete(CONFIGMAPS, "d", "c"), now=now)
-    retention.run(time.monotonic() + 20, now=now + 1000)
+    retention.run(time.monotonic() + HANG_S, now=now + 1000)
     assert store.compacted() == 3
     rest = listing.find(CONFIGMAPS, "d", ListOptions(continue_=first.token))
     assert [(stored.name, "data" in stored.object) for stored in rest.items] == [("b", False), ("c", False)]

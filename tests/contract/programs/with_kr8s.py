@@ -17,7 +17,7 @@ def changes_are_made(api):
     found = api.get("configmaps", namespace="default", label_selector={"colour": "blue"})
     assert [each.name for each in found] == ["by-kr8s"]
     made.delete()
-    made.wait("delete", timeout=10)
+    made.wait("delete", timeout=120)
     assert not made.exists()
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 from cluster import nudge
 from dashboard import picture
 from tests.services import wait_until
+from tests.waiting import HANG_S
 from volcano_ui import assets, web
 
 FLAGS = [
@@ -38,7 +39,7 @@ class Site:
 
     def stop(self):
         self.server.should_exit = True
-        self.thread.join(20)
+        self.thread.join(HANG_S)
 
     @property
     def address(self):

@@ -10,8 +10,6 @@ from dashboard.live import consumer, sessions
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import event, job, node, pod, put, queue, reader
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def admin(transactional_db):
@@ -78,11 +76,11 @@ def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_lo
     tab = open_tab(admin, "/nodes/")
     live(tab)
     site.stop()
-    expect(tab.locator("#live")).to_contain_text("stale since", timeout=15_000)
+    expect(tab.locator("#live")).to_contain_text("stale since")
     store.write(Delete(NODES, "", "two"))
     put(node("three"))
     site.start()
-    expect(tab.locator("#live")).to_have_text("live", timeout=30_000)
+    expect(tab.locator("#live")).to_have_text("live")
     rows = tab.locator("#table-rows tr th").all_inner_texts()
     summary = tab.locator("#nodes-summary").inner_text()
     tab.reload()
@@ -99,7 +97,7 @@ def test_a_tab_that_was_offline_catches_up(admin, open_tab):
     put(node("three"))
     tab.context.set_offline(False)
     tab.evaluate("window.dispatchEvent(new Event('online'))")
-    expect(tab.locator("#table-rows tr")).to_have_count(3, timeout=30_000)
+    expect(tab.locator("#table-rows tr")).to_have_count(3)
     live(tab)
 
 
@@ -110,7 +108,7 @@ def test_logging_out_elsewhere_is_said(admin, open_tab, monkeypatch):
     tab = open_tab(admin, "/nodes/")
     live(tab)
     admin.logout()
-    expect(tab.locator("#live")).to_have_text("logged out", timeout=15_000)
+    expect(tab.locator("#live")).to_have_text("logged out")
 
 
 @pytest.mark.usefixtures("cluster")

@@ -19,8 +19,7 @@ from cluster.store import Change, Create, Delete, Patch, store
 from dashboard import live
 from dashboard.live.consumer import LiveConsumer
 from kube.resources import PODS
-
-WITHIN_S = 10
+from tests.waiting import HANG_S
 
 
 def change_of(resource, namespace, name, obj):
@@ -82,12 +81,12 @@ class Tab:
 
     async def __aenter__(self):
         await self.socket.send_input({"type": "websocket.connect"})
-        assert (await self.socket.receive_output(timeout=WITHIN_S))["type"] == "websocket.accept"
+        assert (await self.socket.receive_output(timeout=HANG_S))["type"] == "websocket.accept"
         return self
 
     async def __aexit__(self, *_):
         await self.socket.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self.socket.wait(timeout=WITHIN_S)
+        await self.socket.wait(timeout=HANG_S)
 
     async def say(self, text):
         await self.socket.send_input({"type": "websocket.receive", "text": text})
@@ -100,7 +99,7 @@ class Tab:
 
     async def hear(self, **wanted):
         """The next message with these values; what comes before it is remembered."""
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + HANG_S
         while True:
             output = await self.socket.receive_output(timeout=deadline - time.monotonic())
             message = json.loads(output["text"])
@@ -110,7 +109,7 @@ class Tab:
 
     async def closing(self):
         """The code with which the server closes the socket."""
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + HANG_S
         while True:
             message = await self.socket.receive_output(timeout=deadline - time.monotonic())
             if message["type"] == "websocket.close":
@@ -118,7 +117,7 @@ class Tab:
 
 
 async def until(condition, what="the condition"):
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come true"
         await asyncio.sleep(0.01)

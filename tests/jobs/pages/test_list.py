@@ -132,26 +132,34 @@ def test_names_that_are_markup_are_text(client, alice):
     assert b"<b></a>" not in content
 
 
-@pytest.mark.timeout(120)
-def test_five_thousand_jobs_cost_six_queries_and_a_tenth_of_a_second(client, cluster, person):
-    world.many(5000)
+VIEWS = ("", "?phase=Failed&page=3", "?q=job-0&sort=name", "?owner=bob&queue=default")
+
+
+def test_five_thousand_jobs_cost_six_queries_and_little_more_time_than_a_pageful(client, cluster, person):
     client.force_login(person("reader", "viewer", "*"))
-    for query in ("", "?phase=Failed&page=3", "?q=job-0&sort=name", "?owner=bob&queue=default"):
+    world.many(100)
+    few = [spent(client, f"/jobs/{view}") for view in VIEWS]
+    world.many(4900, begin=100)
+    for view, once in zip(VIEWS, few, strict=True):
         with CaptureQueriesContext(connection) as captured:
-            assert client.get(f"/jobs/{query}").status_code == 200
+            assert client.get(f"/jobs/{view}").status_code == 200
         told = [each["sql"] for each in captured if not ASIDE.search(each["sql"])]
         assert len(told) <= 6, "\n".join(told)
-        # The processor's time, for the clock also tells what else this machine is doing.
-        assert min(timed(client, f"/jobs/{query}") for _ in range(3)) < 0.1, query
+        now = spent(client, f"/jobs/{view}")
+        assert now < 5 * once, view
 
 
 ASIDE = re.compile(r"^(SAVEPOINT|RELEASE|BEGIN)|FROM .(django_session|auth_user). ")
 
 
-def timed(client, url):
-    began = time.thread_time()
-    client.get(url)
-    return time.thread_time() - began
+def spent(client, url):
+    """The least of several processor times of a request: what else the machine does only adds to them."""
+    found = []
+    for _ in range(5):
+        began = time.thread_time()
+        client.get(url)
+        found.append(time.thread_time() - began)
+    return min(found)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from jobs.podlog import Follower, safe
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
 from tests.jobs.pages import world
+from tests.waiting import HANG_S
 
 T = world.START
 
@@ -198,6 +199,6 @@ async def test_the_stream_ends_with_the_pod(client, tmp_path, settings):
     params = QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}")
     request = StreamRequest(access.for_user(user), params)
     assert streams.find("pod-log") is podlog.pod_log
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         messages = [message async for message in podlog.pod_log.items(request)]
     assert texts(messages[0]) == ["done"]

@@ -215,11 +215,11 @@ def make(
     return job
 
 
-def many(number, *, now=START):
-    """Create jobs in bulk, in several namespaces' worth of phases and owners."""
+def many(number, *, begin=0, now=START):
+    """Create jobs in bulk, numbered from `begin`, in several namespaces' worth of phases and owners."""
     phases = ["Pending", "Running", "Completed", "Failed", "Aborted"]
     groups = []
-    for index in range(number):
+    for index in range(begin, begin + number):
         job = job_object(
             f"job-{index:05d}",
             owner=("alice", "bob")[index % 2],

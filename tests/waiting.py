@@ -1,0 +1,22 @@
+"""Waiting for what other threads and processes do.
+
+What a test shows must not depend on how fast the machine is, or on what else it
+does. So a test waits for what happens, however long that takes, and says in no
+other way how long anything may take.
+"""
+
+from __future__ import annotations
+
+import time
+
+# Who waits for longer waits for ever. Below pytest's own timeout, which cannot say what was waited for.
+HANG_S = 120.0
+
+
+def until(condition, within_s=HANG_S, *, every_s=0.02, what="the condition"):
+    """Return condition()'s first true value; fail when there is none for as long as a hang takes."""
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {within_s} s"
+        time.sleep(every_s)
+    return value
