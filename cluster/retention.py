@@ -68,6 +68,8 @@ def _forget_strangers(source: Store) -> None:
 
     Until then a consumer that other processes run, of an older or newer release, goes on where it was.
     """
+    if not registry.running():
+        return  # where nobody runs, nobody is a stranger
     with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
         cursors = dict(sql.rows(source.using, "SELECT name, position FROM cluster_cursor"))
         compacted = source.compacted()

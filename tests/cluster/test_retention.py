@@ -61,9 +61,17 @@ def test_history_goes_as_far_as_the_slowest_shard_has_read():
 
 def test_cursor_of_nobody_holds_no_history_back():
     change(5)
-    read_up_to(reader_0=5, reader_1=5, renamed_0=1, reader_7=2)
+    read_up_to(reader_0=5, reader_1=5, renamed_0=1)
     clean()
     assert store.compacted() == 5
+
+
+def test_cursor_of_a_shard_that_is_no_more_holds_history_until_others_have_taken_its_place():
+    change(5)
+    read_up_to(reader_0=5, reader_1=5, reader_2=2)
+    clean()
+    assert store.compacted() == 2
+    assert "reader/2" in column("SELECT name FROM cluster_cursor")
 
 
 def test_cursor_of_nobody_goes_with_its_timers_once_history_is_past_it():
