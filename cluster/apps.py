@@ -9,8 +9,10 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import access, admission, custom, nudge, rules  # noqa: F401  access listens to changes of accounts
-        from cluster.registry import Registration, register
+        from cluster import access, rules  # noqa: F401  access listens to changes of accounts
+        from cluster.api import admission, custom_kinds
+        from cluster.runtime import nudge
+        from cluster.runtime.registry import Registration, register
         from cluster.store import AllBut, store
         from kube import resources
         from kube.resources import (
@@ -26,27 +28,38 @@ class ClusterConfig(AppConfig):
             SERVICE_ACCOUNTS,
         )
 
-        store.listeners += (custom.heard, nudge.send)
-        resources.set_source(custom.look_again)
+        store.listeners += (custom_kinds.heard, nudge.send)
+        resources.set_source(custom_kinds.look_again)
         rules.register(admission.register)
         admission.register(
-            CUSTOM_RESOURCE_DEFINITIONS, default=custom.default, validate=custom.validate, warn=custom.warn
+            CUSTOM_RESOURCE_DEFINITIONS,
+            default=custom_kinds.default,
+            validate=custom_kinds.validate,
+            warn=custom_kinds.warn,
         )
         # These kinds own nothing and belong to nothing.
         owned = AllBut((EVENTS, LEASES, NODES, PRIORITY_CLASSES))
-        register(Registration("garbage", "cluster.garbage.GarbageCollector", owned, hears="changes"))
-        register(Registration("quotas", "cluster.quotas.QuotaController", owned))
-        register(Registration("budgets", "cluster.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)))
+        register(
+            Registration("garbage", "cluster.controllers.garbage.GarbageCollector", owned, hears="changes")
+        )
+        register(Registration("quotas", "cluster.controllers.quotas.QuotaController", owned))
+        register(
+            Registration(
+                "budgets", "cluster.controllers.budgets.BudgetController", (DISRUPTION_BUDGETS, PODS)
+            )
+        )
         register(
             Registration(
                 "definitions",
-                "cluster.definitions.Definitions",
+                "cluster.controllers.definitions.Definitions",
                 (CUSTOM_RESOURCE_DEFINITIONS,),
                 hears="changes",
             )
         )
         equipment = (NAMESPACES, SERVICE_ACCOUNTS, CONFIGMAPS)
         register(
-            Registration("namespaces", "cluster.namespaces.NamespaceController", equipment, hears="changes")
+            Registration(
+                "namespaces", "cluster.controllers.namespaces.NamespaceController", equipment, hears="changes"
+            )
         )
-        register(Registration("nodes", "cluster.node_lifecycle.NodeLifecycle", (NODES, LEASES)))
+        register(Registration("nodes", "cluster.controllers.nodes.NodeLifecycle", (NODES, LEASES)))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from celery import shared_task
 
-from cluster import consumer, nudge, registry
-from cluster.outage import AWAY, Outage
+from cluster.runtime import consumer, nudge, registry
+from cluster.runtime.outage import AWAY, Outage
 from cluster.store import clock, sql, store
 from kube.errors import Expired
 
@@ -103,7 +103,8 @@ def _has_news(cursor: str, registration: registry.Registration, position: int, h
 @shared_task(name="cluster.tasks.clean", ignore_result=True)
 def clean() -> None:
     """Remove history, events, audit rows and tokens that are older than is kept; beat sends this every minute."""
-    from cluster import audit, retention, tokens
+    from cluster.access import audit, tokens
+    from cluster.store import retention
 
     with _patiently("cleaning"):
         retention.expire_events(time.monotonic() + 2)

@@ -12,4 +12,4 @@ class DashboardConfig(AppConfig):
     def ready(self) -> None:
         # Topics and streams register themselves where they are defined: `live.py` of each application.
         autodiscover_modules("live")
-        from dashboard import events, nodes, overview  # noqa: F401
+        from dashboard.pages import events, nodes, overview  # noqa: F401

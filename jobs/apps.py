@@ -11,9 +11,11 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         from django.conf import settings
 
-        from cluster import admission as chain
-        from cluster.registry import Registration, register
-        from jobs import admission, live, samples  # noqa: F401  topics, streams, offers register themselves
+        from cluster.api import admission as chain
+        from cluster.runtime.registry import Registration, register
+        from jobs.editor import samples  # noqa: F401  topics, streams, offers register themselves
+        from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.rules import admission
         from kube.resources import (
             CLAIMS,
             COMMANDS,
@@ -28,7 +30,7 @@ class JobsConfig(AppConfig):
         register(
             Registration(
                 "jobs",
-                "jobs.consumer.JobConsumer",
+                "jobs.controller.job_controller.JobConsumer",
                 (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
                 hears="edges",
                 queue="jobs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs import views
+from jobs.pages import views
 
 app_name = "jobs"
 urlpatterns = [

@@ -9,7 +9,7 @@ every field is that a kind does not know.
 
 Objects are in the form of the resource that they are asked for from the
 request's body to what `cluster.api` hands to the store, and in the stored form
-everywhere else; `cluster.apiserver.forms` shows what leaves.
+everywhere else; `apiserver.http.forms` shows what leaves.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ class QueuesConfig(AppConfig):
     name = "queues"
 
     def ready(self) -> None:
-        from cluster import admission as chain
-        from cluster.registry import Registration, register
+        from cluster.api import admission as chain
+        from cluster.runtime.registry import Registration, register
         from kube.resources import COMMANDS, NAMESPACES, POD_GROUPS, PODS, QUEUES
         from queues import admission
 
         resources = (QUEUES, POD_GROUPS, PODS, NAMESPACES, COMMANDS)
-        register(Registration("queues", "queues.consumer.QueueConsumer", resources))
+        register(Registration("queues", "queues.controller.QueueConsumer", resources))
         chain.register(
             QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from dashboard.forms import Form
+from dashboard.parts.forms import Form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

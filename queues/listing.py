@@ -8,9 +8,11 @@ from django.template.loader import render_to_string
 
 from cluster import access
 from cluster.store import store
-from dashboard import events, paging, phases, picture, use
+from dashboard import cluster_usage
 from dashboard.live import Watch
-from dashboard.table import Column, Filter, Spec, Table
+from dashboard.pages import events
+from dashboard.parts import paging, phases, usage_bar
+from dashboard.parts.table import Column, Filter, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.store import Stored
-    from dashboard.picture import Picture, QueueFacts
-    from dashboard.table import View
+    from dashboard.cluster_usage import Picture, QueueFacts
+    from dashboard.parts.table import View
     from kube.amounts import Amounts
 
 STATE = f"{QUEUES.id}/state"
@@ -75,7 +77,7 @@ def table(actor: Actor, view: View) -> Table:
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
         running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
-        with picture.current(head) as shown:
+        with cluster_usage.current(head) as shown:
             lines = [_line(shown, *each, running, waiting) for each in _tree(shown, "", 0)]
     lines = [line for line in lines if view.q.lower() in line.facts.name]
     counts: dict[str, int] = {}
@@ -144,7 +146,9 @@ _ORDERS: dict[str, Any] = {
 
 
 def _row(line: Line, *, is_tree: bool) -> str:
-    uses = [use.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")]
+    uses = [
+        usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")
+    ]
     context = {"line": line, "depth": min(line.depth, 4) if is_tree else 0, "uses": uses, "is_tree": is_tree}
     return render_to_string("queues/_row.html", context)
 
@@ -158,7 +162,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
         running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
-        with picture.current(head) as shown:
+        with cluster_usage.current(head) as shown:
             facts = shown.queues.get(name)
             if facts is None:
                 raise NotFound.of(QUEUES.id, name)
@@ -173,11 +177,15 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "children": children,
         "below": below,
         "left": _unfinished(facts),
-        "uses": use.table(line.used, line.limits),
+        "uses": usage_bar.table(line.used, line.limits),
         "shares": [
-            ("Capability", "the most it may take", _said(picture.amounts_of(spec.capability))),
-            ("Deserved", "what it gets when everybody wants more", _said(picture.amounts_of(spec.deserved))),
-            ("Guarantee", "what is kept for it", _said(picture.amounts_of(spec.guarantee.resource))),
+            ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),
+            (
+                "Deserved",
+                "what it gets when everybody wants more",
+                _said(cluster_usage.amounts_of(spec.deserved)),
+            ),
+            ("Guarantee", "what is kept for it", _said(cluster_usage.amounts_of(spec.guarantee.resource))),
         ],
         "may_change": access.allowed(actor, "update", QUEUES, ""),
         "may_open": access.allowed(actor, "update", STATE, ""),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from dashboard import events, live
+from dashboard import live
 from dashboard.live import Parts, Watch
+from dashboard.pages import events
 from kube.resources import JOBS, PODS, QUEUES
 from queues import listing
 

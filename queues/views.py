@@ -8,11 +8,13 @@ from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from cluster import access, api, trail
+from cluster import access, api
+from cluster.api import audit_trail
 from cluster.store import store
-from dashboard import events, pages
-from dashboard.errors import explained
 from dashboard.live.topics import address
+from dashboard.pages import events
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
 from kube.errors import ApiError
 from kube.kinds.scheduling import Queue
 from kube.resources import EVENTS, QUEUES
@@ -31,7 +33,7 @@ def show_queues(request: HttpRequest) -> HttpResponse:
     actor = access.of(request)
     table = listing.table(actor, listing.SPEC.read(request.GET))
     may_create = access.allowed(actor, "create", QUEUES, "")
-    return pages.listing(request, "queues/list.html", table, may_create=may_create)
+    return responses.listing(request, "queues/list.html", table, may_create=may_create)
 
 
 @require_safe
@@ -51,7 +53,7 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
         "queue_revision": revision,
         "events": happened,
     }
-    return pages.listing(request, "queues/detail.html", table, **context)
+    return responses.listing(request, "queues/detail.html", table, **context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -73,9 +75,9 @@ def new_queue(request: HttpRequest) -> HttpResponse:
         try:
             api.create(actor, QUEUES, queue)
         except ApiError as error:
-            pages.show_at_fields(form, error, forms.FIELDS)
+            responses.show_at_fields(form, error, forms.FIELDS)
         else:
-            pages.say(request, f"The queue {name} was created.")
+            responses.say(request, f"The queue {name} was created.")
             return redirect("queues:detail", name)
     status = 422 if form.errors else 200
     return render(request, "queues/edit.html", {"form": form, "name": ""}, status=status)
@@ -92,7 +94,7 @@ def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
     queue = stored.read(Queue)
     form = forms.QueueForm(request.POST or None, initial=forms.initial_of(queue), parents=_parents(name))
     if form.is_valid() and form.cleaned_data["generation"] not in (None, queue.metadata.generation):
-        who = trail.last_writer(QUEUES, stored) or "Somebody"
+        who = audit_trail.last_writer(QUEUES, stored) or "Somebody"
         form.add_error(None, f"{who} changed this queue after you opened it. {LOAD_AGAIN}")
     if form.is_valid():
         patch = form.patch(queue)
@@ -100,9 +102,9 @@ def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
             if patch:
                 api.patch(actor, QUEUES, "", name, patch)
         except ApiError as error:
-            pages.show_at_fields(form, error, forms.FIELDS)
+            responses.show_at_fields(form, error, forms.FIELDS)
         else:
-            pages.say(request, f"The queue {name} was changed." if patch else "Nothing was changed.")
+            responses.say(request, f"The queue {name} was changed." if patch else "Nothing was changed.")
             return redirect("queues:detail", name)
     status = 422 if form.errors else 200
     return render(request, "queues/edit.html", {"form": form, "name": name}, status=status)
@@ -121,10 +123,10 @@ def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
     try:
         api.patch(access.of(request), QUEUES, "", name, {"spec": {"state": wish}})
     except ApiError as error:
-        pages.refuse(request, error)
+        responses.refuse(request, error)
     else:
         said = "takes jobs again." if wish == "Open" else "takes no new jobs; what is in it goes on."
-        pages.say(request, f"The queue {name} {said}")
+        responses.say(request, f"The queue {name} {said}")
     return redirect("queues:detail", name)
 
 
@@ -135,7 +137,7 @@ def delete_queue(request: HttpRequest, name: str) -> HttpResponse:
     try:
         api.delete(access.of(request), QUEUES, "", name)
     except ApiError as error:
-        pages.refuse(request, error)
+        responses.refuse(request, error)
         return redirect("queues:detail", name)
-    pages.say(request, f"The queue {name} was deleted.")
+    responses.say(request, f"The queue {name} was deleted.")
     return redirect("queues:list")

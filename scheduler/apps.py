@@ -9,7 +9,7 @@ class SchedulerConfig(AppConfig):
     name = "scheduler"
 
     def ready(self) -> None:
-        from cluster import registry
+        from cluster.runtime import registry
         from kube import resources
 
         registry.register(

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.consumer import Consumer, Plan, Timer
+from cluster.runtime.consumer import Consumer, Plan, Timer
 from cluster.store import Change, store
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
-from scheduler.cycle import schedule
-from scheduler.snapshot import Snapshot
+from scheduler.cycle.cycle import schedule
+from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AGAIN = "cycle"
 
 
 class SchedulerConsumer(Consumer[Snapshot]):
-    """Decides which pods run where; the rules are in scheduler.cycle."""
+    """Decides which pods run where; the rules are in scheduler.cycle.cycle."""
 
     name = "scheduler"
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from kube.meta import Object
-    from scheduler.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
-    from scheduler.records import Orphan, Pod
+    from scheduler.cycle.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
+    from scheduler.snapshot.records import Orphan, Pod
 
 COMPONENT = "volcano"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"

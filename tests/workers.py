@@ -18,7 +18,7 @@ LONG = (
     "tests/dashboard/browser/test_live_page.py",
     "tests/cluster/store/test_pages.py",
     "tests/apiserver/test_rights.py",
-    "tests/cluster/node/test_processes.py",
+    "tests/node/test_processes.py",
     "tests/apiserver/test_hostile.py",
     "tests/scheduler/test_place.py",
     "tests/apiserver/test_execs.py",

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import uvicorn
 
-    from cluster.apiserver.app import App
-    from cluster.certificates import Certificates
+    from apiserver.http.app import App
+    from cluster.access.certificates import Certificates
 
 # Clients keep a connection for 90 s (client-go); the server must not be the first to close it.
 KEEP_ALIVE_S = 120
@@ -34,8 +34,8 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
     """Return how the API server serves; without certificates, as tests ask for it, in the clear."""
     import uvicorn
 
-    from cluster.apiserver.slices import Socket
-    from cluster.apiserver.watching.connection import Connection
+    from apiserver.http.slices import Socket
+    from apiserver.watch.connection import Connection
 
     # It tells of each upgrade with the query, where people put tokens, and commands their secrets.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
@@ -65,8 +65,9 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
     """Serve until SIGTERM."""
     import uvicorn
 
-    from cluster.apiserver import authentication, handlers, openapi  # noqa: F401  handlers registers who answers what
-    from cluster.apiserver.app import App
+    from apiserver import openapi
+    from apiserver.http import authentication, handlers  # noqa: F401  handlers registers who answers what
+    from apiserver.http.app import App
     from volcano_ui.web import become_server
 
     become_server()
@@ -96,7 +97,7 @@ async def keep_certificate(context: ssl.SSLContext, *, every_s: float = LOOK_EVE
 
     It is taken over in the loop that greets clients: none of them can come between certificate and key.
     """
-    from cluster import certificates
+    from cluster.access import certificates
 
     served = certificates.current().certificate.stat().st_mtime_ns
     while True:
@@ -122,7 +123,7 @@ def main() -> None:
     django.setup()
     from django.conf import settings
 
-    from cluster import certificates
+    from cluster.access import certificates
     from volcano_ui.web import listen
 
     listener = (

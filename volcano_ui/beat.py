@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from celery.beat import Scheduler, SchedulingError
 
-from cluster import registry
-from cluster.outage import Outage
+from cluster.runtime import registry
+from cluster.runtime.outage import Outage
 
 if TYPE_CHECKING:
     from celery.beat import ScheduleEntry

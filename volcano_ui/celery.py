@@ -27,8 +27,8 @@ from celery.platforms import SecurityWarning
 from kombu.connection import Connection as KombuConnection
 from kombu.entity import Queue
 
-from cluster import registry
-from cluster.leaving import leave
+from cluster.runtime import registry
+from volcano_ui.leaving import leave
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 

@@ -55,7 +55,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "dashboard.errors.DatabaseTrouble",
+    "dashboard.pages.errors.DatabaseTrouble",
 ]
 
 ROOT_URLCONF = "volcano_ui.urls"
@@ -103,7 +103,7 @@ CSRF_COOKIE_NAME = f"volcano_ui_csrf_{PORT}"
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SECURE = HTTPS
-CSRF_FAILURE_VIEW = "dashboard.errors.csrf"
+CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf"
 
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"

@@ -30,8 +30,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 
-from cluster import certificates, registry
-from cluster.accounts import login_link
+from cluster.access import certificates
+from cluster.access.accounts import login_link
+from cluster.runtime import registry
 from cluster.store import store
 from kube.resources import LEASES, NODES
 from volcano_ui import assets, celery_app, health, valkey, web

@@ -13,7 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/", include("jobs.urls")),
     path("queues/", include("queues.urls")),
 ]
-handler400 = "dashboard.errors.bad_request"
-handler403 = "dashboard.errors.forbidden"
-handler404 = "dashboard.errors.not_found"
-handler500 = "dashboard.errors.server_error"
+handler400 = "dashboard.pages.errors.bad_request"
+handler403 = "dashboard.pages.errors.forbidden"
+handler404 = "dashboard.pages.errors.not_found"
+handler500 = "dashboard.pages.errors.server_error"

@@ -30,8 +30,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 def become_server() -> None:
     """Leave to a thread, and to other processes, what the clients of a server would wait for at each write."""
-    from cluster import nudge
-    from cluster.connecting import leave_checkpoints_to_workers
+    from cluster.runtime import nudge
+    from cluster.store.connections import leave_checkpoints_to_workers
 
     nudge.from_a_thread()
     leave_checkpoints_to_workers()
@@ -42,7 +42,7 @@ def config() -> uvicorn.Config:
     # Imported late: `up` needs `listen` alone.
     import uvicorn
 
-    from cluster.apiserver.bounds import Bounded
+    from apiserver.http.bounds import Bounded
 
     return uvicorn.Config(
         "volcano_ui.asgi:application",

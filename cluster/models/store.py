@@ -3,7 +3,7 @@
 An object's JSON is kept once, in the log row that wrote it; `Object` only
 points there and carries the columns by which pages and controllers search.
 Everything but the definitions goes through `cluster.store` and
-`cluster.consumer`.
+`cluster.runtime.consumer`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Cursor(models.Model):
     processes that work on one shard exclude each other; `holder` is the
     worker process that leads until `held_until` (epoch ms). `handled` is
     what an earlier number of shards told beyond the position
-    (`cluster.division`).
+    (`cluster.runtime.division`).
     """
 
     name = models.CharField(primary_key=True, max_length=80)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def register(add: Callable[..., None]) -> None:
     """Give the rules to the admission chain, whose `register` adds the rules of one kind."""
-    from cluster import immutable
     from cluster.rules import (
         accounts,
         budgets,
@@ -27,6 +26,7 @@ def register(add: Callable[..., None]) -> None:
         namespaces,
         network,
         nodes,
+        pod_updates,
         pods,
         priorities,
         ranges,
@@ -35,7 +35,7 @@ def register(add: Callable[..., None]) -> None:
     from kube import resources as kinds
 
     add(kinds.PODS, pods.default, pods.validate, pods.warn)
-    add(kinds.PODS, validate=immutable.check_pod, bound=ranges.bound_pod)
+    add(kinds.PODS, validate=pod_updates.check_pod, bound=ranges.bound_pod)
     add(kinds.BATCH_JOBS, jobs.default, jobs.validate, jobs.warn, status=job_statuses.check)
     add(kinds.PRIORITY_CLASSES, priorities.default, priorities.validate, delete=priorities.deletion)
     add(kinds.NAMESPACES, namespaces.default)

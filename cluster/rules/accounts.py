@@ -8,7 +8,7 @@ from kube import names
 from kube.errors import Cause, invalid
 
 if TYPE_CHECKING:
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 

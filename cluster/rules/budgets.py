@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.view import check_selector, one_of
+from cluster.rules.checks import check_selector, one_of
 from kube.errors import Cause, invalid
 from kube.kinds.policy import UnhealthyPodEvictionPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 _PERCENT = re.compile(r"[0-9]+%")

@@ -7,13 +7,13 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.view import IMMUTABLE
+from cluster.rules.checks import IMMUTABLE
 from kube.errors import Cause, forbidden, invalid, required, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 OPAQUE = "Opaque"

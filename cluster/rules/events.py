@@ -19,7 +19,7 @@ from kube.resources import EVENTS_VIEW
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 LONGEST_MESSAGE = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.view import one_of
+from cluster.rules.checks import one_of
 from kube.errors import Cause, duplicate, invalid, required, too_long, too_many
 from kube.kinds.workloads import ExitCodeOperator, FailureAction
 

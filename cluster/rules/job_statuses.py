@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import job_policies
-from cluster.rules.view import IMMUTABLE, not_negative
+from cluster.rules.checks import IMMUTABLE, not_negative
 from kube import lenient
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.workloads import CompletionMode
@@ -18,7 +18,7 @@ from kube.meta import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")

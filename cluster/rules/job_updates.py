@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import IMMUTABLE, fixed
+from cluster.rules.checks import IMMUTABLE, fixed
 from kube import lenient
 from kube.errors import Cause, invalid
 from kube.kinds.workloads import CompletionMode

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import job_policies, job_updates, pods, templates
-from cluster.rules.view import check_selector, not_negative, one_of
+from cluster.rules.checks import check_selector, not_negative, one_of
 from kube import lenient, names, selector
 from kube.errors import Cause, invalid, not_supported, required
 from kube.kinds.workloads import CompletionMode, PodReplacementPolicy
@@ -20,7 +20,7 @@ from kube.resources import BATCH_JOBS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 ORPHAN_WARNING = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import IMMUTABLE, amount, one_of
+from cluster.rules.checks import IMMUTABLE, amount, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.kinds.limits import LimitType, QuotaScope
@@ -12,7 +12,7 @@ from kube.kinds.limits import LimitType, QuotaScope
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")

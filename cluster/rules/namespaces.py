@@ -1,4 +1,4 @@
-"""Namespaces: what a new one holds (§4.6). How one goes is `cluster.namespaces`."""
+"""Namespaces: what a new one holds (§4.6). How one goes is `cluster.controllers.namespaces`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 FINALIZER = "kubernetes"

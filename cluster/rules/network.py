@@ -10,14 +10,14 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules.view import IMMUTABLE, check_selector, one_of
+from cluster.rules.checks import IMMUTABLE, check_selector, one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import one_of
+from cluster.rules.checks import one_of
 from kube import lenient, names
 from kube.errors import Cause, duplicate, forbidden, invalid
 from kube.kinds.core import TaintEffect
@@ -12,7 +12,7 @@ from kube.kinds.core import TaintEffect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 FIXED = ("podCIDR", "podCIDRs", "providerID")

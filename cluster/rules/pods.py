@@ -9,13 +9,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import disruptions, ranges, simulation, templates
-from cluster.rules.view import amount
+from cluster.rules import disruption_annotations, ranges, simulation, templates
+from cluster.rules.checks import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
 
 if TYPE_CHECKING:
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 DEFAULT_ACCOUNT = "default"
@@ -53,11 +53,11 @@ def _is_filled_in(pod: Object) -> bool:
 
 
 def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:
-    """Return what is wrong with a pod; what an update may change is `cluster.immutable`'s."""
+    """Return what is wrong with a pod; what an update may change is `cluster.rules.pod_updates`'s."""
     if old is not None and pod.get("spec") == old.get("spec"):
         return []
     causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in templates.check(pod, "")]
-    return causes if old is not None else [*causes, *disruptions.check_pod(pod)]
+    return causes if old is not None else [*causes, *disruption_annotations.check_pod(pod)]
 
 
 def warn(pod: Object, old: Object | None, view: View) -> list[str]:

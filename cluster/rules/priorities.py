@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import IMMUTABLE
+from cluster.rules.checks import IMMUTABLE
 from kube.errors import Cause, Forbidden, forbidden, invalid
 
 if TYPE_CHECKING:
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -1,6 +1,6 @@
 """What the quotas of a namespace leave, while objects are admitted one after the other.
 
-Pure: what is used is counted elsewhere (`cluster.charges`) and handed in, kind
+Pure: what is used is counted elsewhere (`cluster.api.quota_room`) and handed in, kind
 by kind; from then on an account does the sums.
 """
 

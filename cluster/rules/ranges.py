@@ -8,7 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.rules.view import amount
+from cluster.rules.checks import amount
 from kube import amounts, lenient, quantity
 from kube.errors import Forbidden
 from kube.kinds.limits import LimitType
@@ -17,7 +17,7 @@ from kube.resources import CLAIMS, LIMIT_RANGES, PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.amounts import Amounts
     from kube.errors import Cause
     from kube.meta import Object

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.view import amount, check_selector, one_of
+from cluster.rules.checks import amount, check_selector, one_of
 from kube import lenient
 from kube.errors import Cause, forbidden, invalid, required
 
 if TYPE_CHECKING:
-    from cluster.rules.view import View
+    from cluster.rules.checks import View
     from kube.meta import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

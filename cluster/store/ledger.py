@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cluster.store import rules
+from cluster.store import strategy
 from cluster.store.types import Create, Delete, Mirror, Patch, Stored, Update, key_of
 from kube.errors import AlreadyExists, BadRequest, NotFound
 from kube.meta import parse_time
@@ -104,13 +104,13 @@ class Ledger:
             case Update():
                 metadata = write.object["metadata"]
                 row = self._row(write.resource, metadata.get("namespace") or "", metadata["name"])
-                return self._change(row, rules.updated(write, row.object, self.now))
+                return self._change(row, strategy.updated(write, row.object, self.now))
             case Patch():
                 row = self._row(write.resource, write.namespace, write.name)
-                return self._change(row, rules.patched(write, row.object, self.now))
+                return self._change(row, strategy.patched(write, row.object, self.now))
             case Delete():
                 row = self._row(write.resource, write.namespace, write.name)
-                return self._change(row, rules.deleted(write, row.object, self.now))
+                return self._change(row, strategy.deleted(write, row.object, self.now))
             case Mirror():
                 return self._mirror(write)
 
@@ -124,19 +124,19 @@ class Ledger:
         resource = write.resource
         metadata = write.object.get("metadata") or {}
         namespace = metadata.get("namespace") or ""
-        rules.check_namespace(resource, namespace)
+        strategy.check_namespace(resource, namespace)
         name = metadata.get("name")
         if not name:
             raise no_name(resource, metadata.get("generateName"))
         if self.rows[key_of(resource.id, namespace, name)] is not None:
             raise AlreadyExists.of(resource.id, name)
-        obj = rules.created(resource, write.object, self.now, write.uid or self.uids())
+        obj = strategy.created(resource, write.object, self.now, write.uid or self.uids())
         row = Row(resource, namespace, name, obj["metadata"]["uid"], self.now, 0, obj)
         self._enter("ADDED", row, None)
         return row
 
     def _mirror(self, write: Mirror) -> Row:
-        obj = rules.mirrored(write)
+        obj = strategy.mirrored(write)
         metadata = obj["metadata"]
         namespace, name, uid = metadata.get("namespace") or "", metadata["name"], metadata["uid"]
         made = parse_time(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else self.now
@@ -163,7 +163,7 @@ class Ledger:
     def _change(self, row: Row, new: Object | None) -> Row:
         if new is row.object:
             return row
-        gone = new is None or rules.is_released(row.resource, new)
+        gone = new is None or strategy.is_released(row.resource, new)
         obj = row.object if new is None else new
         after = Row(row.resource, row.namespace, row.name, row.uid, row.created, 0, obj)
         self._enter("DELETED" if gone else "MODIFIED", after, row)

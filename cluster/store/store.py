@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.db import connections, transaction
 
-from cluster.store import log, owners, rules, sql
+from cluster.store import log, owners, sql, strategy
 from cluster.store.ledger import Ledger, Row, keys_of, no_name
 from cluster.store.query import GROUPS, ORDERS, Filter
 from cluster.store.types import AllBut, Change, Create, Group, Stored, Write, decode, key_of
@@ -140,7 +140,7 @@ class Store:
                 if found[index]:
                     continue
                 metadata = create.object["metadata"]
-                name = rules.generated_name(metadata["generateName"], self.random)
+                name = strategy.generated_name(metadata["generateName"], self.random)
                 key = key_of(create.resource.id, metadata.get("namespace") or "", name)
                 if key not in taken:
                     taken.add(key)

@@ -19,7 +19,8 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView, View
 
-from cluster import access, accounts, logins
+from cluster import access
+from cluster.access import accounts, logins
 from kube.errors import ApiError, NotFound, TooManyRequests
 
 if TYPE_CHECKING:

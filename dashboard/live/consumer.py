@@ -18,7 +18,7 @@ import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
 from cluster import access
-from cluster.outage import AWAY, Outage
+from cluster.runtime.outage import AWAY, Outage
 from dashboard.live import hub, messages, streams
 from dashboard.live.sessions import still_valid
 from dashboard.live.topics import parse

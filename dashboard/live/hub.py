@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from cluster import access
-from cluster.follower import Follower, Pace, Wanted
-from cluster.outage import AWAY
+from cluster.runtime.follower import Follower, Pace, Wanted
+from cluster.runtime.outage import AWAY
 from cluster.store import clock, store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex

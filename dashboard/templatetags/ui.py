@@ -12,7 +12,7 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from cluster import access
-from dashboard import phases, svg
+from dashboard.parts import phases, svg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from django import template
 
-from dashboard import svg
+from dashboard.parts import svg
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
-    from jobs.progress import Progress
+    from jobs.pages.progress import Progress
 
 register = template.Library()
 

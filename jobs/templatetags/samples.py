@@ -7,7 +7,7 @@ from typing import Any
 
 from django import template
 
-from jobs.samples import SAMPLES
+from jobs.editor.samples import SAMPLES
 
 register = template.Library()
 

@@ -11,9 +11,9 @@ import threading
 import httpx
 import uvicorn
 
+from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
+from apiserver.http.app import ANONYMOUS, App
 from cluster import access
-from cluster.apiserver import handlers, threads  # noqa: F401  handlers registers who answers what
-from cluster.apiserver.app import ANONYMOUS, App
 from tests.waiting import HANG_S
 from volcano_ui import apiserver
 

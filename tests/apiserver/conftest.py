@@ -5,8 +5,8 @@ import pytest
 from cluster.store import Create, store
 from kube import resources
 from tests.apiserver.client import Api, serving
-from tests.cluster.door.conftest import namespace, queue
-from tests.cluster.node.conftest import node  # noqa: F401  a node whose agent the test drives
+from tests.cluster.api.conftest import namespace, queue
+from tests.node.conftest import node  # noqa: F401  a node whose agent the test drives
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.store import Create, Patch, store
 from kube.resources import NODES, PODS
-from tests.cluster.door.conftest import admin, config_map, person  # noqa: F401  fixtures
+from tests.cluster.api.conftest import admin, config_map, person  # noqa: F401  fixtures
 
 WHERE = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -5,12 +5,12 @@ import asyncio
 import httpx
 import pytest
 
+from apiserver.http import app as apps
+from apiserver.http import routes
+from apiserver.http.app import App
+from apiserver.http.respond import success
+from apiserver.telemetry import telemetry
 from cluster import access
-from cluster.apiserver import app as apps
-from cluster.apiserver import routes
-from cluster.apiserver.app import App
-from cluster.apiserver.respond import success
-from cluster.apiserver.telemetry import telemetry
 from kube import resources
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cluster.door.conftest import config_map
+from tests.cluster.api.conftest import config_map
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 APPLY = "application/apply-patch+yaml"

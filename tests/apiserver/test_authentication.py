@@ -7,14 +7,15 @@ import socket
 import httpx
 import pytest
 
-from cluster import access, accounts, tokens
-from cluster.apiserver import authentication
+from apiserver.http import authentication
+from cluster import access
+from cluster.access import accounts, authorizer, tokens
+from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
-from cluster.roles import Role
 from cluster.store import Create, Delete, clock, store
 from kube.resources import SERVICE_ACCOUNTS
 from tests.apiserver.client import serving
-from tests.cluster.door.conftest import config_map, make_user
+from tests.cluster.api.conftest import config_map, make_user
 from tests.waiting import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -132,7 +133,7 @@ def test_a_revoked_token_is_out_at_once_where_it_was_revoked_and_soon_elsewhere(
     assert http.get(PODS, headers=bearer(issued.secret)).status_code == 200
     revoke(issued, alice)
     assert http.get(PODS, headers=bearer(issued.secret)).status_code == 401
-    assert authentication.KEPT_S <= access.FRESH_S
+    assert authentication.KEPT_S <= authorizer.FRESH_S
 
 
 def test_a_good_token_is_looked_up_once_in_some_seconds(http, secret, monkeypatch):

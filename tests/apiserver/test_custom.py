@@ -6,11 +6,11 @@ from copy import deepcopy
 
 import pytest
 
-from cluster import custom
 from cluster.access import Actor
+from cluster.api import custom_kinds
 from cluster.models import RoleBinding
 from kube import resources
-from tests.cluster.door.conftest import make_user
+from tests.cluster.api.conftest import make_user
 from tests.kube.custom import samples
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -21,7 +21,7 @@ CRON_TABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
 def forgotten():
     """Afterwards nobody knows the kinds that the test defined."""
     yield
-    custom._known.clear()
+    custom_kinds._known.clear()
     resources.set_custom(())
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cluster.apiserver import discovery
+from apiserver import discovery
 from kube import resources
 from kube.errors import NotAcceptable
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.access import Actor
 from cluster.models import RoleBinding
-from tests.cluster.door.conftest import make_user
+from tests.cluster.api.conftest import make_user
 
 CORE = "/api/v1/namespaces/default/events"
 VIEW = "/apis/events.k8s.io/v1/namespaces/default/events"

@@ -13,11 +13,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from apiserver.streams import exec_attach
 from cluster import access
 from cluster.access import SYSTEM
-from cluster.apiserver import execs
 from cluster.models import AuditEntry
-from cluster.node.shim import linux, tree
+from node.shim import linux, tree
 from tests.apiserver.client import Api
 from tests.waiting import HANG_S, until
 
@@ -350,7 +350,7 @@ def test_nothing_is_left_open(running, node):
         door.shell("cat; exit 1", stdin=False)
         door.run("nosuch")
         door.connect("sh", stdin=True, tty=True).socket.close()
-    until(lambda: execs._open == 0)
+    until(lambda: exec_attach._open == 0)
     door.close()
     until(lambda: not sessions_beside_main(node))
     until(lambda: streams(shim_of(node)) <= before[1])

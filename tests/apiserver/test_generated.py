@@ -13,14 +13,10 @@ import schemathesis
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
+from apiserver.openapi import documents
 from cluster import access
-from cluster.apiserver.openapi import documents
 from tests.apiserver.client import ACTORS, Api
-from tests.cluster.door.conftest import (
-    config_map,
-    job,
-    person,  # noqa: F401  a fixture
-)
+from tests.cluster.api.conftest import config_map, job
 from tests.cluster.rules import known
 
 PATHS = list(documents.group_versions())
@@ -55,7 +51,7 @@ def operations(path):
 
 
 @pytest.fixture
-def actors(server, person):  # noqa: F811
+def actors(server, person):
     """Who may do everything and who may only look, in a cluster that has something called `a` of some kinds."""
     everything = Api(server)
     named = {"metadata": {"name": "a"}}

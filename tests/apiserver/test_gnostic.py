@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.apiserver.openapi import documents, gnostic
+from apiserver.openapi import documents, gnostic
 
 
 def read(data):

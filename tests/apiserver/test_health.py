@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import nudge
+from apiserver import health
+from apiserver.http.app import ANONYMOUS
+from apiserver.telemetry import MOST_SERIES, Telemetry
 from cluster.access import Actor
-from cluster.apiserver import health
-from cluster.apiserver.app import ANONYMOUS
-from cluster.apiserver.telemetry import MOST_SERIES, Telemetry
+from cluster.runtime import nudge
 from tests.apiserver.client import Api
 
 NOBODY = Actor(ANONYMOUS)

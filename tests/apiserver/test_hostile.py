@@ -17,11 +17,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from cluster.apiserver import bodies, intake
-from cluster.apiserver.watching import connection
+from apiserver.http import bodies, intake
+from apiserver.watch import connection
 from kube.errors import ApiError
 from tests.apiserver.client import Api
-from tests.cluster.door.conftest import config_map
+from tests.cluster.api.conftest import config_map
 from tests.waiting import HANG_S
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -102,7 +102,7 @@ def test_deep_yaml_does_not_end_the_process():
     script = """
         import django
         django.setup()
-        from cluster.apiserver import bodies
+        from apiserver.http import bodies
         for body in (b"[" * 3_000_000, b"- " * 1_000_000, b"{a: " * 700_000):
             try:
                 bodies.from_yaml(body)

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
+from apiserver.http import app, bodies, intake, threads
 from cluster.access import Actor
-from cluster.apiserver import app, bodies, intake, threads
 from kube.errors import TooManyRequests
-from tests.cluster.door.conftest import config_map
+from tests.cluster.api.conftest import config_map
 from tests.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"

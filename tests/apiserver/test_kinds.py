@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import namespaces, registry
-from cluster.consumer import Runner
+from cluster.controllers import namespaces
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from tests.cluster.rules.known import indexed, job, pod
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"

@@ -7,15 +7,15 @@ import time
 import pytest
 from starlette.datastructures import QueryParams
 
+from apiserver.streams import logs
 from cluster import access
-from cluster.apiserver import logs
-from cluster.node import changes
-from cluster.node.layout import Layout
-from cluster.node.shim import linux
-from cluster.node.shim.crilog import CriLog
 from cluster.store import Create, Patch, store
 from kube.errors import BadRequest, Invalid
 from kube.resources import PODS
+from node import inotify
+from node.paths import Layout
+from node.shim import linux
+from node.shim.crilog import CriLog
 from tests.waiting import HANG_S, until
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
@@ -259,14 +259,14 @@ def test_following_ends_when_the_shim_was_killed(api, pod, monkeypatch):
 
 def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkeypatch):
     made = pod().says().wrote(b"x\n")
-    watching = changes.Changes._leave
+    watching = inotify.Changes._leave
     left = threading.Event()
 
     def leave(*arguments):
         watching(*arguments)
         left.set()
 
-    monkeypatch.setattr(changes.Changes, "_leave", leave)
+    monkeypatch.setattr(inotify.Changes, "_leave", leave)
     with api.stream(f"{LOG}?follow=true") as answer:
         parts = answer.iter_raw()
         assert next(parts) == b"x\n"

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from cluster import access
-from cluster.node import usage
-from cluster.node.layout import Layout
-from cluster.node.usage import Container
+from node import usage
+from node.paths import Layout
+from node.usage import Container
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 BURN = "while :; do :; done"

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
-from cluster.apiserver.openapi import documents, unknown_fields, written
-from cluster.apiserver.openapi.definitions import definitions, referred
-from cluster.apiserver.openapi.operations import APPLY, STRATEGIC
+from apiserver.openapi import documents, unknown_fields, written
+from apiserver.openapi.definitions import definitions, referred
+from apiserver.openapi.operations import APPLY, STRATEGIC
 from kube import resources
 from kube.definitions import GROUP_VERSION_KIND
 
@@ -183,7 +183,7 @@ ALONE = """
 import sys
 import django
 django.setup()
-from cluster.apiserver.openapi import documents
+from apiserver.openapi import documents
 documents.version3("api/v1")
 sys.exit("kubernetes_validate" in sys.modules)
 """

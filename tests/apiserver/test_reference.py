@@ -5,7 +5,7 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from cluster.apiserver import reference
+from apiserver import reference
 from kube import resources
 
 

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster import access, accounts, tokens, verdicts
+from cluster import access
 from cluster import api as door
+from cluster.access import accounts, can_i, tokens
+from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
-from cluster.roles import Role
 from cluster.store import Create, store
 from kube.kinds.reviews import ResourceAttributes
 from kube.resources import JOBS, SERVICE_ACCOUNTS, served
-from tests.cluster.door.conftest import job, make_user
+from tests.cluster.api.conftest import job, make_user
 
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
@@ -119,7 +120,7 @@ def test_a_verdict_is_what_requests_are_checked_with(data, alice):
     namespace = data.draw(st.sampled_from(["default", "other", ""])) if resource.namespaced else ""
     asked = ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
     allowed = access.allowed(alice, verb, resource, namespace, owner=alice.name if verb == "create" else None)
-    assert verdicts.judge(alice, asked).allowed == allowed
+    assert can_i.judge(alice, asked).allowed == allowed
 
 
 def rules(client, namespace):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster import access
-from cluster.roles import Role
+from cluster.access.roles import Role
 from cluster.store import Create, store
 from kube import resources
-from tests.cluster.door.conftest import person  # noqa: F401  a fixture
+from tests.cluster.api.conftest import person  # noqa: F401  a fixture
 
 SOMEBODY = "somebody"  # whose all the objects are
 METHODS = {

@@ -12,8 +12,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from cluster.apiserver import slices
-from cluster.apiserver.watching.connection import Connection
+from apiserver.http import slices
+from apiserver.watch.connection import Connection
 from tests.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.door.conftest import config_map
+from tests.cluster.api.conftest import config_map
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

@@ -25,7 +25,7 @@ FLAGS = [
 
 
 def main():
-    from jobs.samples import SAMPLES
+    from jobs.editor.samples import SAMPLES
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (

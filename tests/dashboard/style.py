@@ -8,7 +8,7 @@ import re
 from django.conf import settings
 from django.template import engines
 
-from dashboard import phases
+from dashboard.parts import phases
 
 COLOUR = re.compile(r"(--[\w-]+):\s*(?:light-dark\((#\w{6}), (#\w{6})\)|(#\w{6}));")
 

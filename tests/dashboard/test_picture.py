@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TransactionTestCase
 
 from cluster.store import Create, Delete, Patch, store
-from dashboard import picture
+from dashboard import cluster_usage
 from kube.resources import PODS
 from tests.dashboard.pages.conftest import node, pod, put, queue
 
@@ -41,16 +41,16 @@ class TestFollowing(TransactionTestCase):
     @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=STEPS, looks=st.sets(st.integers(0, 12)))
     def test_a_picture_that_follows_equals_one_that_is_loaded(self, steps, looks):
-        picture.forget()
+        cluster_usage.forget()
         for number, step in enumerate(steps):
             do(*step)
             if number in looks:
-                with picture.current(store.revision()):
+                with cluster_usage.current(store.revision()):
                     pass
         head = store.revision()
-        with picture.current(head) as followed:
-            assert plain(followed) == plain(picture.Picture.loaded(head))
-        picture.forget()
+        with cluster_usage.current(head) as followed:
+            assert plain(followed) == plain(cluster_usage.Picture.loaded(head))
+        cluster_usage.forget()
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def shown(db):
         node("one"), node("two", ready=False), queue("root", parent=""), queue("a"), queue("b", parent="a"), queue("c", parent="b"),
         queue("x", parent="y"), queue("y", parent="x"), pod("p", queue="b"), pod("r", queue="c", cpu="1.5"), pod("s", queue="a", node=""),
     )  # fmt: skip
-    picture.forget()
-    with picture.current(store.revision()) as current:
+    cluster_usage.forget()
+    with cluster_usage.current(store.revision()) as current:
         yield current
-    picture.forget()
+    cluster_usage.forget()
 
 
 def test_the_capacity_is_that_of_ready_nodes(shown):
@@ -88,10 +88,10 @@ def test_a_pod_that_is_nowhere_takes_nothing(shown):
 
 @pytest.mark.django_db
 def test_a_queue_may_take_no_more_than_those_above_it():
-    picture.forget()
+    cluster_usage.forget()
     limits = {"cpu": "64", "memory": "1Gi"}
     put(queue("large", capability={"cpu": "8"}), queue("small", parent="large", capability=limits))
-    with store.reading() as head, picture.current(head) as shown:
+    with store.reading() as head, cluster_usage.current(head) as shown:
         found = shown.limits("small", {"cpu": 40_000, "pods": 110})
-    picture.forget()
+    cluster_usage.forget()
     assert found == {"cpu": 8000, "memory": 2**30, "pods": 110}

@@ -9,8 +9,8 @@ from django.contrib.auth.models import AnonymousUser
 from django.template import engines
 from django.test import RequestFactory
 
-from dashboard import paging, phases, svg
-from dashboard.table import Column, Filter, Spec, Table
+from dashboard.parts import paging, phases, svg
+from dashboard.parts.table import Column, Filter, Spec, Table
 from tests.dashboard import style
 
 SPEC = Spec(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import html5lib
 import pytest
 
-from dashboard import svg, use
+from dashboard.parts import svg, usage_bar
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,9 @@ def test_a_sparkline_is_drawn_for_any_values(values):
 
 
 def test_use_is_said_without_the_name_that_stands_beside_it():
-    rows = use.table({"cpu": 1500, "nvidia.com/gpu": 1}, {"cpu": 8000, "memory": 2**34, "nvidia.com/gpu": 8})
+    rows = usage_bar.table(
+        {"cpu": 1500, "nvidia.com/gpu": 1}, {"cpu": 8000, "memory": 2**34, "nvidia.com/gpu": 8}
+    )
     assert [(row.title, row.text) for row in rows] == [
         ("CPU", "1.5 of 8"), ("Memory", "0 bytes of 16 GiB"), ("nvidia.com/gpu", "1 of 8"),
     ]  # fmt: skip

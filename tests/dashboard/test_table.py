@@ -5,9 +5,9 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard import paging
 from dashboard.live.topics import parse
-from dashboard.table import Column, Filter, Spec, Table
+from dashboard.parts import paging
+from dashboard.parts.table import Column, Filter, Spec, Table
 
 SPEC = Spec(
     name="things",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from jobs import admission
+from jobs.rules import admission
 
 
 class Cluster:

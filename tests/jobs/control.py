@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cluster import registry
-from cluster.consumer import Runner
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, store
-from jobs import admission
-from jobs.consumer import JobConsumer
+from jobs.controller.job_controller import JobConsumer
+from jobs.rules import admission
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import admission
+from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
 
 TEMPLATE = "spec.tasks[0].template.spec"

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from cluster import registry
-from cluster.consumer import RETRY, Timer
+from cluster.runtime import registry
+from cluster.runtime.consumer import RETRY, Timer
 from cluster.store import Create, Delete, Patch, Stored, clock, store
-from jobs.consumer import LOST, JobConsumer
+from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import admit, become, job, state, submit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.store import Create, Delete, Patch, store
-from jobs import consumer, plan
+from jobs.controller import job_controller, plan
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit
 
@@ -295,14 +295,14 @@ def test_command_that_somebody_takes_back_has_no_effect(controller):
 def test_command_taken_back_while_it_is_planned_has_no_effect(controller, monkeypatch):
     run(controller)
     taken = command("AbortJob")
-    original = consumer.plan.reconcile
+    original = job_controller.plan.reconcile
 
     def interrupted(*args, **fields):
         if store.find(COMMANDS):
             store.write(Delete(COMMANDS, "default", taken.name))
         return original(*args, **fields)
 
-    monkeypatch.setattr(consumer.plan, "reconcile", interrupted)
+    monkeypatch.setattr(job_controller.plan, "reconcile", interrupted)
     controller.settle()
     assert phase() == "Running"
     assert told() == []

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import lifecycle
-from jobs.counts import Counts
-from jobs.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure, Situation, Task
+from jobs.controller.counts import Counts
+from jobs.lifecycle import lifecycle
+from jobs.lifecycle.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure, Situation, Task
 from kube.kinds.batch import Action, JobPhase
 
 P = JobPhase

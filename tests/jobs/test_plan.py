@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from cluster.store import Create, Update
-from jobs import census, dependencies, facts, groups, plan
-from jobs.facts import Dependency
-from jobs.lifecycle import Task
-from jobs.plan import Known, World
+from jobs.controller import dependencies, facts, plan, pod_census, pod_group
+from jobs.controller.facts import Dependency
+from jobs.controller.plan import Known, World
+from jobs.lifecycle.lifecycle import Task
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
@@ -90,7 +90,7 @@ def _lines_of_census(pods):
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        census.take(large, known.pods.values())
+        pod_census.take(large, known.pods.values())
     finally:
         sys.settrace(before)
     return lines
@@ -151,13 +151,13 @@ def test_min_resources_as_in_the_reference(least, master, worker, cpu):
         )
         for (name, replicas, each), minimum in zip(RESOURCES, (master, worker), strict=True)
     ]
-    assert groups.min_resources(tasks, least, {})["cpu"] == cpu
+    assert pod_group.min_resources(tasks, least, {})["cpu"] == cpu
 
 
 def test_min_resources_name_everything_that_a_quota_counts():
     asked = {"cpu": "1", "memory": "1000Mi", "nvidia.com/gpu": "1"}
     pods = {"containers": [container(resources={"requests": asked, "limits": asked})]}
-    group = groups.pod_group(
+    group = pod_group.pod_group(
         stored(job(task("a", 1, pods), task("b", 1, pods))),
         defaulted(job(task("a", 1, pods), task("b", 1, pods))),
         {},
@@ -176,7 +176,7 @@ def test_tasks_of_higher_priority_come_first_into_the_minimum():
         1,
         {"priorityClassName": "master-pri", "containers": [container(resources={"requests": {"cpu": "4"}})]},
     )
-    assert groups.min_resources([low, high], 3, {"master-pri": 1000})["cpu"] == 6000
+    assert pod_group.min_resources([low, high], 3, {"master-pri": 1000})["cpu"] == 6000
 
 
 @pytest.mark.parametrize(

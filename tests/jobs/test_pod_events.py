@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster import consumer
+from cluster.runtime import consumer
 from cluster.store import Create, Delete, Patch, store
-from jobs import facts, pod_events
+from jobs.controller import facts, pod_events
 from kube.kinds.batch import JobEvent
 from kube.resources import EVENTS, JOBS, PODS
 from tests.jobs.control import Controller, admit, become, job, state, submit
@@ -168,7 +168,7 @@ def test_failure_is_told_while_the_job_waits_for_its_writes(running):
 
 def consumer_sent():
     from cluster.store import clock
-    from jobs.expectations import Sent
+    from jobs.controller.expectations import Sent
 
     return Sent(clock(), frozenset({store.revision() + 1000}))
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from cluster.writes import Create, Delete, Patch, Update
-from jobs import facts, plan
-from jobs.plan import Known, World
-from jobs.requests import Request, Target
+from jobs.controller import facts, plan
+from jobs.controller.plan import Known, World
+from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from tests.jobs.builders import defaulted, job, task

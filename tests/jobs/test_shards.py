@@ -9,11 +9,12 @@ from itertools import chain
 import pytest
 from django.db import connection
 
-from cluster import registry, tasks
+from cluster import tasks
 from cluster.bootstrap import bootstrap
-from cluster.consumer import RETRY, Runner
+from cluster.runtime import registry
+from cluster.runtime.consumer import RETRY, Runner
 from cluster.store import Create, Patch, clock, sql, store
-from jobs.consumer import JobConsumer
+from jobs.controller.job_controller import JobConsumer
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
 

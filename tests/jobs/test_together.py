@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster import access, api, registry
+from cluster import access, api
 from cluster.bootstrap import bootstrap
-from cluster.consumer import Runner
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, store
 from kube.errors import Forbidden, Invalid
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES

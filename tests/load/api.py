@@ -17,7 +17,8 @@ import time
 import httpx
 from django.contrib.auth.models import User
 
-from cluster import access, tokens
+from cluster import access
+from cluster.access import tokens
 from cluster.store import Create, Group, store
 from kube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, QUEUES
 from tests.load.measure import cpu_s, percentile

@@ -21,7 +21,9 @@ import time
 import httpx
 from django.contrib.auth.models import User
 
-from cluster import access, nudge, tokens
+from cluster import access
+from cluster.access import tokens
+from cluster.runtime import nudge
 from cluster.store import Create, Patch, store
 from kube.resources import NAMESPACES, PODS
 from tests.load.measure import cpu_s, percentile, pss_mb

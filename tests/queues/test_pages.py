@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.store import Patch, store
-from dashboard import picture
+from dashboard import cluster_usage
 from kube.resources import QUEUES
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
 
@@ -12,9 +12,9 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 @pytest.fixture(autouse=True)
 def _picture():
-    picture.forget()
+    cluster_usage.forget()
     yield
-    picture.forget()
+    cluster_usage.forget()
 
 
 def spec(name):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import registry
 from cluster.bootstrap import bootstrap
-from cluster.consumer import Runner
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, clock, store
-from dashboard import picture
+from dashboard import cluster_usage
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
-from queues.consumer import PAUSE_MS, QueueConsumer
+from queues.controller import PAUSE_MS, QueueConsumer
 from scheduler.consumer import SchedulerConsumer
 from tests.dashboard.pages.conftest import admin, page  # noqa: F401
 
@@ -61,8 +61,8 @@ class Everybody:
     """All who count pods by queue. They look before the last change, so that they follow it."""
 
     def __init__(self, monkeypatch):
-        monkeypatch.setattr("cluster.consumer.clock", Clock())
-        picture.forget()
+        monkeypatch.setattr("cluster.runtime.consumer.clock", Clock())
+        cluster_usage.forget()
         self.controller = Runner(registry.get("queues"), 0, QueueConsumer())
         self.scheduler = SchedulerConsumer()
         self.revision = store.revision()
@@ -76,12 +76,12 @@ class Everybody:
         for change in changes:
             self.scheduler.apply(self.snapshot, change)
         self.revision = changes[-1].revision if changes else self.revision
-        with picture.current(store.revision()) as shown:
+        with cluster_usage.current(store.revision()) as shown:
             self.shown = {name for name, taken in shown.in_queue.items() if taken.get("cpu")}
 
     def answers(self, browser):
         fresh = self.scheduler.load(0, store.revision())
-        loaded = picture.Picture.loaded(store.revision())
+        loaded = cluster_usage.Picture.loaded(store.revision())
         pages = {name: page(browser, f"/queues/{name}/").text(id="queue-use") for name in QUEUES_HERE}
         overview = page(browser, "/").one(id="overview-queues")
         rows = [row for row in overview.iter("tr") if "3 of 8" in "".join(row.itertext())]
@@ -138,7 +138,7 @@ def test_everybody_counts_a_pod_in_the_same_queue(monkeypatch, admin, annotation
     everybody.settle()
     answers = everybody.answers(admin)
     assert answers == {key: {queue} for key in answers}
-    picture.forget()
+    cluster_usage.forget()
 
 
 def test_a_pod_of_another_scheduler_is_in_no_queue(monkeypatch, admin):  # noqa: F811
@@ -146,7 +146,7 @@ def test_a_pod_of_another_scheduler_is_in_no_queue(monkeypatch, admin):  # noqa:
     run_pod({GROUP: "g", QUEUE: "one"}, scheduler="another")
     answers = Everybody(monkeypatch).answers(admin)
     assert answers == {key: set() for key in answers}
-    picture.forget()
+    cluster_usage.forget()
 
 
 def test_pod_groups_are_found_by_their_queue_and_pods_by_none():

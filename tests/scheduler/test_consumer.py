@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.consumer import Runner
-from cluster.registry import get
+from cluster.runtime.consumer import Runner
+from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import EVENTS, NODES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
@@ -103,7 +103,7 @@ def test_a_conflict_of_one_gang_leaves_the_others_alone():
 
 
 def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
-    monkeypatch.setattr("cluster.consumer.BATCH", 3)
+    monkeypatch.setattr("cluster.runtime.consumer.BATCH", 3)
     leader = runner()
     create(node("n1", cpu="4", pods=99), queue())
     drain(leader)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scheduler.cycle.enqueue import OVERCOMMIT_PERCENT
 from scheduler.engine.message import people
-from scheduler.enqueue import OVERCOMMIT_PERCENT
 
 from .world import World, group, node, pod, priority_class, queue
 

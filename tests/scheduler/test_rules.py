@@ -6,7 +6,7 @@ import pytest
 
 from kube.kinds.core import Taint
 from scheduler.engine.cluster import Kind
-from scheduler.rules import NodeFacts, Rule
+from scheduler.snapshot.node_selection import NodeFacts, Rule
 
 
 def affinity(*terms):

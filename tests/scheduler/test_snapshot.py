@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kube import resources
-from scheduler.cycle import schedule
+from scheduler.cycle.cycle import schedule
 from scheduler.writes import groups_of
 
 from .world import World, group, node, pod, priority_class, queue

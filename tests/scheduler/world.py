@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.store import rules
+from cluster.store import strategy
 from kube import resources
-from scheduler.cycle import schedule
-from scheduler.snapshot import Snapshot
+from scheduler.cycle.cycle import schedule
+from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 
 START = 1_800_000_000_000
@@ -154,7 +154,7 @@ class World:
             return
         old = self.objects[resource.id, write.namespace, write.name]
         old["metadata"].setdefault("resourceVersion", "1")
-        self.put((resource, rules.patched(write, old, self.now)))
+        self.put((resource, strategy.patched(write, old, self.now)))
 
     def _change(self, key, verb, obj):
         return Change(*key, verb, self.now, json.dumps(obj).encode())

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from cluster.registry import shard_of
+from cluster.runtime.registry import shard_of
 from tests.system.harness import System
 from tests.system.work import Person, Watcher, job, shell
 from tests.waiting import until

@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from cluster import certificates
+from cluster.access import certificates
 from tests.waiting import HANG_S
 from volcano_ui.apiserver import keep_certificate
 

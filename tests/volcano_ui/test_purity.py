@@ -55,7 +55,14 @@ def test_purity_knows_no_exceptions():
 
 
 @pytest.mark.parametrize(
-    "rule", ["jobs.plan", "jobs.admission", "queues.admission", "cluster.rules", "scheduler.cycle"]
+    "rule",
+    [
+        "jobs.controller.plan",
+        "jobs.rules.admission",
+        "queues.admission",
+        "cluster.rules",
+        "scheduler.cycle.cycle",
+    ],
 )
 def test_the_rules_that_the_architecture_names_are_held_to_it(rule):
     assert rule in CONTRACT["source_modules"]

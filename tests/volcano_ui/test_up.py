@@ -9,7 +9,7 @@ import pytest
 
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
-from tests.cluster.forgetting import forget
+from tests.cluster.store.forgetting import forget
 from tests.volcano_ui.system import System
 from tests.waiting import until
 from volcano_ui import up

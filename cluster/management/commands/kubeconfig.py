@@ -13,8 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from cluster import accounts, certificates, kubeconfig, tokens
-from cluster.access import CONSOLE
+from cluster.access import CONSOLE, accounts, certificates, kubeconfig, tokens
 from cluster.store import clock
 from kube.errors import ApiError
 from kube.meta import timestamp
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator
 
-    from cluster.tokens import Issued
+    from cluster.access.tokens import Issued
 
 UNITS = {"m": tokens.MINUTE_S, "h": 3600, "d": tokens.DAY_S}
 

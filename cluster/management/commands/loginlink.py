@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from cluster import accounts, logins
+from cluster.access import accounts, logins
 from kube.errors import NotFound
 
 if TYPE_CHECKING:

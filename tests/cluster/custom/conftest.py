@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import custom, definitions, garbage, registry
-from cluster.consumer import Runner
+from cluster.api import custom_kinds
+from cluster.controllers import definitions, garbage
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, store
 from kube import resources
-from tests.cluster.door.conftest import namespace
+from tests.cluster.api.conftest import namespace
 
 
 @pytest.fixture(autouse=True)
@@ -14,9 +16,9 @@ def cluster(transactional_db):
     """The namespaces default and other; afterwards nobody knows the kinds that the test defined."""
     store.write(Create(resources.NAMESPACES, namespace("default")))
     store.write(Create(resources.NAMESPACES, namespace("other")))
-    custom.reload()
+    custom_kinds.reload()
     yield
-    custom._known.clear()
+    custom_kinds._known.clear()
     resources.set_custom(())
 
 

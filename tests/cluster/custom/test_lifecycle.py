@@ -6,8 +6,9 @@ from copy import deepcopy
 
 import pytest
 
-from cluster import api, custom
+from cluster import api
 from cluster.access import SYSTEM
+from cluster.api import custom_kinds
 from cluster.store import Create, Delete, Group, Patch, store
 from kube import conversion, resources
 from kube.errors import Invalid, MethodNotAllowed, NotFound
@@ -247,13 +248,13 @@ def test_objects_of_a_kind_that_nobody_knows_are_collected_too(controllers):
         controllers.runners[1].step()
         controllers.runners[1].step()
     finally:
-        resources.set_source(custom.look_again)
+        resources.set_source(custom_kinds.look_again)
     assert store.find(kind) == []
 
 
 def test_another_process_finds_a_new_kind_when_it_meets_it():
     define()
-    custom._known.clear()
+    custom_kinds._known.clear()
     resources.set_custom(())
     assert resources.by_id(ID).kind == "CronTab"
     with pytest.raises(KeyError):
@@ -280,7 +281,7 @@ def test_built_in_kinds_stay_whatever_is_defined():
         "acceptedNames": crd["spec"]["names"],
     }
     store.write(Create(DEFINITIONS, crd))
-    custom.reload()
+    custom_kinds.reload()
     assert resources.by_id("jobs.batch.volcano.sh") is resources.JOBS
 
 

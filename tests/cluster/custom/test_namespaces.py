@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import api, custom, namespaces, registry
+from cluster import api
 from cluster.access import SYSTEM
-from cluster.consumer import Runner
-from cluster.roles import Grants, Role, decide
+from cluster.access.roles import Grants, Role, decide
+from cluster.api import custom_kinds
+from cluster.controllers import namespaces
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
 from cluster.store import store
 from kube import resources
 from kube.resources import NAMESPACES
@@ -24,7 +27,7 @@ def test_custom_objects_go_with_their_namespace():
     api.create(SYSTEM, cron_tabs(), inside)
     create("outside")
     api.delete(SYSTEM, NAMESPACES, "", "work")
-    custom._known.clear()  # as in a process that has not heard of the definition
+    custom_kinds._known.clear()  # as in a process that has not heard of the definition
     resources.set_custom(())
     runner = Runner(registry.get("namespaces"), 0, namespaces.NamespaceController())
     while runner.step():

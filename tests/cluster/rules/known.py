@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from itertools import count
 
-from cluster import admission
+from cluster.api import admission
 from kube import resources
 
 UID = "6f1b0d34-0000-4000-8000-000000000001"

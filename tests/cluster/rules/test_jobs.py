@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster import admission
+from cluster.api import admission
 from cluster.rules import job_policies
 from cluster.rules.jobs import ORPHAN_WARNING
 

@@ -233,7 +233,7 @@ def test_only_one_class_is_the_default():
 
 @pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
 def test_the_classes_of_the_system_stay(name):
-    from cluster import admission
+    from cluster.api import admission
 
     with pytest.raises(Forbidden, match="may not be deleted"):
         admission.release(CLASSES, a_class(name), Known())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import OperationalError, connections
 
-from cluster.connecting import connected
 from cluster.store import sql
+from cluster.store.connections import connected
 
 
 @pytest.fixture

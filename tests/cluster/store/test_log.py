@@ -12,12 +12,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster import retention
-from cluster.store import AllBut, Create, Delete, Patch, Store
+from cluster.store import AllBut, Create, Delete, Patch, Store, retention
 from kube.errors import ApiError, Expired
 from kube.resources import CONFIGMAPS, PODS
-from tests.cluster.forgetting import between_queries, forget, forget_elsewhere
 from tests.cluster.store.conftest import empty
+from tests.cluster.store.forgetting import between_queries, forget, forget_elsewhere
 
 DAY_MS = 24 * 3_600_000
 OLD = 1000

@@ -19,8 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster import retention
-from cluster.store import Create, Delete, Group, Mirror, Patch, Store, clock, pages, sql
+from cluster.store import Create, Delete, Group, Mirror, Patch, Store, clock, pages, retention, sql
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from kube.resources import PODS
 

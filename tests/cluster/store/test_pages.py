@@ -20,10 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster import retention
-from cluster.apiserver import listing
-from cluster.apiserver.query import ListOptions
-from cluster.store import Create, Delete, Group, Patch, Store, log, pages
+from apiserver.http.query import ListOptions
+from apiserver.objects import listing
+from cluster.store import Create, Delete, Group, Patch, Store, log, pages, retention
 from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES

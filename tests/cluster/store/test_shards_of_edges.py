@@ -15,10 +15,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster import consumer, division
-from cluster.consumer import Consumer, Plan, Runner, Timer
-from cluster.division import Position
-from cluster.registry import Registration, shard_of
+from cluster.runtime import consumer, division
+from cluster.runtime.consumer import Consumer, Plan, Runner, Timer
+from cluster.runtime.division import Position
+from cluster.runtime.registry import Registration, shard_of
 from cluster.store import Create, Delete, Group, Patch, Store, clock, sql
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, PODS

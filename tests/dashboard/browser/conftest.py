@@ -8,8 +8,8 @@ import uvicorn
 from django.conf import settings as django_settings
 from playwright.sync_api import sync_playwright
 
-from cluster import nudge
-from dashboard import picture
+from cluster.runtime import nudge
+from dashboard import cluster_usage
 from tests.services import wait_until
 from tests.waiting import HANG_S
 from volcano_ui import assets, web
@@ -58,12 +58,12 @@ def site(transactional_db, redis_url, settings, _front_end):
     settings.STATIC_ROOT = django_settings.BASE_DIR / ".cache" / "static"
     settings.SERVESTATIC_USE_FINDERS = settings.SERVESTATIC_AUTOREFRESH = True
     nudge.client.cache_clear()
-    picture.forget()
+    cluster_usage.forget()
     site = Site()
     site.start()
     yield site
     site.stop()
-    picture.forget()
+    cluster_usage.forget()
     nudge.client.cache_clear()
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from cluster import nudge
+from cluster.runtime import nudge
 from tests.dashboard.live import world
 
 

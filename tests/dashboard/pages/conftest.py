@@ -7,7 +7,7 @@ from django.test import Client
 
 from cluster.models import RoleBinding
 from cluster.store import Create, Group, clock, store
-from dashboard import picture
+from dashboard import cluster_usage
 from kube.meta import now_text, timestamp
 from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 
@@ -17,9 +17,9 @@ HOUR_MS = 3_600_000
 @pytest.fixture(autouse=True)
 def _picture():
     """The picture of the cluster belongs to the database of one test."""
-    picture.forget()
+    cluster_usage.forget()
     yield
-    picture.forget()
+    cluster_usage.forget()
 
 
 def reader(name, role=None, namespace="*"):

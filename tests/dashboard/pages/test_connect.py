@@ -6,10 +6,11 @@ import pytest
 import yaml
 from django.test import Client
 
-from cluster import access, tokens
+from cluster import access
+from cluster.access import tokens
 from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, store
-from dashboard.snippets import snippets
+from dashboard.pages.snippets import snippets
 from kube.resources import SERVICE_ACCOUNTS
 from tests.dashboard.pages.conftest import Page, page
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from cluster.store import Delete, store
-from dashboard import live, offers, overview
+from dashboard import live
 from dashboard.live import TopicRequest
 from dashboard.live.topics import find, parse
+from dashboard.pages import offers, overview
 from kube.resources import JOBS, POD_GROUPS
 from scheduler.engine.cause import Reason
 from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, put

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.store import store
-from jobs import editor, yaml_text, yaml_write
-from jobs.samples import SAMPLES
+from jobs.editor import editor, job_text, yaml_write
+from jobs.editor.samples import SAMPLES
 from kube.resources import JOBS
 from tests.jobs.pages import world
 from tests.jobs.pages.test_yaml_text import SPARK_JOB, TF_JOB
@@ -204,7 +204,7 @@ def test_a_copy_has_a_free_name_and_nothing_of_the_system(client, alice):
     world.make("train-2", "Completed", labels={"team": "y"})
     world.make("train-3", "Completed")
     text = client.get("/jobs/new/?from=default/train-2").context["form"].initial["text"]
-    job = yaml_text.read(text).object
+    job = job_text.read(text).object
     assert job["metadata"] == {"name": "train-4", "namespace": "default", "labels": {"team": "y"}}
     assert "status" not in job
 
@@ -257,5 +257,5 @@ VALUES = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_what_is_dumped_is_read_back_by_kubectls_rules(value):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
-    assert yaml_text.read(yaml_write.dump(job)).object == job
+    assert job_text.read(yaml_write.dump(job)).object == job
     assert yaml.safe_load(yaml_write.dump({"kind": "Job"})) == {"kind": "Job"}

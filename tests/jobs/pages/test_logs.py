@@ -9,13 +9,13 @@ from django.conf import settings
 from django.http import QueryDict
 
 from cluster import access
-from cluster.node.shim.crilog import CriLog
 from cluster.store import Delete, Patch, store
 from dashboard.live import StreamRequest, streams
-from jobs import podlog
-from jobs.podlog import Follower, safe
+from jobs.pages import pod_log
+from jobs.pages.pod_log import Follower, safe
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
+from node.shim.crilog import CriLog
 from tests.jobs.pages import world
 from tests.waiting import HANG_S
 
@@ -198,7 +198,7 @@ async def test_the_stream_ends_with_the_pod(client, tmp_path, settings):
     user, pod = await sync_to_async(prepare)()
     params = QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}")
     request = StreamRequest(access.for_user(user), params)
-    assert streams.find("pod-log") is podlog.pod_log
+    assert streams.find("pod-log") is pod_log.pod_log
     async with asyncio.timeout(HANG_S):
-        messages = [message async for message in podlog.pod_log.items(request)]
+        messages = [message async for message in pod_log.pod_log.items(request)]
     assert texts(messages[0]) == ["done"]

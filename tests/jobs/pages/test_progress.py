@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jobs import progress
-from jobs.progress import Progress
-from jobs.reading import Job
+from jobs.pages import progress
+from jobs.pages.progress import Progress
+from jobs.pages.reading import Job
 from jobs.templatetags.gang import gang_bar
 
 

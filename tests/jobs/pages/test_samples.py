@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs import yaml_text
-from jobs.samples import SAMPLES
+from jobs.editor import job_text
+from jobs.editor.samples import SAMPLES
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 def test_every_sample_is_one_valid_document_without_notes(sample):
-    document = yaml_text.read(sample.yaml)
+    document = job_text.read(sample.yaml)
     assert document.notes == ()
     assert document.object["metadata"]["name"] == sample.slug
 

@@ -5,8 +5,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import yaml_scalar, yaml_text
-from jobs.yaml_text import YamlError
+from jobs.editor import job_text
+from jobs.editor.job_text import YamlError
+from kube.yaml import scalar
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 
@@ -67,19 +68,19 @@ spec:
 
 def problems(text):
     with pytest.raises(YamlError) as caught:
-        yaml_text.read(text)
+        job_text.read(text)
     return caught.value.problems
 
 
 def test_tf_job_is_accepted_as_the_seed_prints_it():
-    document = yaml_text.read(TF_JOB)
+    document = job_text.read(TF_JOB)
     assert document.object["spec"]["policies"] == [{"event": "*", "action": "RestartJob"}]
     assert [note.line for note in document.notes] == [8, 25]
     assert document.object["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] == "worker-img"
 
 
 def test_spark_job_is_accepted_as_the_seed_prints_it():
-    document = yaml_text.read(SPARK_JOB)
+    document = job_text.read(SPARK_JOB)
     driver, executor = document.object["spec"]["tasks"]
     assert driver["policies"] == [{"event": "*", "action": "RestartJob"}]
     assert executor["template"]["spec"]["restartPolicy"] == "OnFailure"
@@ -87,7 +88,7 @@ def test_spark_job_is_accepted_as_the_seed_prints_it():
 
 
 def test_what_was_understood_differs_from_what_was_written_only_where_a_note_says_so():
-    document = yaml_text.read(TF_JOB)
+    document = job_text.read(TF_JOB)
     before, after = TF_JOB.split("\n"), document.text.split("\n")
     changed = [number for number, pair in enumerate(zip(before, after, strict=True), 1) if pair[0] != pair[1]]
     assert changed == [note.line for note in document.notes]
@@ -95,13 +96,13 @@ def test_what_was_understood_differs_from_what_was_written_only_where_a_note_say
 
 def test_stars_and_dots_in_strings_and_comments_stay():
     text = f"{HEAD}a: \"*\"\nb: |\n  event: *\n  ...\nc: x # event: *\nd: '...'\ne: *\n"
-    document = yaml_text.read(text)
+    document = job_text.read(text)
     assert document.text == text.removesuffix("e: *\n") + 'e: "*"\n'
     assert document.object["b"] == "event: *\n...\n"
 
 
 def test_task_specs_become_tasks_with_a_note_and_keep_their_lines():
-    document = yaml_text.read(f"{HEAD}spec:\n  taskSpecs:\n  - name: a\n    replicas: -1\n")
+    document = job_text.read(f"{HEAD}spec:\n  taskSpecs:\n  - name: a\n    replicas: -1\n")
     assert document.object["spec"] == {"tasks": [{"name": "a", "replicas": -1}]}
     assert document.line_of("spec.tasks[0].replicas") == 6
     assert "taskSpecs" in document.notes[0].message
@@ -109,7 +110,7 @@ def test_task_specs_become_tasks_with_a_note_and_keep_their_lines():
 
 def test_older_spellings_of_the_seed_are_read_with_notes():
     pod = "    template:\n      spec:\n        priorityClass: master-pri\n        containers:\n          name: a\n          image: b\n"
-    document = yaml_text.read(f"{HEAD}spec:\n  tasks:\n  - name: a\n{pod}")
+    document = job_text.read(f"{HEAD}spec:\n  tasks:\n  - name: a\n{pod}")
     spec = document.object["spec"]["tasks"][0]["template"]["spec"]
     assert spec == {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}
     assert [note.line for note in document.notes] == [8, 9]
@@ -130,7 +131,7 @@ def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it(path, lin
         f"{HEAD}spec:\n  tasks:\n  - template:\n      spec:\n        containers:\n"
         "        - resources:\n            requests:\n              cpu: x\n"
     )
-    assert yaml_text.read(text).line_of(path) == line
+    assert job_text.read(text).line_of(path) == line
 
 
 @pytest.mark.parametrize(
@@ -217,10 +218,8 @@ def test_several_objects_are_named_with_their_lines(text):
 
 
 def test_one_job_among_empty_documents_or_alone_in_a_list_is_taken():
-    assert yaml_text.read(f"---\n---\n{HEAD}a: 1\n---\n# end\n").object["a"] == 1
-    listed = yaml_text.read(
-        f"kind: List\nitems:\n- {HEAD.strip().replace(chr(10), chr(10) + '  ')}\n  a: 1\n"
-    )
+    assert job_text.read(f"---\n---\n{HEAD}a: 1\n---\n# end\n").object["a"] == 1
+    listed = job_text.read(f"kind: List\nitems:\n- {HEAD.strip().replace(chr(10), chr(10) + '  ')}\n  a: 1\n")
     assert (listed.object["a"], listed.line_of("a")) == (1, 5)
 
 
@@ -239,7 +238,7 @@ def test_aliases_that_stand_for_too_much_are_refused():
 
 
 def test_a_few_aliases_and_merges_are_read_as_kubectl_reads_them():
-    document = yaml_text.read(
+    document = job_text.read(
         f"{HEAD}base: &base {{cpu: 1, memory: 2}}\none: *base\ntwo:\n  <<: *base\n  cpu: 3\n"
     )
     assert document.object["one"] == {"cpu": 1, "memory": 2}
@@ -249,7 +248,7 @@ def test_a_few_aliases_and_merges_are_read_as_kubectl_reads_them():
 
 
 def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter():
-    assert yaml_text.read(("\ufeff" + HEAD + "a: 1\n").replace("\n", "\r\n")).object["a"] == 1
+    assert job_text.read(("\ufeff" + HEAD + "a: 1\n").replace("\n", "\r\n")).object["a"] == 1
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,7 @@ def test_line_ends_of_windows_and_a_byte_order_mark_do_not_matter():
     ],
 )  # fmt: skip
 def test_plain_scalars_mean_what_they_mean_to_kubectl(written, value):
-    found = yaml_scalar.resolve(written)
+    found = scalar.resolve(written)
     assert found == value
     assert isinstance(found, bool) == isinstance(value, bool)
 
@@ -285,7 +284,7 @@ JSON = st.recursive(
 def test_what_is_written_as_yaml_is_read_back_unchanged(value, style):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
     text = yaml.safe_dump(job, default_style=style, allow_unicode=True, sort_keys=False)
-    assert yaml_text.read(text).object == job
+    assert job_text.read(text).object == job
 
 
 @given(st.text(st.sampled_from("ab:- \n\t{}[]\"'*&!|>#%@`~,?.<1"), max_size=60))
@@ -299,7 +298,7 @@ def test_no_text_does_anything_but_become_a_job_or_a_problem_with_a_line_in_it(t
 
 def problems_or_none(text):
     try:
-        yaml_text.read(text)
+        job_text.read(text)
     except YamlError as error:
         return error.problems
     return ()

@@ -1,0 +1,294 @@
+"""The ASGI application of the Kubernetes API.
+
+A request passes, in upstream's order (§6.1): its path, who asks, the limit of
+requests in flight, the right, the handler. Whatever goes wrong becomes a
+Status. Rights of changes are checked by `cluster.api`, because they depend on
+the object; those of everything else here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
+
+from apiserver import telemetry
+from apiserver.http import path as infos
+from apiserver.http import respond, routes, threads
+from apiserver.http.intake import Intake
+from apiserver.http.query import flag
+from apiserver.http.request import Request
+from apiserver.objects import custom_kinds, verbs
+from apiserver.watch import follower
+from cluster import access
+from cluster.api import rights
+from cluster.api.admission import ClusterView
+from cluster.store import clock
+from kube import resources
+from kube.errors import (
+    ApiError,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from cluster.access import Actor
+    from kube.resources import Resource
+
+MOST = {"read": 400, "write": 200}  # requests in flight (§2.3)
+LONGEST_S = 60.0  # of a request that is not meant to last
+READING = frozenset({"get", "list", "watch"})
+CHANGES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+ANONYMOUS = "system:anonymous"
+Authenticate = Callable[["Headers"], Awaitable["Actor"]]
+log = logging.getLogger(__name__)
+
+
+class App:
+    """The application; `authenticate` says who sends a request, or raises Unauthorized."""
+
+    def __init__(self, authenticate: Authenticate) -> None:
+        self._authenticate = authenticate
+        self._running = {"read": 0, "write": 0}
+        self._intake = Intake()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's request."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = time.perf_counter()
+        request = _request(scope, receive, send)
+        response = await self._guarded(request)
+        if request is not None:
+            request.release()
+        response.headers.setdefault("Cache-Control", "no-cache, private")
+        response.headers["Audit-Id"] = str(uuid.uuid4())
+        if request is not None:
+            await request.discard()
+        if request is None or request.unread:
+            response.headers["Connection"] = "close"
+        await response(scope, receive, send)
+        if request is not None and request.info.resource is not None:
+            took = time.perf_counter() - begun
+            telemetry.observe(request.info.verb, request.info.target, response.status_code, took)
+
+    async def _guarded(self, request: Request | None) -> Response:
+        """Return the answer to a request, whatever happens."""
+        try:
+            if request is None:
+                raise NotFound()
+            return await self._answer(request)
+        except ApiError as problem:
+            return respond.error(request, problem)
+        except TimeoutError:
+            return respond.error(request, Timeout.of("request did not complete within the allotted timeout"))
+        except DatabaseError as problem:
+            log.warning("database failed", extra={"error": str(problem)})
+            return respond.error(request, ServiceUnavailable(f"The database failed: {problem}."))
+        except Exception:
+            log.exception("request failed", extra={"path": request.path if request else ""})
+            return respond.error(
+                request, InternalError("Internal error occurred: the server's log says what happened.")
+            )
+
+    async def _answer(self, request: Request) -> Response:
+        request.intake = self._intake
+        request.actor = await self._authenticate(request.headers)
+        threads.asking.set(request.actor.name)
+        await custom_kinds.find(request)
+        if not request.info.is_resource:
+            return await self._answer_path(request)
+        if request.actor.name == ANONYMOUS:
+            raise Unauthorized("Unauthorized")
+        if request.info.subresource != "log":  # which is text, whatever is accepted
+            request.negotiate()
+        resource = _served(request)
+        if _lasts(request):
+            await _authorize(request, resource)
+            return await _handled(request, resource)
+        async with asyncio.timeout(LONGEST_S):
+            if request.unread:
+                await request.body()  # who sends it slowly takes nobody's place
+            async with self._in_flight(request):
+                await _authorize(request, resource)
+                return await _handled(request, resource)
+
+    async def _answer_path(self, request: Request) -> Response:
+        found = routes.find_path(request.path)
+        if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
+            raise Unauthorized("Unauthorized")
+        if found is None:
+            raise NotFound()
+        if request.method not in found.methods:
+            raise MethodNotAllowed()
+        async with asyncio.timeout(LONGEST_S):
+            return await found.handler(request)
+
+    @asynccontextmanager
+    async def _in_flight(self, request: Request) -> AsyncIterator[None]:
+        """Count a request while it is worked on; TooManyRequests when there are as many already as may be."""
+        kind = "read" if request.info.verb in READING else "write"
+        if self._running[kind] >= MOST[kind]:
+            raise TooManyRequests(
+                "Too many requests are being served. Please wait and try again.", retry_after_s=1
+            )
+        self._running[kind] += 1
+        try:
+            with telemetry.inflight(request.info.verb):
+                yield
+        finally:
+            self._running[kind] -= 1
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = _request(scope, receive, send)
+        try:
+            if request is None:
+                raise NotFound()
+            request.actor = await self._authenticate(request.headers)
+            threads.asking.set(request.actor.name)
+            if request.actor.name == ANONYMOUS:
+                raise Unauthorized("Unauthorized")
+            await custom_kinds.find(request)
+            await self._upgrade(request)
+        except ApiError as problem:
+            await _refuse(scope, receive, send, respond.error(request, problem))
+        except Exception:
+            log.exception("connection failed", extra={"path": request.path if request else ""})
+            raise
+
+    async def _upgrade(self, request: Request) -> None:
+        resource = request.info.resource
+        name = request.info.subresource or request.info.verb
+        handler = routes.find_websocket(resource, name) if resource is not None else None
+        if resource is None or handler is None:
+            raise NotFound()
+        await _authorize(request, resource)
+        await handler(request)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Follow the log for as long as the process serves."""
+    await receive()
+    await follower.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await follower.stop()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
+    """Return the request; None for a path that cannot name anything."""
+    try:
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        path = raw_path.partition(b"?")[0].decode("ascii")
+    except UnicodeError:
+        return None
+    # What an upgraded connection does on a subresource counts as creating it, whatever its method (§6.4).
+    upgrade = scope["type"] == "websocket"
+    method = scope.get("method", "GET")
+    found = infos.parse(method, path)
+    if found is None:
+        return None
+    request = Request(scope, receive, send, found, clock())
+    if (
+        found.is_resource
+        and found.verb in ("get", "list")
+        and not found.subresource
+        and flag(request.query, "watch")
+    ):
+        request.info = infos.parse(method, path, watch=True) or found
+    elif upgrade and found.subresource:
+        request.info = infos.parse("POST", path) or found
+    return request
+
+
+def _served(request: Request) -> Resource:
+    """Return the resource that is asked for; NotFound or MethodNotAllowed when the path or the verb has none."""
+    info, resource = request.info, request.info.resource
+    if resource is None or (info.namespace and not resource.namespaced):
+        raise NotFound()
+    if info.name and resource.namespaced and not info.namespace and info.verb != "watch":
+        raise NotFound()
+    if not info.subresource:
+        allowed = resource.verbs
+    else:
+        part = next((part for part in resource.parts if part.name == info.subresource), None)
+        if part is None:
+            raise NotFound()
+        allowed = part.verbs
+    if info.verb not in allowed:
+        raise MethodNotAllowed()
+    return resource
+
+
+def _lasts(request: Request) -> bool:
+    """Whether a request may last for hours, as a watch does."""
+    info = request.info
+    return info.verb == "watch" or (
+        info.subresource in ("log", "exec", "attach") and info.verb in ("get", "create")
+    )
+
+
+async def _authorize(request: Request, resource: Resource) -> None:
+    info = request.info
+    if not info.subresource or info.subresource == "status":
+        if info.verb in CHANGES and resource.stored and info.verb != "deletecollection":
+            return  # cluster.api knows the object
+        if not resource.stored and routes.everybody(resource):
+            return
+    place = info.name if resource is resources.NAMESPACES else info.namespace
+    if access.is_system(request.actor):
+        return
+    await threads.read(require, request.actor, info.verb, info.target, resource, place, info.name)
+
+
+def require(actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str) -> None:
+    """Raise Forbidden unless the actor may do it, where need be because the object is the actor's own."""
+    if access.allowed(actor, verb, target, place):
+        return
+    owner = None
+    if name and resource.stored:
+        owner = rights.owner_named(resource, place, name, ClusterView())
+    access.require(actor, verb, target, place, name, owner=owner)
+
+
+async def _handled(request: Request, resource: Resource) -> Response:
+    part = request.info.subresource
+    if not resource.stored:
+        handler = routes.find_virtual(resource)
+    elif part and (part != "status" or routes.find_subresource(resource, part)):
+        handler = routes.find_subresource(resource, part)
+    else:
+        handler = verbs.answer
+    if handler is None:
+        raise NotFound()
+    return await handler(request)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, response: Response) -> None:
+    """Answer an upgrade with an error where the server can say it, otherwise close the connection."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await response(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": ""})

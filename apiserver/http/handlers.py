@@ -1,0 +1,18 @@
+"""Imports every module that registers with `apiserver.http.routes`."""
+
+# ruff: noqa: F401
+
+from __future__ import annotations
+
+import apiserver.discovery
+import apiserver.health
+import apiserver.objects.evictions
+import apiserver.objects.finalize
+import apiserver.objects.metrics
+import apiserver.objects.reviews
+import apiserver.objects.scale
+import apiserver.objects.token_requests
+import apiserver.openapi.answers
+import apiserver.streams.exec_attach
+import apiserver.streams.logs
+import apiserver.telemetry

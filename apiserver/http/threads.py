@@ -1,0 +1,64 @@
+"""The database from the event loop: readers side by side, writers one after the other.
+
+SQLite has one write lock, and a writer that finds it taken sleeps and tries
+again; a queue in front of it is fair and wakes at once. PostgreSQL orders the
+writers by a row lock in the same way.
+
+Fair means fair to actors: of each only a few calls stand in the queue, so that
+nobody waits behind all that somebody else asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from django.db import connections
+
+from cluster.store.connections import connected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+asking: ContextVar[str] = ContextVar("asking", default="")  # the name of the actor that is worked for
+
+
+class Pool:
+    """Threads that actors share. At most `share` calls of one are in its queue: enough that no thread waits for them."""
+
+    def __init__(self, name: str, size: int, share: int) -> None:
+        self.size = size
+        self._share = share
+        self.executor = ThreadPoolExecutor(size, name)
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function when it is the actor's turn."""
+        turn = self._turns.setdefault(asking.get(), asyncio.Semaphore(self._share))
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(self.executor, function, *arguments)
+
+
+_readers = Pool("api-read", 4, 3)
+_writer = Pool("api-write", 1, 2)
+
+
+async def read(function: Callable[..., T], *arguments: Any) -> T:
+    """Run what only reads."""
+    return await _readers.run(connected, function, *arguments)
+
+
+async def write(function: Callable[..., T], *arguments: Any) -> T:
+    """Run what may write."""
+    return await _writer.run(connected, function, *arguments)
+
+
+def close() -> None:
+    """Close the connections of all threads; the threads stay."""
+    for pool in (_readers, _writer):
+        for done in [pool.executor.submit(connections.close_all) for _ in range(pool.size)]:
+            done.result()

@@ -1,0 +1,61 @@
+"""Custom kinds in the API server: how soon a definition that another process changed is known here.
+
+Changes of this process are known at once, and so is everything while the log
+is followed. Otherwise a request for a custom kind, for a kind that is not
+known or for discovery finds a table that is at most FRESH_S old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from apiserver.http import threads
+from apiserver.watch import follower
+from cluster.api import custom_kinds
+from kube import resources
+
+if TYPE_CHECKING:
+    from apiserver.http.request import Request
+    from cluster.store import Change
+
+FRESH_S = 1.0
+_DISCOVERY = ("/api", "/apis", "/openapi")
+_checked = 0.0
+_reloads: set[asyncio.Task[None]] = set()
+
+
+async def find(request: Request) -> None:
+    """Find the resource of a request again where the table may have been too old, and warn of a version that goes."""
+    global _checked
+    info = request.info
+    if not info.is_resource:
+        doubtful = info.path.startswith(_DISCOVERY)
+    else:
+        doubtful = info.resource is None or info.resource.schema is not None
+    now = time.monotonic()
+    if doubtful and now - _checked > FRESH_S:
+        _checked = now
+        await threads.read(custom_kinds.reload)
+    if doubtful and info.is_resource:
+        found = resources.by_path(info.group, info.version, info.plural)
+        if found is not info.resource:
+            request.info = replace(info, resource=found)
+        if found is not None and found.deprecation:
+            request.warn(found.deprecation)
+
+
+def _heard(change: Change) -> None:
+    if change.resource == resources.CUSTOM_RESOURCE_DEFINITIONS.id:
+        _reload()
+
+
+def _reload() -> None:
+    task = asyncio.ensure_future(threads.read(custom_kinds.reload))
+    _reloads.add(task)
+    task.add_done_callback(_reloads.discard)
+
+
+follower.listen(_heard, _reload)

@@ -1,0 +1,83 @@
+"""POST pods/x/binding and pods/x/eviction (reference: kubernetes-api §4.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apiserver.http import query, respond, routes, threads
+from cluster import api
+from kube import errors, lenient
+from kube.errors import BadRequest, Invalid, MethodNotAllowed
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from apiserver.http.query import DeleteOptions
+    from apiserver.http.request import Request
+    from cluster.store import Stored
+    from kube.meta import Object
+
+EVICTIONS = ("policy/v1", "policy/v1beta1")
+
+
+@routes.subresource(PODS, "binding")
+async def binding(request: Request) -> Response:
+    """Give a pod its node."""
+    _only_post(request)
+    body = await request.object()
+    _check_body(request, body, "Binding", ("v1",))
+    options = query.write_options(request.query, request.user_agent)
+    target = lenient.mapping(body, "target")
+    causes = []
+    if target.get("kind") not in (None, "", "Node"):
+        causes.append(errors.not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+    if not isinstance(target.get("name"), str) or not target["name"]:
+        causes.append(errors.required("target.name", "name the node"))
+    if causes:
+        raise Invalid.of("Binding", request.info.name, causes)
+    uid = str(lenient.mapping(body, "metadata").get("uid") or "")
+    await threads.write(_bind, request, target["name"], uid, options.dry_run)
+    return respond.success(request, code=201)
+
+
+def _bind(request: Request, node: str, uid: str, dry_run: bool) -> Stored:
+    return api.bind(request.actor, request.info.namespace, request.info.name, node, uid=uid, dry_run=dry_run)
+
+
+@routes.subresource(PODS, "eviction")
+async def eviction(request: Request) -> Response:
+    """Delete a pod if its disruption budget lets it go."""
+    _only_post(request)
+    body = await request.object()
+    _check_body(request, body, "Eviction", EVICTIONS)
+    options = query.delete_options(request.query, lenient.mapping(body, "deleteOptions"))
+    dry_run = options.dry_run or query.write_options(request.query, "").dry_run
+    await threads.write(_evict, request, options, dry_run)
+    return respond.success(request, code=201)
+
+
+def _evict(request: Request, options: DeleteOptions, dry_run: bool) -> Stored:
+    return api.evict(
+        request.actor,
+        request.info.namespace,
+        request.info.name,
+        uid=options.uid,
+        version=options.version,
+        grace=options.grace,
+        dry_run=dry_run,
+    )
+
+
+def _only_post(request: Request) -> None:
+    if request.info.verb != "create":
+        raise MethodNotAllowed()
+
+
+def _check_body(request: Request, body: Object, kind: str, versions: tuple[str, ...]) -> None:
+    given = (body.get("kind") or kind, body.get("apiVersion") or versions[0])
+    if given[0] != kind or given[1] not in versions:
+        raise BadRequest(f"{given[0]!s:.100} in {given[1]!s:.100} is no {kind} of {versions[0]}.")
+    name = lenient.mapping(body, "metadata").get("name") or request.info.name
+    if name != request.info.name:
+        raise BadRequest(f"name in URL does not match name in {kind} object: {name!s:.253}")

@@ -1,0 +1,30 @@
+"""PUT /api/v1/namespaces/x/finalize: who agrees that a namespace goes (reference: kubernetes-api §4.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apiserver.http import query, respond, routes, threads
+from apiserver.objects.verbs import placed
+from cluster import api
+from kube.resources import NAMESPACES
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from apiserver.http.query import WriteOptions
+    from apiserver.http.request import Request
+    from cluster.store import Stored
+    from kube.meta import Object
+
+
+@routes.subresource(NAMESPACES, "finalize")
+async def finalize(request: Request) -> Response:
+    """Replace the finalizers of a namespace's spec; without any left, one that is being deleted is gone."""
+    options = query.write_options(request.query, request.user_agent)
+    obj = placed(request, await request.object())
+    return respond.object(request, await threads.write(_finalize, request, obj, options))
+
+
+def _finalize(request: Request, obj: Object, options: WriteOptions) -> Stored:
+    return api.update(request.actor, NAMESPACES, obj, subresource="finalize", dry_run=options.dry_run)

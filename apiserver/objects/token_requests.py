@@ -1,0 +1,84 @@
+"""`serviceaccounts/NAME/token`: a token of a service account for whoever may act as it (reference: kubernetes-api §4.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from django.db import transaction
+
+from apiserver.http import query, respond, routes, threads
+from apiserver.objects import reviews
+from cluster.access import tokens
+from cluster.access.tokens import Bound
+from kube.errors import BadRequest, Invalid, invalid
+from kube.kinds.accounts import TokenRequest, TokenRequestSpec
+from kube.meta import timestamp
+from kube.resources import SERVICE_ACCOUNTS
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from apiserver.http.request import Request
+    from cluster.access.tokens import Issued
+
+API_VERSION, KIND = "authentication.k8s.io/v1", "TokenRequest"
+DEFAULT_S = 3600
+MOST_ASKED_S = 1 << 32
+
+
+@routes.subresource(SERVICE_ACCOUNTS, "token")
+async def request_token(request: Request) -> Response:
+    """Answer with the token, this once; one that should last longer than is allowed lasts as long as is allowed."""
+    obj = reviews.shaped(await request.object(), API_VERSION, KIND)
+    asked = msgspec.convert(obj, TokenRequest).spec
+    named = obj["metadata"].get("name")
+    if named and named != request.info.name:
+        raise BadRequest("the name of the object does not match the name on the URL")
+    lifetime_s = _lifetime(asked)
+    if lifetime_s > tokens.MOST_S:
+        request.warn(f"requested expiration of {lifetime_s} seconds shortened to {tokens.MOST_S} seconds")
+        lifetime_s = tokens.MOST_S
+    dry_run = query.write_options(request.query, request.user_agent).dry_run
+    issued = await threads.write(_issue, request, asked, lifetime_s, dry_run)
+    obj["metadata"] |= {"name": request.info.name, "namespace": request.info.namespace}
+    obj["spec"] = {
+        **obj.get("spec", {}),
+        "audiences": asked.audiences or [tokens.AUDIENCE],
+        "expirationSeconds": lifetime_s,
+    }
+    obj["status"] = {"token": issued.secret, "expirationTimestamp": timestamp(issued.expires)}
+    return respond.plain(request, obj, 201)
+
+
+def _lifetime(asked: TokenRequestSpec) -> int:
+    seconds = DEFAULT_S if asked.expiration_seconds is None else asked.expiration_seconds
+    detail = ""
+    if seconds < tokens.LEAST_S:
+        detail = "may not specify a duration less than 10 minutes"
+    elif seconds > MOST_ASKED_S:
+        detail = "may not specify a duration larger than 2^32 seconds"
+    if detail:
+        causes = [invalid("spec.expirationSeconds", seconds, detail)]
+        raise Invalid.of(f"{KIND}.authentication.k8s.io", "", causes)
+    return seconds
+
+
+def _issue(request: Request, asked: TokenRequestSpec, lifetime_s: int, dry_run: bool) -> Issued:
+    """Make the token; for a dry run it is taken back, so that what is answered lets nobody in."""
+    reference = asked.bound_object_ref
+    bound = Bound(reference.kind, reference.name, reference.uid) if reference is not None else None
+    with transaction.atomic():
+        issued = tokens.issue_for_account(
+            request.actor,
+            request.info.namespace,
+            request.info.name,
+            "API",
+            lifetime_s,
+            audiences=asked.audiences,
+            bound=bound,
+            now=request.now,
+        )
+        if dry_run:
+            transaction.set_rollback(True)
+    return issued

@@ -1,0 +1,403 @@
+"""The verbs of stored objects (reference: kubernetes-api §2.1 to §2.4). Every change goes through `cluster.api`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from starlette.responses import StreamingResponse
+
+from apiserver import openapi
+from apiserver import watch as watching
+from apiserver.http import bodies, forms, intake, query, respond, threads
+from apiserver.objects import listing
+from cluster import api
+from cluster.rules.jobs import ORPHAN_WARNING
+from cluster.store import store
+from kube import errors
+from kube.errors import (
+    ApiError,
+    BadRequest,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    Timeout,
+    UnsupportedMediaType,
+)
+from kube.resources import BATCH_JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.responses import Response
+
+    from apiserver.http.bodies import Decoded
+    from apiserver.http.query import WriteOptions
+    from apiserver.http.request import Request
+    from cluster.store import Stored
+    from kube.meta import Object
+    from kube.resources import Resource
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+HOW: dict[str, Literal["json", "merge", "strategic"]] = {
+    JSON_PATCH: "json",
+    MERGE_PATCH: "merge",
+    STRATEGIC_PATCH: "strategic",
+}
+DELETE_OPTIONS = "DeleteOptions"
+# Kinds whose deletion answers with what was deleted; the others answer with a Status (§2.4).
+RETURNED = frozenset(
+    {"pods", "services", "persistentvolumeclaims", "serviceaccounts", "resourcequotas", "podtemplates"}
+)
+SENT_AT_ONCE = 64 * 1024  # bytes of a list handed to the socket at a time
+
+
+async def answer(request: Request) -> Response:
+    """Answer a request for stored objects, or raise the ApiError that is the answer."""
+    handler = HANDLERS.get(request.info.verb)
+    if handler is None:
+        raise MethodNotAllowed()
+    return await handler(request)
+
+
+def _resource(request: Request) -> Resource:
+    resource = request.info.resource
+    if resource is None:
+        raise NotFound()
+    return resource
+
+
+async def get(request: Request) -> Response:
+    """Read one object, or its status."""
+    info, resource = request.info, _resource(request)
+    wanted = query.revision(request.query.get("resourceVersion", ""))
+    stored = await threads.read(_get, resource, info.namespace, info.name, wanted)
+    return await _shown(request, stored)
+
+
+def _get(resource: Resource, namespace: str, name: str, wanted: int) -> Stored:
+    with store.reading() as head:
+        if wanted > head:
+            raise Timeout.too_large_resource_version(wanted, head)
+        return store.get(resource, namespace, name)
+
+
+async def list_(request: Request) -> Response:
+    """List objects."""
+    resource = _resource(request)
+    options = query.list_options(request.query, resource)
+    query.check_list(options, watch=False)
+    page = await threads.read(listing.find, resource, request.info.namespace, options)
+    pieces = forms.write_list(request.form, resource, page.items, page.metadata, request.now)
+    response: Response
+    as_stored = forms.as_stored(request.form, resource)
+    if not as_stored and _large(page.items):
+        response = respond.respond(request, await intake.work(b"".join, pieces))
+    elif len(page.items) <= 100 or not as_stored:
+        response = respond.respond(request, b"".join(pieces))
+    else:
+        response = StreamingResponse(_gathered(pieces), media_type=None)
+        response.headers["Content-Type"] = request.form.content_type
+        respond.finish(request, response)
+    return response
+
+
+def _large(items: list[Stored]) -> bool:
+    """Whether it takes long to write objects in another form than the stored one."""
+    return len(items) > 100 or sum(len(item.body) for item in items) > intake.LARGE
+
+
+async def _shown(request: Request, stored: Stored, status: int = 200) -> Response:
+    """Answer with one object; in another form than the stored one a large object takes long."""
+    resource = _resource(request)
+    if forms.as_stored(request.form, resource) or not _large([stored]):
+        return respond.object(request, stored, status)
+    body = await intake.work(forms.write, request.form, resource, stored, request.now)
+    return respond.respond(request, body, status)
+
+
+async def watch(request: Request) -> Response:
+    """Send what changes, for as long as the client listens."""
+    resource = _resource(request)
+    options = query.list_options(request.query, resource)
+    query.check_list(options, watch=True)
+    return await watching.watch(request, resource, options)
+
+
+async def _gathered(pieces: Any) -> Any:
+    """Join the pieces of a list into parts that are worth a write."""
+    parts: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size >= SENT_AT_ONCE:
+            yield b"".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield b"".join(parts)
+
+
+async def create(request: Request) -> Response:
+    """Store a new object."""
+    info, resource = request.info, _resource(request)
+    if resource.namespaced and not info.namespace:
+        raise MethodNotAllowed()
+    options = query.write_options(request.query, request.user_agent)
+    decoded = await request.decoded()
+    obj = placed(request, bodies.as_object(decoded.value))
+    await _check_fields(request, resource, options, decoded)
+    stored = await threads.write(_create, request, resource, obj, options)
+    return await _shown(request, stored, 201)
+
+
+def _create(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
+    return api.create(
+        request.actor, resource, obj, manager=options.manager, dry_run=options.dry_run, warn=request.warn
+    )
+
+
+def placed(request: Request, obj: Object) -> Object:
+    """Put the namespace of the path into an object, and its name where the path has one."""
+    info, resource = request.info, _resource(request)
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict):
+        raise BadRequest(f"metadata must be a mapping, not {errors.shown(metadata)}.")
+    if info.name:
+        given = metadata.get("name") or info.name
+        if given != info.name:
+            raise BadRequest(
+                f"the name of the object ({given}) does not match the name on the URL ({info.name})"
+            )
+    if not resource.namespaced:
+        return {**obj, "metadata": {**metadata, "name": info.name}} if info.name else obj
+    given = metadata.get("namespace") or info.namespace
+    if given != info.namespace:
+        raise BadRequest(
+            f"the namespace of the provided object ({given}) does not match the namespace sent on the request"
+            f" ({info.namespace})"
+        )
+    named = {"name": info.name} if info.name else {}
+    return {**obj, "metadata": {**metadata, **named, "namespace": info.namespace}}
+
+
+async def _check_fields(
+    request: Request, resource: Resource, options: WriteOptions, decoded: Decoded, how: str = ""
+) -> None:
+    """Refuse fields that are unknown or given twice, or warn of them, as fieldValidation says.
+
+    `how` is the kind of patch that was sent, "" for a whole object.
+    """
+    if options.validation == "Ignore":
+        return
+    found = [f'duplicate field "{path}"' for path in decoded.duplicates]
+    if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
+        found += await request.work(_unknown_fields, resource, decoded.value, how)
+    if found and options.validation == "Strict":
+        raise BadRequest(f"strict decoding error: {', '.join(found[:50])}")
+    for text in found:
+        request.warn(text)
+
+
+def _unknown_fields(resource: Resource, value: Any, how: str) -> list[str]:
+    found: dict[str, None] = {}
+    for part in openapi.written(value, how) if how else [value]:
+        if len(found) < openapi.MOST:
+            found.update(dict.fromkeys(openapi.unknown_fields(resource, part)))
+    return [f'unknown field "{path}"' for path in found]
+
+
+async def update(request: Request) -> Response:
+    """Replace an object, or its status."""
+    resource = _resource(request)
+    options = query.write_options(request.query, request.user_agent)
+    decoded = await request.decoded()
+    obj = placed(request, bodies.as_object(decoded.value))
+    await _check_fields(request, resource, options, decoded)
+    stored = await threads.write(_update, request, resource, obj, options)
+    return await _shown(request, stored)
+
+
+def _update(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
+    return api.update(
+        request.actor,
+        resource,
+        obj,
+        manager=options.manager,
+        subresource=_subresource(request),
+        dry_run=options.dry_run,
+        warn=request.warn,
+    )
+
+
+def _subresource(request: Request) -> Literal["", "status"]:
+    return cast("Literal['', 'status']", request.info.subresource)
+
+
+async def patch(request: Request) -> Response:
+    """Change parts of an object, or apply what somebody wants of it."""
+    resource = _resource(request)
+    kind = request.content_type
+    if kind == APPLY_PATCH:
+        return await apply(request)
+    how = HOW.get(kind)
+    if how is None or (how == "strategic" and resource.schema is not None):
+        raise UnsupportedMediaType.of(patch_types(resource))
+    options = query.write_options(request.query, request.user_agent)
+    if "force" in request.query:
+        cause = errors.forbidden("force", "may not be specified for non-apply patch")
+        raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
+    decoded = await request.decoded(bodies.JSON)
+    await _check_fields(request, resource, options, decoded, how)
+    stored = await threads.write(_patch, request, resource, decoded.value, how, options)
+    return await _shown(request, stored)
+
+
+def patch_types(resource: Resource) -> tuple[str, ...]:
+    """Return the media types in which a kind can be patched."""
+    strategic = () if resource.schema is not None else (STRATEGIC_PATCH,)
+    return (JSON_PATCH, MERGE_PATCH, *strategic, APPLY_PATCH)
+
+
+def _patch(
+    request: Request,
+    resource: Resource,
+    change: Any,
+    how: Literal["json", "merge", "strategic"],
+    options: WriteOptions,
+) -> Stored:
+    info = request.info
+    return api.patch(
+        request.actor,
+        resource,
+        info.namespace,
+        info.name,
+        change,
+        how=how,
+        manager=options.manager,
+        subresource=_subresource(request),
+        dry_run=options.dry_run,
+        warn=request.warn,
+    )
+
+
+async def apply(request: Request) -> Response:
+    """Apply what a manager wants of an object, creating the object where it is missing."""
+    resource = _resource(request)
+    options = query.write_options(request.query, request.user_agent)
+    if not request.query.get("fieldManager"):
+        cause = errors.required("fieldManager", "is required for apply patch")
+        raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
+    decoded = await request.decoded(bodies.YAML)
+    config = placed(request, bodies.as_object(decoded.value))
+    await _check_fields(request, resource, options, decoded)
+    stored, created = await threads.write(_apply, request, resource, config, options)
+    return await _shown(request, stored, 201 if created else 200)
+
+
+def _apply(
+    request: Request, resource: Resource, config: Object, options: WriteOptions
+) -> tuple[Stored, bool]:
+    info = request.info
+    return api.apply(
+        request.actor,
+        resource,
+        info.namespace,
+        info.name,
+        config,
+        manager=options.manager,
+        force=options.force,
+        subresource=_subresource(request),
+        dry_run=options.dry_run,
+        warn=request.warn,
+    )
+
+
+async def delete(request: Request) -> Response:
+    """Delete an object; the answer is its last state, or a Status where the kind answers so."""
+    info, resource = request.info, _resource(request)
+    options = query.delete_options(request.query, await _delete_body(request))
+    _warn_of_orphans(request, resource, options)
+    stored = await threads.write(_delete, request, resource, options)
+    if stored.object["metadata"].get("deletionTimestamp") or resource.id in RETURNED:
+        return await _shown(request, stored)
+    details = {"name": info.name, "group": resource.group, "kind": resource.plural, "uid": stored.uid}
+    return respond.success(request, {key: value for key, value in details.items() if value})
+
+
+def _warn_of_orphans(request: Request, resource: Resource, options: query.DeleteOptions) -> None:
+    if resource is BATCH_JOBS and not options.propagation:
+        request.warn(ORPHAN_WARNING)
+
+
+async def _delete_body(request: Request) -> Object | None:
+    if not await request.body():
+        return None
+    body = await request.object()
+    if body.get("kind", DELETE_OPTIONS) != DELETE_OPTIONS:
+        raise BadRequest(f"The body of a DELETE is a {DELETE_OPTIONS}, not {body.get('kind')!r:.100}.")
+    return body
+
+
+def _delete(request: Request, resource: Resource, options: query.DeleteOptions) -> Stored:
+    info = request.info
+    return api.delete(
+        request.actor,
+        resource,
+        info.namespace,
+        info.name,
+        uid=options.uid,
+        version=options.version,
+        grace=options.grace,
+        propagation=options.propagation or None,
+        dry_run=options.dry_run,
+    )
+
+
+async def delete_collection(request: Request) -> Response:
+    """Delete what the selectors choose, each object for itself; the answer lists what was chosen."""
+    resource = _resource(request)
+    if resource.namespaced and not request.info.namespace:
+        raise MethodNotAllowed()
+    chosen = query.list_options(request.query, resource)
+    query.check_list(chosen, watch=False)
+    options = query.delete_options(request.query, await _delete_body(request))
+    _warn_of_orphans(request, resource, options)
+    page = await threads.read(listing.find, resource, request.info.namespace, chosen)
+    outcomes = await threads.write(_delete_many, request, resource, page.items, options)
+    gone = [o for o in outcomes if not isinstance(o, NotFound)]
+    for outcome in gone:
+        if isinstance(outcome, ApiError):
+            raise outcome
+    deleted = cast("list[Stored]", gone)
+    pieces = forms.write_list(request.form, resource, deleted, page.metadata, request.now)
+    return respond.respond(request, await intake.work(b"".join, pieces))
+
+
+def _delete_many(
+    request: Request, resource: Resource, items: list[Stored], options: query.DeleteOptions
+) -> list[Stored | ApiError]:
+    return api.delete_many(
+        request.actor,
+        resource,
+        [(item.namespace, item.name) for item in items],
+        grace=options.grace,
+        propagation=options.propagation or None,
+        dry_run=options.dry_run,
+    )
+
+
+HANDLERS: dict[str, Callable[[Request], Awaitable[Response]]] = {
+    "get": get,
+    "list": list_,
+    "watch": watch,
+    "create": create,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "deletecollection": delete_collection,
+}

@@ -1,0 +1,103 @@
+"""OpenAPI 2.0 made from 3.0: for old clients, which ask for one document of everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from apiserver.openapi.definitions import PATCH
+from kube.definitions import INT_OR_STRING, QUANTITY, REFERENCE
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
+_ALTERNATIVES: dict[str, Object] = {
+    QUANTITY: {"type": "string"},
+    INT_OR_STRING: {"type": "string", "format": "int-or-string"},
+    PATCH: {"type": "object"},
+}
+# What version 2 has no words for.
+_DROPPED = frozenset({"oneOf", "anyOf", "not", "nullable", "allOf", "default", "example", "externalDocs"})
+_PARAMETER = ("type", "format", "items")
+
+
+def document(paths: Object, schemas: Object, info: Object) -> Object:
+    """Return the OpenAPI 2.0 document of these path items and definitions."""
+    return {
+        "swagger": "2.0",
+        "info": info,
+        "paths": {path: _path_item(item) for path, item in paths.items()},
+        "definitions": {name: definition(name, schema) for name, schema in schemas.items()},
+        "securityDefinitions": {
+            "BearerToken": {
+                "type": "apiKey",
+                "name": "authorization",
+                "in": "header",
+                "description": "A token: Bearer …",
+            }
+        },
+        "security": [{"BearerToken": []}],
+    }
+
+
+def definition(name: str, schema: Object) -> Object:
+    """Return a definition in version 2."""
+    if name in _ALTERNATIVES:
+        return {"description": schema["description"], **_ALTERNATIVES[name]}
+    return convert(schema)
+
+
+def convert(schema: Object) -> Object:
+    """Return a schema in version 2; beside a reference its description may stand."""
+    if "$ref" in schema:
+        return {"$ref": "#/definitions/" + schema["$ref"].removeprefix(REFERENCE)}
+    found: Object = {}
+    wrapped = schema.get("allOf") or schema.get("anyOf") or ()
+    if wrapped and "$ref" in wrapped[0] and "properties" not in schema:
+        found = convert(wrapped[0])
+    found |= {key: _value(key, value) for key, value in schema.items() if key not in _DROPPED}
+    if schema.get("x-kubernetes-int-or-string"):
+        found |= {"type": "string", "format": "int-or-string"}
+    return found
+
+
+def _value(key: str, value: Any) -> Any:
+    if key in ("items", "additionalProperties") and isinstance(value, dict):
+        return convert(value)
+    if key == "properties":
+        return {name: convert(inner) for name, inner in value.items()}
+    return value
+
+
+def _path_item(item: Object) -> Object:
+    return {
+        key: [_parameter(parameter) for parameter in value] if key == "parameters" else _operation(value)
+        for key, value in item.items()
+    }
+
+
+def _parameter(parameter: Object) -> Object:
+    schema = parameter["schema"]
+    found = {key: value for key, value in parameter.items() if key != "schema"}
+    return {**found, "uniqueItems": True, **{key: schema[key] for key in _PARAMETER if key in schema}}
+
+
+def _operation(operation: Object) -> Object:
+    found = {key: value for key, value in operation.items() if key != "requestBody"}
+    found["parameters"] = [_parameter(parameter) for parameter in operation.get("parameters", ())]
+    body = operation.get("requestBody")
+    found["consumes"] = list(body["content"]) if body else ["*/*"]
+    if body:
+        schema = convert(next(iter(body["content"].values()))["schema"])
+        found["parameters"].append(
+            {"in": "body", "name": "body", "required": bool(body.get("required")), "schema": schema}
+        )
+    answers = operation["responses"]
+    found["produces"] = list(answers["200"]["content"])
+    found["responses"] = {code: _response(answer) for code, answer in answers.items()}
+    return found
+
+
+def _response(answer: Object) -> Object:
+    found = {"description": answer["description"]}
+    contents = list(answer.get("content", {}).values())
+    return {**found, "schema": convert(contents[0]["schema"])} if contents else found

@@ -1,0 +1,127 @@
+"""Which container of a pod is meant, and which of its instances: one answer for log, exec and attach (§3.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube.errors import BadRequest
+from kube.kinds.pod import ENDED
+from node.logs import SIMULATED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kube.meta import Object
+    from node.paths import Layout
+
+
+def chosen(pod: Object, asked: str) -> str:
+    """Return the name of the container that is meant; BadRequest in Kubernetes' words when none or several may be."""
+    name = pod["metadata"]["name"]
+    main, starting = _names(pod, "containers"), _names(pod, "initContainers")
+    if asked:
+        if asked not in (*main, *starting):
+            raise BadRequest(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(main) == 1:
+        return main[0]
+    message = f"a container name must be specified for pod {name}"
+    if main:
+        message += f", choose one of: [{' '.join(main)}]"
+    if main and starting:
+        message += f" or one of the init containers: [{' '.join(starting)}]"
+    raise BadRequest(message)
+
+
+def spec(pod: Object, container: str) -> Object:
+    """Return a container as the pod's spec describes it; {} when it does not."""
+    for field in ("containers", "initContainers"):
+        for one in pod["spec"].get(field) or ():
+            if one.get("name") == container:
+                found: Object = one
+                return found
+    return {}
+
+
+def instance(pod: Object, container: str, *, previous: bool = False) -> str:
+    """Return the id of the instance whose log is meant; BadRequest says why there is none (as kubelets do)."""
+    state, last = _states(pod, container)
+    ended = (last.get("terminated") or {}).get("containerID") or ""
+    pod_name = pod["metadata"]["name"]
+    if previous:
+        if not ended:
+            raise BadRequest(f'previous terminated container "{container}" in pod "{pod_name}" not found')
+        return ended
+    found: str = (
+        _container_id(pod, container)
+        if state.get("running") is not None
+        else (state.get("terminated") or {}).get("containerID") or ended
+    )
+    if found:
+        return found
+    if state.get("terminated"):
+        raise BadRequest(f'container "{container}" in pod "{pod_name}" is terminated')
+    reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+    raise BadRequest(f'container "{container}" in pod "{pod_name}" is waiting to start: {reason}')
+
+
+def running(pod: Object, container: str, verb: str) -> str:
+    """Return the id of the instance that runs; BadRequest when none does, or when it only seems to.
+
+    verb is what is to be done with it: "exec" or "attach".
+    """
+    pod_name = pod["metadata"]["name"]
+    phase = (pod.get("status") or {}).get("phase")
+    if phase in ENDED:
+        deed = "exec into" if verb == "exec" else "attach"
+        raise BadRequest(f"cannot {deed} a container in a completed pod; current phase is {phase}")
+    if not pod["spec"].get("nodeName"):
+        raise BadRequest(f"pod {pod_name} does not have a host assigned")
+    state, _ = _states(pod, container)
+    if state.get("running") is None:
+        raise BadRequest(f"container {container} in pod {pod_name} is not running")
+    found = _container_id(pod, container)
+    if is_simulated(found):
+        raise BadRequest(
+            f"pod {pod_name} runs on a simulated node: nothing is executed there, so there is no process to join"
+        )
+    return found
+
+
+def is_simulated(container_id: str) -> bool:
+    """Whether the instance only passed on a clock."""
+    return container_id.startswith(SIMULATED)
+
+
+def number(container_id: str) -> int:
+    """Return which attempt of its container an instance is."""
+    text = container_id.rpartition("/")[2]
+    return int(text) if text.isdecimal() else 0
+
+
+def directory(layout: Layout, pod: Object, container: str, container_id: str) -> Path:
+    """Return where an instance's log and state lie."""
+    return layout.attempt(pod["metadata"]["uid"], container, number(container_id))
+
+
+def _names(pod: Object, field: str) -> list[str]:
+    return [one.get("name", "") for one in pod["spec"].get(field) or ()]
+
+
+def _status(pod: Object, container: str) -> Object:
+    status = pod.get("status") or {}
+    for field in ("containerStatuses", "initContainerStatuses"):
+        for one in status.get(field) or ():
+            if one.get("name") == container:
+                found: Object = one
+                return found
+    return {}
+
+
+def _states(pod: Object, container: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    found = _status(pod, container)
+    return found.get("state") or {}, found.get("lastState") or {}
+
+
+def _container_id(pod: Object, container: str) -> str:
+    return _status(pod, container).get("containerID") or ""

@@ -1,0 +1,321 @@
+"""`pods/exec` and `pods/attach`: a command beside a running container's own, or that one's input and output (§3.7).
+
+The API server makes the pipes (or the terminal) and hands their far ends to
+the node (`node.agent.server`); the shim of the container forks the command.
+What the command reads and writes passes only between here and the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import struct
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from apiserver.http import routes, threads
+from apiserver.streams import channels, containers, logs, pipes
+from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
+from apiserver.streams.node_connection import Asked, Attached, Process, Target, resize
+from cluster.access import audit
+from cluster.store import store
+from kube.errors import BadRequest, TooManyRequests
+from kube.resources import PODS
+from node.logs import end_of
+from node.paths import Layout
+from node.shim.crilog import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    from starlette.responses import Response
+
+    from apiserver.http.request import Request
+    from kube.meta import Object
+
+    Task = asyncio.Task[Any]
+
+MOST = 500  # at a time; each holds up to eight descriptors
+QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
+LEFT_BYTES = 1 << 20  # what is still taken from it then
+END_OF_INPUT = b"\x04"  # to a terminal
+SUCCESS: Object = {"metadata": {}, "status": "Success"}
+SPDY = (
+    "Upgrade request required: exec and attach are served over WebSocket (v5.channel.k8s.io, v4.channel.k8s.io), "
+    "and SPDY is not; use kubectl 1.30 or later, set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29, "
+    "or take a client that speaks WebSocket."
+)
+_open = 0
+
+
+@routes.websocket(PODS, "exec")
+async def pod_exec(request: Request) -> None:
+    """Run a command in a container."""
+    target, asked = await _prepared(request)
+    talk = Channels.negotiate(request)
+    async with _counted():
+        process = await _in_thread(Process.start, target, asked)
+        try:
+            answer = await process.answer()
+            await talk.accept()
+            if "refused" in answer:
+                await talk.finish(_failed(answer["refused"]))
+            else:
+                await _converse(talk, process, asked)
+        except Gone:
+            pass
+        finally:
+            process.close()
+
+
+@routes.websocket(PODS, "attach")
+async def pod_attach(request: Request) -> None:
+    """Connect to what a container's own command reads and writes from now on."""
+    target, asked = await _prepared(request)
+    talk = Channels.negotiate(request)
+    directory = containers.directory(Layout(settings.DATA), target.pod, target.container, target.id)
+    async with _counted():
+        begin = await logs.on_files(end_of, directory)
+        attached = Attached(await _in_thread(target.call, "attach", []))
+        try:
+            await attached.answer()
+            await talk.accept()
+            await _watch(talk, attached, asked, directory, begin)
+        except Gone:
+            pass
+        finally:
+            attached.close()
+
+
+@routes.subresource(PODS, "exec")
+@routes.subresource(PODS, "attach")
+async def without_upgrade(request: Request) -> Response:
+    """Refuse a request that is no WebSocket, for what else is wrong with it first."""
+    await _prepared(request, deed=False)
+    raise BadRequest(SPDY)
+
+
+async def _prepared(request: Request, *, deed: bool = True) -> tuple[Target, Asked]:
+    """Return what is meant; BadRequest or NotFound says why it cannot be had."""
+    info, asked = request.info, Asked.of(request.query)
+    pod = (await threads.read(store.get, PODS, info.namespace, info.name)).object
+    container = containers.chosen(pod, asked.container)
+    if not (asked.stdin or asked.stdout or asked.stderr):
+        raise BadRequest("you must specify at least 1 of stdin, stdout, stderr")
+    if info.subresource == "exec" and not asked.command:
+        raise BadRequest("you must specify at least one command for the container")
+    target = Target(pod, container, containers.running(pod, container, info.subresource))
+    if info.subresource == "attach":
+        _check_attach(containers.spec(pod, container), asked)
+    if deed:
+        await threads.write(_note, request, target, asked)
+    return target, asked
+
+
+def _check_attach(spec: Object, asked: Asked) -> None:
+    if asked.stdin and not spec.get("stdin"):
+        raise BadRequest(
+            f"container {spec.get('name')} does not read standard input; "
+            "set stdin: true in the pod, or attach without it"
+        )
+    if asked.tty and not spec.get("tty"):
+        raise BadRequest(f"container {spec.get('name')} did not allocate a TTY")
+
+
+def _note(request: Request, target: Target, asked: Asked) -> None:
+    metadata = target.pod["metadata"]
+    # The program only: a secret among its arguments must not be kept.
+    said = (
+        f"container {target.container}: {asked.command[0]}"
+        if asked.command
+        else f"container {target.container}"
+    )
+    audit.record(
+        audit.Deed(
+            request.actor.name,
+            "create",
+            request.info.target,
+            metadata["namespace"],
+            metadata["name"],
+            metadata["uid"],
+            message=said,
+        )
+    )
+
+
+class _counted:  # noqa: N801  reads as a word
+    """One of the connections that are open at a time; TooManyRequests when there are too many."""
+
+    async def __aenter__(self) -> None:
+        global _open
+        if _open >= MOST:
+            raise TooManyRequests(
+                "Too many commands are being run or attached to. Please wait and try again.", retry_after_s=1
+            )
+        _open += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        global _open
+        _open -= 1
+
+
+class Copier:
+    """Sends what a stream says on a channel, and knows whether it is the stream that is waited for."""
+
+    def __init__(self, talk: Channels, fd: int, channel: int) -> None:
+        self.talk = talk
+        self.fd = fd
+        self.channel = channel
+        self.waits = False
+        self.sent = 0
+
+    async def run(self) -> None:
+        """Copy to the end of the stream."""
+        while True:
+            self.waits = True
+            data = await pipes.read(self.fd)
+            self.waits = False
+            if not data:
+                return
+            await self.talk.send(self.channel, data)
+            self.sent += len(data)
+
+
+async def _converse(talk: Channels, process: Process, asked: Asked) -> None:
+    """Carry data both ways until the command has ended or the client has gone."""
+    numbers = {"stdout": STDOUT, "stderr": STDERR}
+    await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")  # "you are connected"
+    copiers = [Copier(talk, fd, numbers[name]) for name, fd in process.ours.items() if name in numbers]
+    feeder = _feeder(process.ours.pop("stdin", -1), tty=process.tty)
+    terminal = process.ours.get("stdout", -1) if process.tty else -1
+    async with _tasks(feeder) as begin:
+        client = begin(_listen(talk, feeder, terminal))
+        outputs = {begin(copier.run()) for copier in copiers}
+        end = begin(process.exit_code())
+        await asyncio.wait({client, end}, return_when=asyncio.FIRST_COMPLETED)
+        if end.done():
+            await _drain(client, outputs, copiers)
+        if not client.done():
+            await talk.finish(_status(end.result()))
+
+
+async def _watch(talk: Channels, attached: Attached, asked: Asked, directory: Path, begin_at: int) -> None:
+    """Carry a container's output, and its input where it has one, until it has ended or the client has gone."""
+    await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
+    terminal = attached.input if asked.tty else -1
+    feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
+    async with _tasks(feeder) as begin:
+        client = begin(_listen(talk, feeder, terminal))
+        output = begin(_show(talk, asked, directory, begin_at))
+        await asyncio.wait({client, output}, return_when=asyncio.FIRST_COMPLETED)
+        if not client.done():
+            output.result()
+            await talk.finish(SUCCESS)
+
+
+async def _show(talk: Channels, asked: Asked, directory: Path, at: int) -> None:
+    wanted = {b"stdout": STDOUT if asked.stdout else 0, b"stderr": STDERR if asked.stderr else 0}
+    async for raw in logs.entries(directory, at, follow=True):
+        run: list[bytes] = []
+        channel = 0
+        for entry in raw.data.split(b"\n")[:-1]:
+            its = wanted.get(entry[PREFIX - 9 : PREFIX - 3], 0)
+            if its != channel and run:
+                await talk.send(channel, b"".join(run))
+                run = []
+            channel = its
+            if its:
+                run += (entry[PREFIX:], b"\n" * (entry[PREFIX - 2] == ord("F")))
+        if run:
+            await talk.send(channel, b"".join(run))
+
+
+async def _listen(talk: Channels, feeder: pipes.Feeder | None, terminal: int) -> None:
+    """Take what the client sends, until it goes."""
+    while (message := await talk.receive()) is not None:
+        channel, data = message
+        if channel == STDIN and feeder is not None:
+            await feeder.feed(data)
+        elif channel == channels.CLOSE and data[:1] == bytes([STDIN]) and feeder is not None:
+            await feeder.close()
+        elif channel == RESIZE and terminal >= 0:
+            _resize_as_told(terminal, data)
+
+
+def _resize_as_told(terminal: int, data: bytes) -> None:
+    with contextlib.suppress(ValueError, TypeError, AttributeError, struct.error, RecursionError):
+        size = json.loads(data)
+        resize(terminal, size.get("Width", 0), size.get("Height", 0))
+
+
+async def _drain(client: Task, outputs: set[Task], copiers: list[Copier]) -> None:
+    """Send what an ended command has written; what it left behind may hold its output open and is not waited for."""
+    before = sum(copier.sent for copier in copiers)
+    waiting = {*outputs}
+    while waiting and not client.done():
+        done, _ = await asyncio.wait({*waiting, client}, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
+        waiting -= done
+        sent = sum(copier.sent for copier in copiers) - before
+        if (not done and all(copier.waits for copier in copiers)) or sent > LEFT_BYTES:
+            return
+
+
+def _feeder(fd: int, *, tty: bool) -> pipes.Feeder | None:
+    return pipes.Feeder(fd, END_OF_INPUT if tty else b"") if fd >= 0 else None
+
+
+@contextlib.asynccontextmanager
+async def _tasks(feeder: pipes.Feeder | None) -> AsyncIterator[Callable[[Coroutine[Any, Any, Any]], Task]]:
+    """Yield a function that begins a task; at the end of the block all of them are ended, and so is the input."""
+    begun: list[Task] = []
+
+    def begin(work: Coroutine[Any, Any, Any]) -> Task:
+        begun.append(asyncio.ensure_future(work))
+        return begun[-1]
+
+    try:
+        if feeder is not None:
+            begin(feeder.run())
+        yield begin
+    finally:
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        if feeder is not None:
+            feeder.release()
+
+
+async def _in_thread(function: Any, *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+def _status(code: int | None) -> Object:
+    """Return the last word about a command: how it ended."""
+    if code is None:
+        return _failed(
+            "how the command ended is not known, because the process that watched over it was killed"
+        )
+    if code == 0:
+        return SUCCESS
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def _failed(why: str) -> Object:
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: error executing command in container: {why}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": f"error executing command in container: {why}"}]},
+        "code": 500,
+    }

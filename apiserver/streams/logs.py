@@ -1,0 +1,263 @@
+"""`pods/log`: what a container printed, as text, and what it goes on to print (reference: kubernetes-api §3.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from django.conf import settings
+from starlette.responses import Response
+
+from apiserver.http import query, routes, threads
+from apiserver.streams import containers
+from cluster.store import store
+from kube import errors
+from kube.errors import BadRequest, Invalid, TooManyRequests
+from kube.meta import parse_time
+from kube.resources import PODS
+from node import attempts, inotify, logs
+from node.paths import Layout
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from starlette.datastructures import QueryParams
+    from starlette.types import Receive, Scope, Send
+
+    from apiserver.http.request import Request
+    from node.inotify import Waiter
+    from node.logs import Raw
+
+STREAMS = ("All", "Stderr", "Stdout")
+CHUNK = 512 * 1024
+# After little was found, followers wait so long before they look again: a chatty container costs them no more.
+PACE_S = 0.05
+# How often a follower of a quiet log looks whether the container's shim was killed; its end is heard of at once.
+ALIVE_S = 10.0
+MOST_FOLLOWERS = 1000  # at a time
+MOST_OF_ONE = 500  # of one actor
+INT64 = 2**63
+T = TypeVar("T")
+# Reading files must not hold up requests that ask the database, nor the event loop.
+_files = ThreadPoolExecutor(4, "api-log")
+_followers: Counter[str] = Counter()
+
+
+class Options(NamedTuple):
+    """What of a log is asked for; None where nothing limits it."""
+
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    since_us: int | None = None
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+    stream: str = ""  # "stdout", "stderr" or both
+
+
+def options(parameters: QueryParams, name: str, now: int) -> Options:
+    """Read the parameters of a request for the log of the named pod; BadRequest or Invalid says what is wrong."""
+    tail, limit = _number(parameters, "tailLines"), _number(parameters, "limitBytes")
+    seconds, time = _number(parameters, "sinceSeconds"), _time(parameters)
+    stream = parameters.get("stream") or "All"
+    causes = []
+    if tail is not None and tail < 0:
+        causes.append(errors.invalid("tailLines", tail, "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        causes.append(errors.invalid("limitBytes", limit, "must be greater than 0"))
+    if seconds is not None and time is not None:
+        causes.append(errors.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif seconds is not None and seconds < 1:
+        causes.append(errors.invalid("sinceSeconds", seconds, "must be greater than 0"))
+    if stream not in STREAMS:
+        causes.append(errors.not_supported("stream", stream, STREAMS))
+    elif stream != "All" and tail is not None:
+        causes.append(
+            errors.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now")
+        )
+    if causes:
+        raise Invalid.of("PodLogOptions", name, causes)
+    if seconds is not None:
+        time = max(0, now - seconds * 1000)
+    return Options(
+        container=parameters.get("container", ""),
+        follow=query.flag(parameters, "follow"),
+        previous=query.flag(parameters, "previous"),
+        timestamps=query.flag(parameters, "timestamps"),
+        since_us=None if time is None else time * 1000,
+        tail_lines=tail,
+        limit_bytes=limit,
+        stream="" if stream == "All" else stream.lower(),
+    )
+
+
+def _number(parameters: QueryParams, name: str) -> int | None:
+    text = parameters.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
+        raise BadRequest(f"strconv.ParseInt: parsing {errors.shown(text)}: invalid syntax")
+    if not -INT64 <= int(text) < INT64:
+        raise BadRequest(f"strconv.ParseInt: parsing {errors.shown(text)}: value out of range")
+    return int(text)
+
+
+def _time(parameters: QueryParams) -> int | None:
+    text = parameters.get("sinceTime")
+    if not text:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise BadRequest(
+            f'parsing time {errors.shown(text)} as "2006-01-02T15:04:05Z07:00": cannot parse it'
+        ) from None
+
+
+@routes.subresource(PODS, "log")
+async def pod_log(request: Request) -> Response:
+    """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
+    asked = options(request.query, request.info.name, request.now)
+    if asked.follow:
+        _check_room(request.actor.name)
+    pod = (await threads.read(store.get, PODS, request.info.namespace, request.info.name)).object
+    container = containers.chosen(pod, asked.container)
+    if not pod["spec"].get("nodeName"):
+        return Response(status_code=204)
+    instance = containers.instance(pod, container, previous=asked.previous)
+    if containers.is_simulated(instance):
+        return _sentence(logs.why_absent(pod), asked)
+    directory = containers.directory(Layout(settings.DATA), pod, container, instance)
+    try:
+        begin = await on_files(start_of, directory, asked)
+    except FileNotFoundError:
+        return _sentence(f"unable to retrieve container logs for {instance}", asked)
+    return TextStream(text(directory, begin, asked), request.actor.name if asked.follow else None)
+
+
+def _check_room(who: str) -> None:
+    if _followers.total() >= MOST_FOLLOWERS or _followers[who] >= MOST_OF_ONE:
+        raise TooManyRequests(
+            "Too many logs are being followed. Please end some of them and try again.", retry_after_s=5
+        )
+
+
+def _sentence(line: str, asked: Options) -> Response:
+    return Response(f"{line}\n".encode()[: asked.limit_bytes], media_type="text/plain")
+
+
+def start_of(directory: Path, asked: Options) -> int:
+    """Return the offset of the first entry that is asked for; FileNotFoundError when the log was removed."""
+    begin = 0
+    if asked.tail_lines is not None:
+        begin = logs.tail_offset(directory, asked.tail_lines)
+    if asked.since_us is not None:
+        begin = max(begin, logs.time_offset(directory, asked.since_us))
+    directory.stat()
+    return begin
+
+
+async def text(directory: Path, begin: int, asked: Options) -> AsyncIterator[bytes]:
+    """Yield what is asked for of an instance's log; when it is followed, until that instance ends."""
+    left, fresh = asked.limit_bytes, True
+    async for raw in entries(directory, begin, follow=asked.follow):
+        part, fresh = logs.shown(raw.data, stream=asked.stream, times=asked.timestamps, fresh=fresh)
+        if left is not None:
+            part = part[:left]
+            left -= len(part)
+        if part:
+            yield part
+        if left == 0:
+            return
+
+
+async def entries(directory: Path, at: int, *, follow: bool) -> AsyncIterator[Raw]:
+    """Yield the entries of a log from an offset to its end: as it is at first, or once the instance has ended."""
+    end = None if follow else await on_files(logs.end_of, directory)
+    is_over = False
+    with inotify.of_loop().waiting(directory) as waiter:
+        while end is None or at < end:
+            waiter.clear()
+            limit = CHUNK if end is None else min(CHUNK, end - at)
+            try:
+                raw = await on_files(logs.read_raw, directory, at, limit)
+            except FileNotFoundError:  # removed while it is read
+                return
+            at = raw.next
+            if raw.data:
+                yield raw
+            if raw.ended or (not raw.data and (end is not None or is_over)):
+                return
+            if not raw.data:
+                is_over = not await _more(directory, waiter)
+            elif follow and len(raw.data) < CHUNK // 2:
+                await asyncio.sleep(PACE_S)
+
+
+async def _more(directory: Path, waiter: Waiter) -> bool:
+    """Wait for more of a quiet log; False when nobody is left to write any, so that one last look is enough."""
+    await waiter.changed(ALIVE_S)
+    return waiter.event.is_set() or bool(await on_files(attempts.shim_of, directory))
+
+
+async def on_files(function: Callable[..., T], *arguments: Any) -> T:
+    """Run what reads files."""
+    return await asyncio.get_running_loop().run_in_executor(_files, function, *arguments)
+
+
+class TextStream(Response):
+    """Text that is sent as it comes, and ends when the client goes, also while nothing comes.
+
+    `follower` is the actor who follows a log with it, None for nobody.
+    """
+
+    def __init__(self, parts: AsyncIterator[bytes], follower: str | None = None) -> None:
+        super().__init__(None, media_type=None)
+        self.parts = parts
+        self.follower = follower
+        self.raw_headers = [(b"content-type", b"text/plain"), (b"x-content-type-options", b"nosniff")]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until either side has enough."""
+        if self.follower is not None:
+            _followers[self.follower] += 1
+        try:
+            await self._run(receive, send)
+        finally:
+            if self.follower is not None:
+                _followers[self.follower] -= 1
+
+    async def _run(self, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send(send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+        if not sending.cancelled() and (error := sending.exception()):
+            raise error
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async for part in self.parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:  # the client went while something was sent
+            pass
+        finally:
+            with contextlib.suppress(RuntimeError):
+                await self.parts.aclose()  # type: ignore[attr-defined]
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

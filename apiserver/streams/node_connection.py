@@ -1,0 +1,207 @@
+"""What exec and attach have on the node's side: a line to the container's shim, and this end of its streams."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import socket
+import struct
+import termios
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.conf import settings
+
+from apiserver.http import query
+from apiserver.streams import containers, pipes
+from kube.errors import InternalError, ServiceUnavailable
+from node.agent import server
+
+if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
+
+    from kube.meta import Object
+
+ANSWER_S = 15.0  # for the node to start a command
+
+
+class Asked(NamedTuple):
+    """The parameters of a request."""
+
+    container: str
+    command: list[str]
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+    @classmethod
+    def of(cls, parameters: QueryParams) -> Asked:
+        """Read the parameters; a terminal has no separate stream of errors."""
+        tty = query.flag(parameters, "tty")
+        return cls(
+            parameters.get("container", ""),
+            parameters.getlist("command"),
+            query.flag(parameters, "stdin"),
+            query.flag(parameters, "stdout"),
+            query.flag(parameters, "stderr") and not tty,
+            tty,
+        )
+
+
+class Target(NamedTuple):
+    """The running instance of a container that is meant."""
+
+    pod: Object
+    container: str
+    id: str
+
+    def call(self, do: str, fds: list[int], **fields: Any) -> socket.socket:
+        """Ask the node to do something with it; ServiceUnavailable when the node does not answer."""
+        request = {"do": do, "uid": self.pod["metadata"]["uid"], "container": self.container}
+        request |= {"attempt": containers.number(self.id), **fields}
+        try:
+            return server.call(settings.DATA, request, fds)
+        except OSError as error:
+            node = self.pod["spec"].get("nodeName")
+            raise ServiceUnavailable(
+                f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
+            ) from None
+
+
+class Backend:
+    """The line to the node, and this end of what it was given."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self._said = b""
+
+    async def hear(self) -> tuple[dict[str, Any], list[int]]:
+        """Return the next answer and its descriptors; {} when the container has ended or nobody is there."""
+        fds: list[int] = []
+        while b"\n" not in self._said:
+            try:
+                data, more, _, _ = socket.recv_fds(self.line, 65536, 4)
+            except BlockingIOError:
+                await pipes.readable(self.line.fileno())
+                continue
+            except ConnectionResetError:
+                data, more = b"", []
+            fds += more
+            if not data:
+                return {}, fds
+            self._said += data
+        first, _, self._said = self._said.partition(b"\n")
+        return json.loads(first), fds
+
+    async def first(self) -> tuple[dict[str, Any], list[int]]:
+        """Return the first answer; InternalError when there is none in time."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                answer, fds = await self.hear()
+        except TimeoutError:
+            raise InternalError("Internal error occurred: the node did not answer in time.") from None
+        if not answer:
+            raise InternalError("Internal error occurred: the container ended before the node could answer.")
+        return answer, fds
+
+    def close(self) -> None:
+        """Let go; a command that still runs is ended by its shim."""
+        self.line.close()
+
+
+class Process(Backend):
+    """A command in a container: the line to its shim, and this end of its streams."""
+
+    def __init__(self, line: socket.socket, ours: dict[str, int], *, tty: bool) -> None:
+        super().__init__(line)
+        self.ours = ours  # by the name of the stream; a terminal is both input and output
+        self.tty = tty
+
+    @classmethod
+    def start(cls, target: Target, asked: Asked) -> Process:
+        """Ask for the command; whether it started is the first answer."""
+        ours, theirs = _terminal(asked) if asked.tty else _pipes(asked)
+        try:
+            line = target.call(
+                "exec", list(theirs.values()), argv=asked.command, streams=list(theirs), tty=asked.tty
+            )
+        except ServiceUnavailable:
+            _close_all(ours)
+            raise
+        finally:
+            _close_all(theirs)
+        return cls(line, ours, tty=asked.tty)
+
+    async def answer(self) -> dict[str, Any]:
+        """Return whether it started."""
+        answer, _ = await self.first()
+        return answer
+
+    async def exit_code(self) -> int | None:
+        """Return how it ended, None when nobody knows."""
+        answer, _ = await self.hear()
+        code = answer.get("exitCode")
+        return code if isinstance(code, int) else None
+
+    def close(self) -> None:
+        """Let go of everything."""
+        super().close()
+        _close_all(self.ours)
+        self.ours.clear()
+
+
+class Attached(Backend):
+    """A container's own input, or its terminal; -1 where it has none."""
+
+    input = -1
+
+    async def answer(self) -> None:
+        """Wait for the input; InternalError when the container cannot be attached to."""
+        answer, fds = await self.first()
+        if fds:
+            self.input = fds[0]
+            os.set_inheritable(self.input, False)
+            os.set_blocking(self.input, False)
+        if "refused" in answer:
+            raise InternalError(f"Internal error occurred: {answer['refused']}")
+
+    def close(self) -> None:
+        """Let go of everything."""
+        super().close()
+        if self.input >= 0:
+            os.close(self.input)
+            self.input = -1
+
+
+def _pipes(asked: Asked) -> tuple[dict[str, int], dict[str, int]]:
+    """Return both ends of the streams that are asked for: ours and the command's."""
+    ours: dict[str, int] = {}
+    theirs: dict[str, int] = {}
+    for name, wanted in (("stdin", asked.stdin), ("stdout", asked.stdout), ("stderr", asked.stderr)):
+        if wanted:
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            ours[name], theirs[name] = (writer, reader) if name == "stdin" else (reader, writer)
+            os.set_blocking(ours[name], False)
+    return ours, theirs
+
+
+def _terminal(asked: Asked) -> tuple[dict[str, int], dict[str, int]]:
+    ours, theirs = os.openpty()
+    resize(ours, 80, 24)
+    os.set_blocking(ours, False)
+    ends = {"stdout": ours}
+    if asked.stdin:
+        ends["stdin"] = os.dup(ours)
+    return ends, {"tty": theirs}
+
+
+def resize(terminal: int, width: int, height: int) -> None:
+    """Tell a terminal, and thereby who runs at it, its size in characters."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+
+def _close_all(fds: dict[str, int]) -> None:
+    for fd in fds.values():
+        os.close(fd)

@@ -1,0 +1,16 @@
+"""WATCH of the Kubernetes API: the log's follower, and the streams that it feeds.
+
+following reads the log once for the process; `follower.listen(callback)`
+window    the recent past in memory
+selection what a watch is about, and what a change is to it
+channels  watchers of the same selection and form share every byte
+stream    one watch, from its initial state to its end
+keeping   bounds, deadlines, bookmarks, stuck clients, lost rights
+"""
+
+from __future__ import annotations
+
+from apiserver.watch.answer import board, keeper, watch, watch_socket
+from apiserver.watch.log_follower import follower
+
+__all__ = ["board", "follower", "keeper", "watch", "watch_socket"]

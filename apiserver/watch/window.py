@@ -1,0 +1,65 @@
+"""The recent past in memory, so that a watch that begins there asks the database nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from apiserver.watch.selection import Entry
+
+MOST_ENTRIES = 1000  # of one kind
+MOST_BYTES = 1 << 20  # of one kind
+
+
+class _Kind:
+    """The recent entries of one kind; complete after `floor`."""
+
+    __slots__ = ("entries", "floor", "size")
+
+    def __init__(self, floor: int) -> None:
+        self.entries: deque[Entry] = deque()
+        self.floor = floor
+        self.size = 0
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.size += entry.size
+        while len(self.entries) > MOST_ENTRIES or self.size > MOST_BYTES:
+            gone = self.entries.popleft()
+            self.size -= gone.size
+            self.floor = gone.change.revision
+
+
+class Window:
+    """The newest entries of each kind, as many as a bound allows."""
+
+    def __init__(self, begins: int = 0) -> None:
+        self._begins = begins
+        self._kinds: dict[str, _Kind] = {}
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Take in what follows in the log."""
+        for entry in entries:
+            resource = entry.change.resource
+            kind = self._kinds.get(resource)
+            if kind is None:
+                kind = self._kinds[resource] = _Kind(self._begins)
+            kind.add(entry)
+
+    def since(self, resource: str, after: int) -> list[Entry] | None:
+        """Return a kind's entries after a revision; None when some of them are not here any more."""
+        kind = self._kinds.get(resource)
+        if kind is None:
+            return None if after < self._begins else []
+        if after < kind.floor:
+            return None
+        found = []
+        for entry in reversed(kind.entries):
+            if entry.change.revision <= after:
+                break
+            found.append(entry)
+        found.reverse()
+        return found

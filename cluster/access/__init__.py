@@ -1,0 +1,50 @@
+"""Who there is, what they may do, and how they get in.
+
+    from cluster import access
+    access.require(actor, "create", resource, namespace)
+
+`authorizer` decides, from the table in `roles`; `accounts`, `tokens` and
+`logins` say who somebody is; `audit` keeps what they did.
+"""
+
+from __future__ import annotations
+
+from cluster.access.authorizer import (
+    ALL,
+    CONSOLE,
+    EVERYWHERE,
+    MASTERS,
+    SYSTEM,
+    Actor,
+    Everywhere,
+    Role,
+    account_of,
+    allowed,
+    for_user,
+    generation,
+    grants,
+    is_system,
+    namespaces,
+    of,
+    require,
+)
+
+__all__ = [
+    "ALL",
+    "CONSOLE",
+    "EVERYWHERE",
+    "MASTERS",
+    "SYSTEM",
+    "Actor",
+    "Everywhere",
+    "Role",
+    "account_of",
+    "allowed",
+    "for_user",
+    "generation",
+    "grants",
+    "is_system",
+    "namespaces",
+    "of",
+    "require",
+]

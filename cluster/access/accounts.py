@@ -1,0 +1,323 @@
+"""Accounts: who there is, what role they hold where, and how they get in.
+
+Users and groups are Django's; roles are `RoleBinding` rows. Everything that
+changes an account takes the actor who asks, checks his right, and leaves an
+audit row in the same transaction. One-time links and failed logins are in
+`cluster.access.logins`.
+
+A user who is deactivated, or whose password somebody else sets, loses his
+sessions at once; sockets notice within `authorizer.FRESH_S` seconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.password_validation import validate_password
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from cluster import access
+from cluster.access import audit
+from cluster.access.audit import Deed
+from cluster.access.logins import ensure_administrator, login_link
+from cluster.access.roles import EVERYWHERE, Role
+from cluster.models import RoleBinding
+from kube import names
+from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.access.authorizer import Actor
+
+__all__ = ["Account", "Binding", "ensure_administrator", "login_link"]
+
+LONGEST_NAME = 150
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A role of a user, a group or a service account (`NAMESPACE/NAME`); exactly one of the three is filled."""
+
+    user: str
+    group: str
+    namespace: str
+    role: Role
+    account: str = ""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user as lists show him; `bindings` are his own, without those of his groups."""
+
+    id: int
+    name: str
+    active: bool
+    superuser: bool
+    has_password: bool
+    groups: tuple[str, ...]
+    bindings: tuple[Binding, ...]
+
+
+def users() -> list[Account]:
+    """Return every account by name, in three queries."""
+    bindings = defaultdict(list)
+    for row in RoleBinding.objects.filter(user__isnull=False).order_by("namespace"):
+        bindings[row.user_id].append(row)
+    found = User.objects.order_by("username").prefetch_related("groups")
+    return [_account(user, bindings[user.pk]) for user in found]
+
+
+def _account(user: User, bindings: list[RoleBinding]) -> Account:
+    return Account(
+        id=user.pk,
+        name=user.username,
+        active=user.is_active,
+        superuser=user.is_superuser,
+        has_password=user.has_usable_password(),
+        groups=tuple(sorted(group.name for group in user.groups.all())),
+        bindings=tuple(_binding(b, user.username) for b in bindings),
+    )
+
+
+def role_bindings(namespace: str | None = None) -> list[Binding]:
+    """Return the roles held in a namespace ("*": in all), or every one there is."""
+    found = RoleBinding.objects.select_related("user", "group").order_by(
+        "namespace", "user__username", "group__name", "account_namespace", "account"
+    )
+    if namespace is not None:
+        found = found.filter(namespace=namespace)
+    return [_binding(each, each.user.username if each.user else "") for each in found]
+
+
+def _binding(row: RoleBinding, user: str) -> Binding:
+    account = f"{row.account_namespace}/{row.account}" if row.account else ""
+    group = row.group.name if row.group_id is not None and row.group else ""
+    return Binding(user, group, row.namespace, Role(row.role), account)
+
+
+def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable[str] = ()) -> User:
+    """Make an account; without a password it is entered by one-time links only."""
+    access.require(actor, "create", "users", "", name)
+    user = User(username=User.normalize_username(name))
+    _check_name(name)
+    if password:
+        _check_password(password, user)
+        user.set_password(password)
+    else:
+        user.set_unusable_password()
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+            user.groups.set([_group(group) for group in groups])
+            _record(actor, "create", "users", name)
+    except IntegrityError:
+        raise AlreadyExists(f'The user "{name}" already exists; choose another name.') from None
+    return user
+
+
+def set_password(actor: Actor, user: User, password: str) -> None:
+    """Give a user a password: one's own, or anybody's for an administrator. Ends his sessions."""
+    if actor.user_id != user.pk:
+        access.require(actor, "update", "users", "", user.username)
+    _check_password(password, user)
+    user.set_password(password)
+    with transaction.atomic():
+        user.save(update_fields=["password"])
+        _record(actor, "set-password", "users", user.username)
+        end_sessions(user)
+
+
+def set_active(actor: Actor, user: User, *, active: bool) -> None:
+    """Let a user in, or keep him out and end his sessions; somebody must remain who administers."""
+    access.require(actor, "update", "users", "", user.username)
+    with _staying_administered():
+        user.is_active = active
+        user.save(update_fields=["is_active"])
+        _record(actor, "activate" if active else "deactivate", "users", user.username)
+        if not active:
+            end_sessions(user)
+
+
+def set_groups(actor: Actor, user: User, groups: Sequence[str]) -> None:
+    """Make a user a member of exactly these groups; a group that does not exist is made."""
+    access.require(actor, "update", "users", "", user.username)
+    with _staying_administered():
+        old = sorted(user.groups.values_list("name", flat=True))
+        user.groups.set([_group(group) for group in groups])
+        changes = audit.changes({"groups": old}, {"groups": sorted(groups)})
+        _record(actor, "update", "users", user.username, changes=changes)
+
+
+def bind_role(
+    actor: Actor, role: Role, namespace: str, *, user: User | None = None, group: str = "", account: str = ""
+) -> None:
+    """Give somebody a role in a namespace or "*", in place of the one held there.
+
+    It is a user, a group, or a service account (`NAMESPACE/NAME`), which need not exist yet.
+    """
+    access.require(actor, "update", "roles", namespace)
+    _check_place(namespace)
+    if account:
+        _check_account(account)
+    with _staying_administered():
+        subject = {"group": _group(group)} if group else _subject(user, group, account)
+        old = RoleBinding.objects.filter(**subject, namespace=namespace).first()
+        binding = RoleBinding(**subject, namespace=namespace) if old is None else old
+        was, binding.role = old.role if old else None, role
+        binding.save()
+        _record_role(actor, "bind", _shown(user, group, account), namespace, was, role)
+
+
+def unbind_role(
+    actor: Actor, namespace: str, *, user: User | None = None, group: str = "", account: str = ""
+) -> None:
+    """Take away the role that somebody holds in a namespace or "*"."""
+    access.require(actor, "delete", "roles", namespace)
+    with _staying_administered():
+        old = RoleBinding.objects.filter(**_subject(user, group, account), namespace=namespace).first()
+        if old is None:
+            raise NotFound(f"{_shown(user, group, account)} holds no role in {namespace}.")
+        old.delete()
+        _record_role(actor, "unbind", _shown(user, group, account), namespace, old.role, None)
+
+
+def _subject(user: User | None, group: str, account: str) -> dict[str, Any]:
+    if user is not None:
+        return {"user": user}
+    if account:
+        place, _, name = account.partition("/")
+        return {"account_namespace": place, "account": name}
+    return {"group__name": group}
+
+
+def _shown(user: User | None, group: str, account: str) -> str:
+    if user is not None:
+        return user.username
+    return f"service account {account}" if account else f"group {group}"
+
+
+def find_user(name: str) -> User:
+    """Return the account of a name or raise NotFound."""
+    try:
+        return User.objects.get(username=name)
+    except User.DoesNotExist:
+        raise NotFound(f'There is no user "{name}".') from None
+
+
+def end_sessions(user: User) -> int:
+    """Log a user out everywhere and return how many sessions that were."""
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+    ended = 0
+    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+        if session.get_decoded().get("_auth_user_id") == str(user.pk):
+            store(session.session_key).delete()
+            ended += 1
+    return ended
+
+
+def _group(name: str) -> Group:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise _refusal(
+            "Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")]
+        )
+    if name.startswith("system:") and not name.startswith("system:serviceaccounts"):
+        raise _refusal(
+            "Group", name, [invalid("name", name, "names that begin with system: are the system's")]
+        )
+    return Group.objects.get_or_create(name=name)[0]
+
+
+def _check_name(name: str) -> None:
+    try:
+        User.username_validator(name)
+    except ValidationError as error:
+        raise _refusal("User", name, [invalid("name", name, " ".join(error.messages))]) from None
+    if not name or len(name) > LONGEST_NAME:
+        raise _refusal("User", name, [required("name", f"1 to {LONGEST_NAME} characters")])
+
+
+def _check_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        causes = [Cause("FieldValueInvalid", text, "password") for text in error.messages]
+        raise _refusal("User", user.username, causes) from None
+
+
+def _check_place(namespace: str) -> None:
+    problem = None if namespace == EVERYWHERE else names.dns_label(namespace)
+    if problem:
+        raise _refusal("RoleBinding", namespace, [invalid("namespace", namespace, problem)])
+
+
+def _check_account(account: str) -> None:
+    place, _, name = account.partition("/")
+    problem = names.dns_label(place) or names.dns_subdomain(name)
+    if problem:
+        raise _refusal("RoleBinding", account, [invalid("name", account, f"NAMESPACE/NAME: {problem}")])
+
+
+def _refusal(kind: str, name: str, causes: list[Cause]) -> ApiError:
+    return Invalid.of(kind, name, causes)
+
+
+@contextmanager
+def _staying_administered() -> Iterator[None]:
+    """One transaction, undone by a Conflict when it leaves nobody who administers everything."""
+    with transaction.atomic():
+        before = _is_administered()
+        yield
+        if before and not _is_administered():
+            raise Conflict(
+                "This would leave nobody who administers the cluster; make somebody else administrator first."
+            )
+
+
+def _is_administered() -> bool:
+    held = RoleBinding.objects.filter(namespace=EVERYWHERE, role=Role.ADMINISTRATOR)
+    return (
+        User.objects.filter(is_active=True, is_superuser=True).exists()
+        or held.filter(Q(user__is_active=True) | Q(group__user__is_active=True)).exists()
+    )
+
+
+def _record_role(
+    actor: Actor, verb: str, name: str, namespace: str, old: str | None, role: Role | None
+) -> None:
+    change = {"path": "role", "old": old, "new": role}
+    place = "" if namespace == EVERYWHERE else namespace
+    _record(actor, verb, "roles", name, namespace=place, changes=[change])
+
+
+def _record(
+    actor: Actor,
+    verb: str,
+    resource: str,
+    name: str,
+    *,
+    namespace: str = "",
+    changes: Sequence[object] = (),
+    message: str = "",
+) -> None:
+    audit.record(
+        Deed(
+            actor=actor.name,
+            verb=verb,
+            resource=resource,
+            namespace=namespace,
+            name=name,
+            message=message,
+            changes=changes,
+        )
+    )

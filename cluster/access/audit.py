@@ -1,0 +1,262 @@
+"""Who did what: one row for each change that a person made or tried to make.
+
+Rows are written by `cluster.api` and `cluster.access.accounts`, in the transaction
+of the change where there is one. What controllers, scheduler and nodes do is
+in the change log only. A row never holds a secret: data of Secrets, values
+whose name says that they are secret (a password, token or key), and copies of
+whole objects in annotations are masked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.conf import settings
+from django.db import connection, transaction
+
+from cluster.access.roles import Everywhere
+from cluster.models import AuditEntry
+from cluster.store import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.db.models import QuerySet
+
+    from kube.meta import Object
+
+DAY_MS = 86_400_000
+MOST_CHANGES = 50
+LONGEST_VALUE = 200
+LONGEST_MESSAGE = 1000
+MASK = "•••"
+SECRET_NAME = re.compile(
+    r"passw|secret(?!name)|token|credential|api[-_]?key|private[-_]?key|access[-_]?key", re.I
+)
+COPIES = ("kubectl.kubernetes.io/last-applied-configuration",)
+# The store's own marks change with every write and say nothing.
+NOISE = frozenset(
+    {"metadata.resourceVersion", "metadata.generation", "metadata.managedFields", "metadata.uid"}
+    | {"metadata.creationTimestamp", "status"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which rows to show; None or "" means any.
+
+    namespaces is what the reader may see (`access.namespaces(actor, "audit")`);
+    rows of no namespace are for those who may see ALL. Times are epoch
+    milliseconds, since inclusive and until exclusive.
+    """
+
+    namespaces: frozenset[str] | Everywhere
+    namespace: str | None = None
+    actor: str = ""
+    verb: str = ""
+    resource: str = ""
+    name: str = ""
+    outcome: str = ""
+    since: int | None = None
+    until: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of rows, newest first; `total` counts all rows that the filters let through."""
+
+    entries: list[AuditEntry]
+    total: int
+    number: int
+    size: int
+
+    @property
+    def pages(self) -> int:
+        """How many pages there are, at least one."""
+        return max(1, -(-self.total // self.size))
+
+
+def entries(filters: Filters, page: int = 1, size: int = 50) -> Page:
+    """Return one page of the audit, newest first; pages count from 1."""
+    found = _filtered(filters)
+    start = (max(page, 1) - 1) * size
+    return Page(list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size)
+
+
+def _filtered(filters: Filters) -> QuerySet[AuditEntry]:
+    found = AuditEntry.objects.all()
+    if not isinstance(filters.namespaces, Everywhere):
+        found = found.filter(namespace__in=filters.namespaces - {""})
+    if filters.namespace is not None:
+        found = found.filter(namespace=filters.namespace)
+    exact = {column: getattr(filters, column) for column in ("actor", "verb", "resource", "name", "outcome")}
+    found = found.filter(**{column: value for column, value in exact.items() if value})
+    if filters.since is not None:
+        found = found.filter(at__gte=filters.since)
+    if filters.until is not None:
+        found = found.filter(at__lt=filters.until)
+    return found.filter(name__icontains=filters.text) if filters.text else found
+
+
+@dataclass(slots=True)
+class Deed:
+    """A row to be written; the fields are those of `AuditEntry`."""
+
+    actor: str
+    verb: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    revision: int | None = None
+    outcome: str = "done"
+    message: str = ""
+    changes: Sequence[object] = ()
+    count: int = 1
+    at: int = field(default_factory=clock)
+
+
+COLUMNS = tuple(column.name for column in fields(Deed))
+INSERT = f"INSERT INTO cluster_auditentry ({', '.join(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))})"  # noqa: S608  names of our own columns
+
+
+def record(deed: Deed) -> None:
+    """Store one row."""
+    record_many([deed])
+
+
+def record_many(deeds: Sequence[Deed]) -> None:
+    """Store rows; texts that strangers may have sent are cut to what the columns hold.
+
+    Written in SQL, because thousands of rows come at once with a bulk submission.
+    """
+    if deeds:
+        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+            cursor.executemany(INSERT, [_columns(deed) for deed in deeds])
+
+
+def _columns(deed: Deed) -> tuple[Any, ...]:
+    return (
+        _cut(_clean(deed.actor), 350),
+        deed.verb,
+        deed.resource,
+        _cut(_clean(deed.namespace), 63),
+        _cut(_clean(deed.name), 253),
+        deed.uid,
+        deed.revision,
+        deed.outcome,
+        _cut(_clean(deed.message), LONGEST_MESSAGE),
+        msgspec.json.encode(deed.changes).decode() if deed.changes else "[]",
+        deed.count,
+        deed.at,
+    )
+
+
+def prune(now: int) -> int:
+    """Remove the rows that are older than settings.AUDIT_DAYS and return how many they were."""
+    old = AuditEntry.objects.filter(at__lt=now - settings.AUDIT_DAYS * DAY_MS)
+    return old.delete()[0]
+
+
+def changes(old: Object, new: Object, *, secret: bool = False) -> list[dict[str, Any]]:
+    """Return what an update changed, as {path, old, new} with masked and shortened values.
+
+    secret says that the object is a Secret: none of its data is shown. A
+    field that is absent on one side reads as None there. Long lists end
+    with an item that says how many more there are.
+    """
+    found = [
+        {"path": _clean(path), "old": _shown(before), "new": _shown(after)}
+        for path, before, after in _differences("", old, new, masked=False, secret=secret)
+    ]
+    if len(found) > MOST_CHANGES:
+        more = len(found) - MOST_CHANGES
+        found = [*found[:MOST_CHANGES], {"path": "", "old": None, "new": f"and {more} more"}]
+    return found
+
+
+Difference = tuple[str, Any, Any]
+
+
+def _differences(path: str, old: Any, new: Any, *, masked: bool, secret: bool) -> Iterator[Difference]:
+    if old == new or path in NOISE:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        masked = masked or _names_a_secret(old) or _names_a_secret(new)
+        for key in sorted(old.keys() | new.keys(), key=str):
+            hidden = (masked and key == "value") or _is_secret(path, str(key), secret=secret)
+            below = _join(path, str(key))
+            pair = old.get(key), new.get(key)
+            if hidden:
+                yield from _hidden(below, *pair)
+            else:
+                yield from _differences(below, *pair, masked=False, secret=secret)
+    elif isinstance(old, list) and isinstance(new, list):
+        for index, pair in enumerate(_paired(old, new)):
+            yield from _differences(f"{path}[{index}]", *pair, masked=masked, secret=secret)
+    else:
+        yield path, _masked(path, old, secret=secret), _masked(path, new, secret=secret)
+
+
+def _hidden(path: str, old: Any, new: Any) -> Iterator[Difference]:
+    if old != new:
+        yield path, old if old is None else MASK, new if new is None else MASK
+
+
+def _paired(old: Sequence[Any], new: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    for index in range(max(len(old), len(new))):
+        yield old[index] if index < len(old) else None, new[index] if index < len(new) else None
+
+
+def _masked(path: str, value: Any, *, secret: bool) -> Any:
+    """Return value with every secret inside it masked."""
+    if isinstance(value, dict):
+        named = _names_a_secret(value)
+        return {
+            key: MASK
+            if (named and key == "value") or _is_secret(path, str(key), secret=secret)
+            else _masked(_join(path, str(key)), item, secret=secret)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_masked(path, item, secret=secret) for item in value]
+    return value
+
+
+def _names_a_secret(value: Object) -> bool:
+    """Whether value is a {name, value} pair, as in env, whose name speaks of a secret."""
+    return "value" in value and SECRET_NAME.search(str(value.get("name", ""))) is not None
+
+
+def _is_secret(path: str, key: str, *, secret: bool) -> bool:
+    if key in COPIES:
+        return True
+    if secret and path == "" and key in ("data", "stringData"):
+        return True
+    return path in ("data", "stringData", "metadata.annotations") and SECRET_NAME.search(key) is not None
+
+
+def _join(path: str, key: str) -> str:
+    if not path:
+        return key
+    return f"{path}[{key}]" if "." in key or "/" in key else f"{path}.{key}"
+
+
+def _shown(value: Any) -> Any:
+    """Return value as a short JSON scalar."""
+    if isinstance(value, (dict, list)):
+        value = msgspec.json.encode(value).decode()
+    return _cut(_clean(value), LONGEST_VALUE) if isinstance(value, str) else value
+
+
+def _clean(text: str) -> str:
+    """Return text without what a database refuses: NUL and half characters."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,241 @@
+"""Who may do what: the one decision that pages, the API and sockets ask.
+
+What each role may do is the table of `cluster.access.roles`; here it meets the
+accounts. An actor's roles cost one query, are kept with the actor object
+(a request has its own) and are read again after `FRESH_S` seconds, or at
+once when an account changes in this process. So a socket that keeps its
+actor loses a right within `FRESH_S` seconds of its being taken away.
+
+Controllers, scheduler and nodes act as `SYSTEM` and write to the store
+directly: what they do follows from what people did, is in the log and is not
+audited a second time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import Q, Value
+from django.db.models.signals import m2m_changed, post_delete, post_save
+from django.dispatch import receiver
+
+from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, needed, places, strongest
+from cluster.models import RoleBinding
+from kube.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.http import HttpRequest
+
+    from kube.resources import Resource
+
+__all__ = [
+    "ALL",
+    "CONSOLE",
+    "EVERYWHERE",
+    "FRESH_S",
+    "MASTERS",
+    "SYSTEM",
+    "Actor",
+    "Everywhere",
+    "Grants",
+    "Role",
+    "account_of",
+    "allowed",
+    "for_user",
+    "generation",
+    "grants",
+    "is_system",
+    "namespaces",
+    "of",
+    "require",
+]
+
+FRESH_S = 10.0
+MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
+ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
+_generation = 0
+
+
+class _Known:
+    """The roles of an actor as last read."""
+
+    __slots__ = ("generation", "grants", "until")
+
+    def __init__(self) -> None:
+        self.grants: Grants | None = None
+        self.generation = -1
+        self.until = 0.0
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who acts.
+
+    user_id is the account; without one, `groups` are the groups that the
+    authenticator vouches for. `real` is who it is in truth when somebody acts
+    as another one.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    user_id: int | None = None
+    uid: str = ""
+    real: str = ""
+    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+
+
+SYSTEM = Actor("system:controller", (MASTERS,))
+CONSOLE = Actor("system:console", (MASTERS,))  # whoever runs manage.py, and so owns the database
+
+
+def is_system(actor: Actor) -> bool:
+    """Say whether the actor is part of the system and may do anything."""
+    return MASTERS in actor.groups
+
+
+def account_of(name: str) -> tuple[str, str] | None:
+    """Return namespace and name of the service account that an actor's name stands for, None for other actors."""
+    namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
+    return (namespace, account) if name.startswith(ACCOUNT) and namespace and account else None
+
+
+def generation() -> int:
+    """Return a number that grows when an account, a role or a token changes in this process."""
+    return _generation
+
+
+def for_user(user: AbstractBaseUser | AnonymousUser) -> Actor:
+    """Return the actor of a Django user; nobody's rights for an anonymous one."""
+    if user.pk is None:
+        return Actor("system:anonymous")
+    return Actor(user.get_username(), user_id=user.pk)
+
+
+def of(request: HttpRequest) -> Actor:
+    """Return the actor of a request, the same one each time."""
+    user = request.user
+    actor: Actor | None = getattr(request, "_actor", None)
+    if actor is None or actor.user_id != user.pk:
+        actor = for_user(user)
+        request._actor = actor  # type: ignore[attr-defined]
+    return actor
+
+
+def grants(actor: Actor) -> Grants:
+    """Return the roles of an actor, read from the database when they are not fresh."""
+    known = actor._known
+    now = time.monotonic()
+    if known.grants is None or known.generation != _generation or known.until < now:
+        known.generation, known.until = _generation, now + FRESH_S
+        known.grants = _resolve(actor)
+    return known.grants
+
+
+def allowed(
+    actor: Actor, verb: str, resource: Resource | str, namespace: str, *, owner: str | None = None
+) -> bool:
+    """Say whether the actor may do the verb (get, list, watch, create, update, patch, delete, deletecollection).
+
+    resource is a Resource or its id, with a subresource after a slash
+    (`pods/log`, `queues.scheduling.volcano.sh/state`). namespace is "" for
+    what lies in none, except a Namespace, which counts as lying in itself.
+    owner is the name of who created the object.
+    """
+    return is_system(actor) or decide(grants(actor), verb, _id(resource), namespace, owner)
+
+
+def namespaces(actor: Actor, resource: Resource | str) -> frozenset[str] | Everywhere:
+    """Return where the actor may list a resource: namespaces, or ALL of them."""
+    return ALL if is_system(actor) else places(grants(actor), _id(resource))
+
+
+def require(
+    actor: Actor,
+    verb: str,
+    resource: Resource | str,
+    namespace: str,
+    name: str = "",
+    *,
+    owner: str | None = None,
+) -> None:
+    """Raise Forbidden, in Kubernetes' words and with the remedy, unless `allowed`."""
+    if not allowed(actor, verb, resource, namespace, owner=owner):
+        raise Forbidden(_refusal(actor, verb, _id(resource), namespace, name))
+
+
+def _refusal(actor: Actor, verb: str, resource: str, namespace: str, name: str) -> str:
+    base, _, sub = resource.partition("/")
+    plural, _, group = base.partition(".")
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    text = (
+        f"{base}{f' {chr(34)}{name}{chr(34)}' if name else ''} is forbidden: "
+        f'User "{actor.name}" cannot {verb} resource "{plural}{sub and "/" + sub}" '
+        f'in API group "{group}" {where}'
+    )
+    role = needed(verb, resource)
+    if role is None:
+        return f"{text}. Nobody may do this by hand."
+    place = f"in {namespace}" if namespace and resource != "namespaces" else "in all namespaces"
+    return f"{text}. It takes the role {role} {place}; ask an administrator for it."
+
+
+def _id(resource: Resource | str) -> str:
+    return resource if isinstance(resource, str) else resource.id
+
+
+def _resolve(actor: Actor) -> Grants:
+    roles: dict[str, Role] = {}
+    for namespace, role in _bindings(actor):
+        roles[namespace] = strongest(Role(role), roles.get(namespace)) or Role(role)
+    return Grants(actor.name, roles)
+
+
+def _bindings(actor: Actor) -> Iterable[tuple[str, str]]:
+    """The (namespace, role) pairs of an actor in one query; none for an inactive account."""
+    if actor.user_id is None:
+        return _bindings_by_name(actor)
+    superuser = get_user_model().objects.filter(pk=actor.user_id, is_active=True, is_superuser=True)
+    own = RoleBinding.objects.filter(user=actor.user_id, user__is_active=True)
+    through = RoleBinding.objects.filter(group__user=actor.user_id, group__user__is_active=True)
+    return (
+        own.values_list("namespace", "role")
+        .union(
+            through.values_list("namespace", "role"),
+            superuser.values_list(Value(EVERYWHERE), Value(Role.ADMINISTRATOR.value)),
+        )
+        .order_by()
+    )
+
+
+def _bindings_by_name(actor: Actor) -> Iterable[tuple[str, str]]:
+    """Those of a service account, and of the groups that the authenticator vouches for."""
+    held = Q(group__name__in=actor.groups)
+    if account := account_of(actor.name):
+        held |= Q(account_namespace=account[0], account=account[1])
+    elif not actor.groups:
+        return []
+    return RoleBinding.objects.filter(held).values_list("namespace", "role")
+
+
+@receiver([post_save, post_delete], sender="cluster.RoleBinding")
+@receiver([post_save, post_delete], sender="cluster.Token")
+@receiver([post_save, post_delete], sender="auth.User")
+@receiver([post_delete], sender="auth.Group")
+@receiver(m2m_changed, sender="auth.User_groups")
+def _forget(**_: Any) -> None:
+    """Make every actor of this process read its roles again, now and once the change is committed."""
+    _grow()
+    if transaction.get_connection().in_atomic_block:
+        transaction.on_commit(_grow)
+
+
+def _grow() -> None:
+    global _generation
+    _generation += 1

@@ -1,0 +1,160 @@
+"""May somebody do this, and why: the answers behind `kubectl auth can-i`.
+
+The decision is that of `cluster.access`, which every request passes; here it
+is put into words. Roles let a submitter change what he created, which rules
+of Kubernetes cannot say: a question that names an object is answered for that
+object, one that names none is answered no, with the reason. Only creating
+counts as one's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster import access
+from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, NAMESPACE, NAMESPACED, SOMEBODY, needed
+from cluster.api import rights
+from cluster.api.admission import ClusterView
+from kube import resources
+from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.access.authorizer import Actor
+    from kube.kinds.reviews import ResourceAttributes
+    from kube.resources import Resource
+
+VERBS = tuple(LETTER)
+PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/metrics", "/openapi", "/openapi/*", "/readyz", "/version")  # fmt: skip
+
+
+class Verdict(NamedTuple):
+    """Whether, and why in a sentence."""
+
+    allowed: bool
+    reason: str
+
+
+def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
+    """Say whether the actor may do what is asked."""
+    if access.is_system(actor):
+        return Verdict(True, f"The group {access.MASTERS} may do anything.")
+    targets = list(_targets(asked))
+    if not targets:
+        whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+        return Verdict(False, f"There is no resource {whole} here.")
+    if len(targets) == 1 and asked.verb != "*":
+        return _judge_one(actor, asked, targets[0])
+    for target in targets:
+        for verb in VERBS if asked.verb == "*" else (asked.verb,):
+            place = _place(asked, target)
+            possible = verb in LETTER and needed(verb, target) is not None
+            if possible and not access.allowed(actor, verb, target, place):
+                return Verdict(False, f"Not all of it: {_missing(verb, target, place)}")
+    return Verdict(True, _by_role(actor, _place(asked, targets[0])))
+
+
+def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
+    place = _place(asked, target)
+    if access.allowed(actor, asked.verb, target, place):
+        return Verdict(True, _by_role(actor, place))
+    if access.allowed(actor, asked.verb, target, place, owner=actor.name):
+        if asked.verb == "create":
+            return Verdict(True, f"For what {actor.name} created.")
+        if not asked.name:
+            return Verdict(False, f"Only what {actor.name} created; name it to be told.")
+        resource = resources.by_id(target.partition("/")[0])
+        if rights.owner_named(resource, place, asked.name, ClusterView()) == actor.name:
+            return Verdict(True, f"{actor.name} created it.")
+        return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
+    return Verdict(False, _missing(asked.verb, target, place))
+
+
+def _targets(asked: ResourceAttributes) -> Iterator[str]:
+    """Yield the rows of the table that the question is about."""
+    known = {each: each for each in (*NAMESPACED, *CLUSTER, NAMESPACE)}
+    known |= {each.full_name: each.id for each in resources.served()}
+    if asked.verb == "impersonate":
+        known |= {each: each for each in SOMEBODY}
+    suffix = f"/{asked.subresource}" if asked.subresource else ""
+    if asked.resource == "*":
+        for each in sorted(known):
+            if "/" not in each and asked.group in ("*", each.partition(".")[2]):
+                yield f"{known[each]}{suffix}"
+        return
+    whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
+    if asked.group == "*":
+        yield from sorted(
+            {known[each] + suffix for each in known if each.partition(".")[0] == asked.resource}
+        )
+    elif whole in known:
+        yield f"{known[whole]}{suffix}"
+
+
+def _place(asked: ResourceAttributes, target: str) -> str:
+    base = target.partition("/")[0]
+    if base == NAMESPACE:
+        return asked.name or asked.namespace
+    return "" if base in CLUSTER else asked.namespace
+
+
+def _by_role(actor: Actor, place: str) -> str:
+    held = access.grants(actor)
+    role = held.role(place) if place else held.roles.get(EVERYWHERE) or held.highest()
+    if role is None:
+        return "Everybody who is known may."
+    everywhere = not place or held.roles.get(EVERYWHERE) is role
+    return f"{actor.name} is {role} {_where('' if everywhere and EVERYWHERE in held.roles else place)}."
+
+
+def _missing(verb: str, target: str, place: str) -> str:
+    role = needed(verb, target)
+    if role is None:
+        return "Nobody may do this by hand."
+    return f"It takes the role {role} {_where(place)}."
+
+
+def _where(place: str) -> str:
+    return f"in {place}" if place else "in all namespaces"
+
+
+def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
+    """Return all that the actor may do in a namespace and with what lies in none."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    own: dict[str, None] = {}
+    for resource, part, verbs in _served():
+        place = namespace if resource.namespaced or resource is resources.NAMESPACES else ""
+        on_any, on_own = _allowed(actor, f"{resource.id}{part}", verbs, place)
+        if on_any:
+            found[resource.group, on_any].append(f"{resource.plural}{part}")
+        if on_own:
+            own[resource.id] = None
+    note = f"{actor.name} may also change what {actor.name} created: {', '.join(own)}" if own else ""
+    return RulesReviewStatus(
+        resource_rules=[
+            ResourceRule(verbs=list(verbs), api_groups=[group], resources=parts)
+            for (group, verbs), parts in found.items()
+        ],
+        non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=list(PATHS))],
+        incomplete=bool(own),
+        evaluation_error=note,
+    )
+
+
+def _served() -> Iterator[tuple[Resource, str, tuple[str, ...]]]:
+    """Yield every resource with "", and with each of its subresources after a slash; and the verbs that each has."""
+    for resource in resources.served():
+        yield resource, "", resource.verbs
+        for part in resource.parts:
+            yield resource, f"/{part.name}", part.verbs
+
+
+def _allowed(
+    actor: Actor, target: str, verbs: tuple[str, ...], place: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the verbs that are allowed on anybody's objects, and those on the actor's own only."""
+    on_own = [verb for verb in verbs if access.allowed(actor, verb, target, place, owner=actor.name)]
+    on_any = [verb for verb in on_own if verb == "create" or access.allowed(actor, verb, target, place)]
+    return tuple(on_any), tuple(verb for verb in on_own if verb not in on_any)

@@ -1,0 +1,377 @@
+"""What every object passes before it is stored: shape, then defaults, then rules.
+
+One chain for form, YAML and API. The order is the API server's
+(reference/kubernetes-api-and-batch-job.md §6.1): decode and limits, the
+schema of the kind, metadata (§4.5), the namespace (§6.3), defaulting,
+validation, bounds of the namespace (limit ranges, then quotas). Rules of a
+kind come from the applications, which `register` them in their `ready()`. Something wrong with the shape is reported alone,
+because rules may rely on the shape.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.api import custom_kinds, metadata, quota_room
+from cluster.store import store
+from kube import definitions, resources, schema
+from kube.custom import scale, structural
+from kube.errors import (
+    ApiError,
+    BadRequest,
+    Cause,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RequestEntityTooLarge,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.rules.quota_accounts import Account
+    from cluster.store import Store
+    from kube.meta import Object
+    from kube.resources import Resource
+
+LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of this order (§2.3)
+KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class ClusterView:
+    """What rules may ask about the cluster. Each thing is read once in the life of the view."""
+
+    def __init__(self, source: Store = store) -> None:
+        self._store = source
+        self._known: dict[tuple[str, str, str], Object | None] = {}
+        self._children: dict[str, list[Object]] | None = None
+        self._classes: list[Object] | None = None
+        self._listed: dict[tuple[str, str], list[Object]] = {}
+        self.accounts: dict[
+            str, Account
+        ] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Return an object, None when there is none."""
+        key = (resource.id, namespace, name)
+        if key not in self._known:
+            found = self._store.find(resource, namespace=namespace, name=name, limit=1)
+            self._known[key] = found[0].object if found else None
+        return self._known[key]
+
+    def fetch(self, resource: Resource, keys: Sequence[tuple[str, str]]) -> None:
+        """Read many objects at once, by namespace and name, so that `get` knows them."""
+        found = self._store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
+        for namespace, name in keys:
+            one = found.get(f"{namespace}/{name}")
+            self._known[resource.id, namespace, name] = None if one is None else one.object
+
+    def queue(self, name: str) -> Object | None:
+        """Return a queue."""
+        return self.get(resources.QUEUES, "", name)
+
+    def queue_children(self, name: str) -> list[Object]:
+        """Return the queues whose parent is `name`."""
+        if self._children is None:
+            self._children = defaultdict(list)
+            for queue in self._store.find(resources.QUEUES):
+                parent = (queue.object.get("spec") or {}).get("parent") or ""
+                self._children[parent].append(queue.object)
+        return self._children.get(name, [])
+
+    def priority_class(self, name: str) -> Object | None:
+        """Return a priority class."""
+        return self.get(resources.PRIORITY_CLASSES, "", name)
+
+    def namespace(self, name: str) -> Object | None:
+        """Return a namespace."""
+        return self.get(resources.NAMESPACES, "", name)
+
+    def priority_classes(self) -> list[Object]:
+        """Return all priority classes."""
+        if self._classes is None:
+            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
+        return self._classes
+
+    def listed(self, resource: Resource, namespace: str) -> list[Object]:
+        """Return all objects of a kind in a namespace, by name."""
+        key = (resource.id, namespace)
+        if key not in self._listed:
+            self._listed[key] = [found.object for found in self._store.find(resource, namespace=namespace)]
+        return self._listed[key]
+
+    def service_account(self, namespace: str, name: str) -> Object | None:
+        """Return a service account."""
+        return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
+
+    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
+        """Return a name for `generateName` that nothing has; AlreadyExists when none is found."""
+        return self._store.free_name(resource, namespace, base)
+
+    def claim(self, namespace: str, name: str) -> Object | None:
+        """Return a PersistentVolumeClaim."""
+        return self.get(resources.CLAIMS, namespace, name)
+
+
+Default = Callable[["Object", "Object | None", ClusterView], None]
+Validate = Callable[["Object", "Object | None", ClusterView], "list[Cause]"]
+Warn = Callable[["Object", "Object | None", ClusterView], "list[str]"]
+Release = Callable[["Object", ClusterView], "list[Cause]"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What one application knows about a kind: it may fill in, refuse, and warn."""
+
+    default: Default | None = None
+    validate: Validate | None = None
+    warn: Warn | None = None
+    delete: Release | None = None
+    status: Validate | None = None
+    bound: Validate | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """The outcome: the object with its defaults, what is wrong with it, and what is merely odd."""
+
+    resource: Resource
+    object: Object
+    causes: tuple[Cause, ...] = ()
+    warnings: tuple[str, ...] = ()
+    error: ApiError | None = None
+    dropped: tuple[str, ...] = ()  # fields of a custom resource that its schema does not know
+
+    def checked(self) -> Object:
+        """Return the object, or raise the error that says all that is wrong."""
+        if self.error is not None:
+            raise self.error
+        if self.causes:
+            raise Invalid.of(self.resource.group_kind, metadata.name_of(self.object), self.causes)
+        return self.object
+
+
+_rules: dict[str, list[Rules]] = defaultdict(list)
+
+
+def register(
+    resource: Resource,
+    default: Default | None = None,
+    validate: Validate | None = None,
+    warn: Warn | None = None,
+    delete: Release | None = None,
+    status: Validate | None = None,
+    bound: Validate | None = None,
+) -> None:
+    """Add rules for a kind, after those that it has.
+
+    Each is called with the object (a copy, which `default` changes in
+    place), the stored object that it is to replace or None, and the view.
+    `delete` is called with the stored object that somebody wants to delete
+    and the view, and says why it must stay. `status` judges a write to the
+    status subresource. `bound` is asked last, about what is otherwise right.
+    Where Kubernetes answers 403 and not 422, `default`, `validate` and
+    `bound` raise Forbidden.
+    """
+    _rules[resource.id].append(Rules(default, validate, warn, delete, status, bound))
+
+
+def admit(
+    resource: Resource, obj: Object, old: Object | None, view: ClusterView, *, warnings: bool = False
+) -> Admitted:
+    """Take an object through the whole chain; obj itself stays as it is."""
+    return judge(shape(resource, obj, old), old, view, warnings=warnings)
+
+
+def shape(resource: Resource, obj: Object, old: Object | None = None, subresource: str = "") -> Admitted:
+    """Do the part that needs nothing but the object: a copy of it, and what is wrong with its shape.
+
+    Of a custom resource, unknown fields are dropped and the defaults of its schema filled in.
+    BadRequest and RequestEntityTooLarge are raised: there is no object to speak of then.
+    """
+    copy, nulls = _copy(resource, obj)
+    causes = schema.check(copy, definitions.of(resource))
+    reported = {cause.field for cause in causes}
+    causes += (cause for cause in metadata.check(resource, copy, old) if cause.field not in reported)
+    if not causes and nulls:
+        copy = schema.without_nulls(copy, definitions.of(resource))
+    if resource.schema is None or causes:
+        return Admitted(resource, copy, tuple(causes))
+    return _custom(resource, copy, old, subresource)
+
+
+def _custom(resource: Resource, obj: Object, old: Object | None, subresource: str) -> Admitted:
+    """Shape a custom resource by its schema. What was wrong with it before may stay."""
+    schema_ = structural.of(resource)
+    dropped = structural.shape(schema_, obj)
+    if subresource == "status" and old is not None:
+        causes = structural.check_status(schema_, obj, old)
+    else:
+        causes = structural.check(schema_, obj, old)
+    if resource.scale is not None:
+        causes += scale.check(obj, resource.scale, only_status=subresource == "status")
+    return Admitted(resource, obj, tuple(causes), dropped=tuple(dropped))
+
+
+def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: bool = False) -> Admitted:
+    """Do the part that needs the cluster: namespace, defaults and rules. Changes shaped.object."""
+    if shaped.causes:
+        return shaped
+    resource, obj = shaped.resource, shaped.object
+    if old is None and (error := _creation_problem(resource, obj, view)) is not None:
+        return Admitted(resource, obj, error.causes, error=error)
+    rules = _rules[resource.id]
+    try:
+        for rule in rules:
+            if rule.default is not None:
+                rule.default(obj, old, view)
+        causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
+        if not causes:
+            causes = [c for rule in rules if rule.bound is not None for c in rule.bound(obj, old, view)]
+            quota_room.admit(resource, obj, old, view)
+    except ApiError as error:
+        told = error.causes or (Cause(error.reason, error.message, ""),)
+        return Admitted(resource, obj, told, error=error)
+    odd = _warnings(shaped, old, view, rules) if warnings else ()
+    return Admitted(resource, obj, tuple(causes), tuple(odd))
+
+
+def completed(
+    resource: Resource, obj: Object, old: Object, view: ClusterView, subresource: str = ""
+) -> Object:
+    """Return an object that is to replace old with what would be filled in; as it is when something is wrong with it."""
+    try:
+        shaped = shape(resource, obj, old, subresource)
+        if not shaped.causes and not subresource:
+            for rule in _rules[resource.id]:
+                if rule.default is not None:
+                    rule.default(shaped.object, old, view)
+    except ApiError:
+        return obj
+    return obj if shaped.causes else shaped.object
+
+
+def judge_status(shaped: Admitted, old: Object, view: ClusterView) -> Admitted:
+    """Do the same for a write to the status: nothing is filled in, and only the rules for it are asked."""
+    if shaped.causes:
+        return shaped
+    rules = [rule.status for rule in _rules[shaped.resource.id] if rule.status is not None]
+    causes = [cause for rule in rules for cause in rule(shaped.object, old, view)]
+    return Admitted(shaped.resource, shaped.object, tuple(causes))
+
+
+def _creation_problem(resource: Resource, obj: Object, view: ClusterView) -> ApiError | None:
+    if resource.schema is not None and (error := custom_kinds.creation_problem(resource, view)) is not None:
+        return error
+    return _namespace_problem(obj["metadata"]["namespace"], view) if resource.namespaced else None
+
+
+def release(resource: Resource, obj: Object, view: ClusterView) -> None:
+    """Raise Forbidden when a rule wants a stored object to stay."""
+    name = metadata.name_of(obj)
+    if resource is resources.NAMESPACES and name in KEPT_NAMESPACES:
+        raise Forbidden.of(resource.id, name, "this namespace may not be deleted")
+    causes = [c for rule in _rules[resource.id] if rule.delete is not None for c in rule.delete(obj, view)]
+    if causes:
+        detail = " ".join(cause.message.removeprefix("Forbidden: ") for cause in causes)
+        raise Forbidden(
+            f'{resource.id} "{name}" is forbidden: {detail}', causes=causes, resource=resource.id, name=name
+        )
+
+
+def oddities(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> Iterable[str]:
+    """Return what the rules of a kind find odd about an admitted object, though not wrong."""
+    for rule in _rules[resource.id]:
+        if rule.warn is not None:
+            yield from rule.warn(obj, old, view)
+
+
+def _warnings(shaped: Admitted, old: Object | None, view: ClusterView, rules: list[Rules]) -> Iterable[str]:
+    resource, obj = shaped.resource, shaped.object
+    unknown = (
+        shaped.dropped
+        if resource.schema is not None
+        else schema.unknown_fields(obj, definitions.of(resource))
+    )
+    yield from (f'unknown field "{path}"' for path in unknown)
+    for rule in rules:
+        if rule.warn is not None:
+            yield from rule.warn(obj, old, view)
+
+
+def plain(resource: Resource, obj: Object) -> Object:
+    """Return a copy of an object, which is plain JSON and of this kind; the errors are those of `shape`."""
+    return _copy(resource, obj)[0]
+
+
+def _copy(resource: Resource, obj: Object) -> tuple[Object, bool]:
+    """Return a deep copy, which says its kind and namespace and is plain JSON, and whether it may hold nulls."""
+    if not isinstance(obj, dict):
+        raise BadRequest(f"An object is a mapping of fields, not {shown(obj)}.")
+    try:
+        body = _encode(obj)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise BadRequest(f"The object cannot be written as JSON: {error}.") from None
+    if len(body) > LARGEST:
+        raise RequestEntityTooLarge(
+            f"The object has {len(body):,} bytes; at most {LARGEST:,} are allowed."
+            " Keep large data in a file or a volume and name it in the object."
+        )
+    try:
+        copy = _decode(body)
+    except (RecursionError, msgspec.DecodeError) as error:
+        raise BadRequest(f"The object cannot be read: {error}.") from None
+    _check_kind(resource, copy)
+    _place(resource, copy)
+    return copy, b"null" in body
+
+
+def _place(resource: Resource, obj: Object) -> None:
+    """Say the namespace; one that was written to an object of the whole cluster is dropped, as Kubernetes does."""
+    meta = obj.setdefault("metadata", {}) if resource.namespaced else obj.get("metadata")
+    if not isinstance(meta, dict):
+        return
+    if resource.namespaced:
+        meta["namespace"] = meta.get("namespace") or "default"
+    elif isinstance(meta.get("namespace"), str):
+        del meta["namespace"]
+
+
+def _check_kind(resource: Resource, obj: Object) -> None:
+    given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
+    if given != (resource.api_version, resource.kind):
+        raise BadRequest(
+            f"{shown(given[1])} in version {shown(given[0])} cannot be handled as a {resource.kind}:"
+            f" give apiVersion {resource.api_version} and kind {resource.kind}."
+        )
+    obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+
+
+def _namespace_problem(name: str, view: ClusterView) -> ApiError | None:
+    """NamespaceLifecycle (§6.3): nothing new in a namespace that is missing or on its way out."""
+    found = view.namespace(name)
+    field = "metadata.namespace"
+    if found is None:
+        cause = Cause(
+            "FieldValueNotFound", f"There is no namespace {shown(name)}; choose another or create it.", field
+        )
+        return NotFound(f'namespaces "{name}" not found', causes=[cause], resource="namespaces", name=name)
+    if (found.get("status") or {}).get("phase") == "Terminating" or found["metadata"].get(
+        "deletionTimestamp"
+    ):
+        cause = Cause("NamespaceTerminating", f"namespace {name} is being terminated", field)
+        return Forbidden(
+            f"unable to create new content in namespace {name} because it is being terminated",
+            causes=[cause],
+            resource="namespaces",
+            name=name,
+        )
+    return None

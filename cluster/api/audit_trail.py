@@ -1,0 +1,121 @@
+"""The audit rows of `cluster.api`: what is written about a change, done or not."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError
+
+from cluster.access import audit
+from cluster.access.audit import Deed
+from cluster.models import AuditEntry
+from kube import lenient, resources
+from kube.errors import ApiError, Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from kube.meta import Object
+    from kube.resources import Resource
+
+# Programs write these by themselves, every few seconds: what is done to them says nothing of anybody.
+UNTOLD = frozenset({resources.EVENTS.id, resources.LEASES.id})
+log = logging.getLogger(__name__)
+
+
+class Step:
+    """One change on its way; `done` is called inside its transaction."""
+
+    def __init__(self, actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool) -> None:
+        self._about = (actor, verb, resource, obj)
+        self._quiet = quiet
+
+    def done(self, old: Stored | None, new: Stored) -> None:
+        """Write that old became new; old is None where nothing is compared."""
+        actor, verb, resource, _ = self._about
+        if self._quiet or resource.id in UNTOLD:
+            return
+        entry = _entry(actor, verb, resource, new.object, new)
+        if old is not None:
+            entry.changes = audit.changes(old.object, new.object, secret=resource is resources.SECRETS)
+        audit.record(entry)
+
+    def failed(self, error: ApiError) -> None:
+        """Write that the change was denied or refused."""
+        if self._quiet or error.code >= 500:
+            return
+        try:
+            audit.record(_failure(*self._about, error))
+        except DatabaseError:
+            # Who asked gets the reason of the refusal, not that it could not be written down.
+            log.exception("audit row not written")
+
+
+@contextmanager
+def following(actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool) -> Iterator[Step]:
+    """Leave a row about what happens in the block: the block's own when it is done, otherwise why it was not."""
+    step = Step(actor, verb, resource, obj, quiet=quiet)
+    try:
+        yield step
+    except ApiError as error:
+        step.failed(error)
+        raise
+
+
+def many(
+    actor: Actor, verb: str, resource: Resource, objs: Sequence[Object], outcomes: Sequence[Stored | ApiError]
+) -> None:
+    """Write a row for each object that was changed, and one for each kind of refusal with its count."""
+    rows = []
+    refused: dict[tuple[str, str], Deed] = {}
+    for obj, outcome in zip(objs, outcomes, strict=True):
+        if not isinstance(outcome, ApiError):
+            rows.append(_entry(actor, verb, resource, obj, outcome))
+            continue
+        entry = _failure(actor, verb, resource, obj, outcome)
+        first = refused.setdefault((entry.namespace, outcome.reason), entry)
+        if first is not entry:
+            first.count += 1
+    audit.record_many([*rows, *refused.values()])
+
+
+def last_writer(resource: Resource, stored: Stored) -> str:
+    """Return who last changed an object, "" when it was the system or is not known."""
+    about = AuditEntry.objects.filter(resource=resource.id, namespace=stored.namespace, name=stored.name)
+    last = about.filter(revision=stored.revision).values_list("actor", flat=True).first()
+    return last or ""
+
+
+def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiError) -> Deed:
+    entry = _entry(actor, verb, resource, obj, None)
+    entry.outcome = "denied" if isinstance(error, Forbidden) else "refused"
+    entry.message = f"{entry.message} {error.message}".strip()
+    return entry
+
+
+def _entry(actor: Actor, verb: str, resource: Resource, obj: Any, stored: Stored | None) -> Deed:
+    """Return a row about an object, which need not be well shaped. A Command is a deed done to its target."""
+    metadata = lenient.mapping(obj, "metadata")
+    target = lenient.mapping(obj, "target") if resource is resources.COMMANDS and verb == "create" else {}
+    aim = resources.by_kind(str(target.get("apiVersion") or ""), str(target.get("kind") or ""))
+    namespace = (str(metadata.get("namespace") or "default")) if resource.namespaced else ""
+    row = Deed(
+        actor=actor.real or actor.name,
+        verb=verb,
+        resource=resource.id,
+        namespace=stored.namespace if stored else namespace,
+        name=stored.name if stored else str(metadata.get("name") or metadata.get("generateName") or ""),
+        uid=stored.uid if stored else "",
+        revision=stored.revision if stored else None,
+        message=f"As {actor.name}." if actor.real else "",
+    )
+    if aim is not None:
+        row.verb, row.resource = str(obj.get("action") or "command")[:32], aim.id
+        row.name, row.uid = str(target.get("name") or ""), str(target.get("uid") or "")[:36]
+        row.namespace = row.namespace if aim.namespaced else ""
+        row.revision = None
+    return row

@@ -1,0 +1,67 @@
+"""Where pods go, by hand: bound to a node, evicted from one. Part of the door (`cluster.api`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.api import audit_trail, transaction
+from cluster.api.admission import ClusterView
+from cluster.rules import disruption
+from cluster.store import Delete, Patch, Stored, store, strategy
+from cluster.store.store import clock
+from kube import gates, resources
+from kube.errors import NotFound
+from kube.kinds.pod import UNENDED
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+
+
+def bind(
+    actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
+) -> Stored:
+    """Give an unscheduled pod its node; Conflict when it has one, or is being deleted, or is another pod than `uid`."""
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with (
+        audit_trail.following(actor, "bind", resources.PODS, target, quiet=dry_run) as step,
+        transaction.transaction(dry_run),
+    ):
+        old = transaction.stored(actor, "create", resources.PODS, namespace, name)
+        if ClusterView().get(resources.NODES, "", node) is None:
+            raise NotFound.of(resources.NODES.id, node)
+        conditions = gates.scheduled(old.object, clock())
+        change = {"spec": {"nodeName": node}, "status": {"conditions": conditions}}
+        stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
+        step.done(old, stored)
+    return stored
+
+
+def evict(
+    actor: Actor,
+    namespace: str,
+    name: str,
+    *,
+    uid: str = "",
+    version: str = "",
+    grace: int | None = None,
+    dry_run: bool = False,
+) -> Stored:
+    """Delete a pod if its disruption budget lets it go; TooManyRequests when it does not now (§4.7)."""
+    pods = resources.PODS
+    target = {"metadata": {"namespace": namespace, "name": name}}
+    with (
+        audit_trail.following(actor, "evict", pods, target, quiet=dry_run) as step,
+        transaction.transaction(dry_run),
+    ):
+        old = transaction.stored(actor, "create", pods, namespace, name)
+        if disruption.counts(old.object):
+            budgets = [each.object for each in store.find(resources.DISRUPTION_BUDGETS, namespace=namespace)]
+            mates = store.find(pods, namespace=namespace, phase=UNENDED) if budgets else []
+            disruption.check(old.object, budgets, [each.object for each in mates])
+        strategy.check_preconditions(pods, old.object, uid, version)
+        marked = disruption.marked(old.object, clock())
+        if marked is not None:
+            store.write(Patch(pods, namespace, name, {"status": marked}, "status"))
+        stored = store.write(Delete(pods, namespace, name, old.uid, grace=grace))[0]
+        step.done(None, stored)
+    return stored

@@ -1,0 +1,158 @@
+"""Which right a change asks for: that depends on whose object it is, and on what is changed.
+
+Rules beyond the table of `cluster.access.roles`:
+
+* What a job's controller made (pods, the pod group) belongs to who created
+  the job.
+* A Command counts as a change of its target: for a job it needs the right on
+  that job, for a queue the right to open and close queues.
+* An update of a queue that changes nothing but `spec.state` is opening or
+  closing it, which operators may do.
+* A new pod that names its node asks for the right to bind pods.
+* Naming an owner makes an object part of it, so it needs the right to update
+  the owner (Kubernetes: OwnerReferencesPermissionEnforcement).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster import access
+from cluster.access import hostpaths
+from cluster.api import metadata
+from kube import lenient, resources
+from kube.errors import Invalid, forbidden
+from kube.resources import CREATOR_ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from cluster.api.admission import ClusterView
+    from kube.meta import Object
+    from kube.resources import Resource
+
+QUEUE_STATE = f"{resources.QUEUES.id}/state"
+BINDING = f"{resources.PODS.id}/binding"
+
+
+def creator_of(obj: Object) -> str | None:
+    """Return who created an object, as the server noted it; None for the system."""
+    annotations = obj["metadata"].get("annotations") or {}
+    return annotations.get(CREATOR_ANNOTATION) or None
+
+
+def owner_of(obj: Object, view: ClusterView) -> str | None:
+    """Return whose an object is: who created the job that controls it, otherwise who created it."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            job = _referred(reference, obj["metadata"].get("namespace") or "", view)
+            return creator_of(job) if job else None
+    return creator_of(obj)
+
+
+def owner_named(resource: Resource, place: str, name: str, view: ClusterView) -> str | None:
+    """Return whose the object of a name is; None also where there is none."""
+    found = view.get(resource, place if resource.namespaced else "", name)
+    return owner_of(found, view) if found else None
+
+
+def _referred(reference: Object, namespace: str, view: ClusterView) -> Object | None:
+    """Return the object that a reference names, None when there is none with that uid."""
+    resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
+    if resource is None:
+        return None
+    found = view.get(resource, namespace if resource.namespaced else "", reference.get("name") or "")
+    uid = reference.get("uid")
+    return found if found and uid in (None, "", found["metadata"]["uid"]) else None
+
+
+def place_of(resource: Resource, obj: Object) -> str:
+    """Return the namespace in which a right on an object is looked up."""
+    if resource is resources.NAMESPACES:
+        return metadata.name_of(obj)
+    return (obj["metadata"].get("namespace") or "") if resource.namespaced else ""
+
+
+def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> None:
+    """Raise Forbidden unless the actor may create a well-shaped object, Invalid where that goes for one field."""
+    if access.is_system(actor):
+        return
+    place, name = place_of(resource, obj), metadata.name_of(obj)
+    if resource is resources.COMMANDS:
+        _check_command(actor, obj, place, view)
+    else:
+        access.require(actor, "create", resource, place, name, owner=actor.name)
+        hostpaths.check_create(actor, resource, obj)
+    if resource is resources.PODS:
+        _check_node(actor, obj, place, name)
+    _check_owners(actor, obj, (), view)
+
+
+def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
+    """Choosing a pod's node past the scheduler is binding it."""
+    if lenient.text(pod, "spec", "nodeName") and not access.allowed(actor, "create", BINDING, place):
+        detail = "the scheduler sets it when there is room; choose nodes with nodeSelector."
+        raise Invalid.of(resources.PODS.group_kind, name, [forbidden("spec.nodeName", detail)])
+
+
+def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> None:
+    target = obj.get("target") or {}
+    name = target.get("name") or ""
+    if resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "") is resources.QUEUES:
+        access.require(actor, "update", QUEUE_STATE, "", name)
+        return
+    found = _referred(target, place, view)
+    owner = owner_of(found, view) if found else None
+    access.require(actor, "create", resources.COMMANDS, place, metadata.name_of(obj), owner=owner)
+
+
+def check_change(
+    actor: Actor, verb: str, resource: Resource, old: Object, new: Object, subresource: str, view: ClusterView
+) -> None:
+    """Raise Forbidden unless the actor may turn old into new."""
+    if access.is_system(actor):
+        return
+    target = f"{resource.id}/{subresource}" if subresource else resource.id
+    if resource is resources.QUEUES and not subresource and _only_state_differs(old, new):
+        target = QUEUE_STATE
+    place, name = place_of(resource, old), metadata.name_of(old)
+    access.require(actor, verb, target, place, name, owner=owner_of(old, view))
+    _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
+
+
+def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view: ClusterView) -> None:
+    """Raise Forbidden unless the actor may delete a stored object."""
+    place, name = place_of(resource, old), metadata.name_of(old)
+    access.require(actor, verb, resource, place, name, owner=owner_of(old, view))
+
+
+def _only_state_differs(old: Object, new: Object) -> bool:
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if before.get("state") == after.get("state") or not _same_metadata(
+        old["metadata"], new.get("metadata") or {}
+    ):
+        return False
+    return {k: v for k, v in before.items() if k != "state"} == {
+        k: v for k, v in after.items() if k != "state"
+    }
+
+
+def _same_metadata(old: Object, new: Object) -> bool:
+    """Whether what a client may change of the metadata is the same."""
+    fields = ("labels", "annotations", "finalizers", "ownerReferences")
+    return all((old.get(field) or None) == (new.get(field) or None) for field in fields)
+
+
+def _check_owners(actor: Actor, obj: Object, known: Sequence[Object], view: ClusterView) -> None:
+    namespace = obj["metadata"].get("namespace") or ""
+    uids = {reference.get("uid") for reference in known}
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("uid") in uids:
+            continue
+        resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
+        owner = _referred(reference, namespace, view)
+        if resource is None or owner is None:
+            continue  # Nothing that could be harmed; the garbage collector sees to references that dangle.
+        place = place_of(resource, owner)
+        access.require(actor, "update", resource, place, metadata.name_of(owner), owner=owner_of(owner, view))

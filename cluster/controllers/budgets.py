@@ -1,0 +1,73 @@
+"""The status of PodDisruptionBudgets: how many pods there are, must stay and may go (reference: kubernetes-api §4.7).
+
+The status is for people and programs to read. Whether a pod may be evicted is
+decided from the pods of that moment (`cluster.rules.disruption`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.controllers.status_counter import Recounter
+from cluster.rules import disruption
+from cluster.store import store
+from kube import lenient, meta
+from kube.kinds.pod import UNENDED
+from kube.resources import DISRUPTION_BUDGETS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.rules.disruption import Room
+    from cluster.store import Change
+    from kube.meta import Object
+
+NAME = "budgets"
+CONDITION = "DisruptionAllowed"
+
+
+class BudgetController(Recounter):
+    """Keeps the numbers of each disruption budget."""
+
+    name = NAME
+    kind = DISRUPTION_BUDGETS
+
+    def matters(self, change: Change) -> bool:
+        """Every change of a pod may: its phase, readiness and labels count."""
+        return change.resource == PODS.id
+
+    def statuses(self, namespace: str, keepers: Sequence[Object], now: int) -> list[Object]:
+        """Count the pods that the budgets of a namespace select."""
+        pods = [stored.object for stored in store.find(PODS, namespace=namespace, phase=UNENDED)]
+        return [status(keeper, disruption.room(keeper, pods), now) for keeper in keepers]
+
+
+def status(budget: Object, room: Room, now: int) -> dict[str, Any]:
+    """Return the status of a budget that comes to this room; who has evicted what is kept."""
+    before = lenient.mapping(budget, "status")
+    allowed = room.allowed if room.expected else 0
+    generation = budget["metadata"].get("generation") or 0
+    after = {
+        "observedGeneration": generation,
+        "disruptionsAllowed": allowed,
+        "currentHealthy": room.healthy,
+        "desiredHealthy": room.desired,
+        "expectedPods": room.expected,
+        "conditions": [_condition(before, generation, now, allowed=allowed > 0)],
+    }
+    return {**{key: before[key] for key in ("disruptedPods",) if key in before}, **after}
+
+
+def _condition(before: Object, generation: int, now: int, *, allowed: bool) -> dict[str, Any]:
+    known = {each.get("type"): each for each in before.get("conditions") or ()}
+    old = known.get(CONDITION) or {}
+    value = "True" if allowed else "False"
+    since = old.get("lastTransitionTime") if old.get("status") == value else None
+    return {
+        "type": CONDITION,
+        "status": value,
+        "reason": "SufficientPods" if allowed else "InsufficientPods",
+        "message": "",
+        "observedGeneration": generation,
+        "lastTransitionTime": since or meta.timestamp(now),
+    }

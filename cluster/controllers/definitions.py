@@ -1,0 +1,134 @@
+"""The life of a CustomResourceDefinition: its names, its status, and its end.
+
+A definition that is deleted stays until all objects of its kind are gone; they
+are deleted first, a thousand at a time. What a definition leaves behind all
+the same, because somebody took its finalizer away, goes after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cluster.api import custom_kinds
+from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.store import Delete, Group, Patch, Update, store
+from kube import resources
+from kube.custom import naming
+from kube.custom.definition import CLEANUP
+from kube.custom.naming import TERMINATING
+from kube.lenient import texts
+from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.store import Change, Stored
+    from kube.meta import Object
+
+ROOM = 1000  # objects deleted in one transaction
+RECHECK_MS = 1000
+PAGE = 500
+_ENDING = "ending"
+_MARK = b'"deletionTimestamp"'
+
+
+@dataclass(slots=True)
+class State:
+    """All definitions by name, and those to look at."""
+
+    definitions: dict[str, Object]
+    due: dict[str, None] = field(default_factory=dict)
+
+
+class Definitions(Consumer[State]):
+    """Keeps the status of definitions, and ends them."""
+
+    name = "definitions"
+
+    def load(self, shard: int, revision: int) -> State:
+        """Read all definitions."""
+        found = {stored.name: stored.object for stored in store.find(DEFINITIONS)}
+        return State(found, dict.fromkeys(found))
+
+    def apply(self, state: State, change: Change) -> None:
+        """Take a definition's new version; the others of its group may get names that it gave up."""
+        if change.verb == "DELETED":
+            state.definitions.pop(change.name, None)
+        else:
+            state.definitions[change.name] = change.object
+        group = change.name.partition(".")[2]
+        state.due.update(dict.fromkeys(name for name in state.definitions if name.partition(".")[2] == group))
+        state.due[change.name] = None
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Bring each definition that is due to where it belongs."""
+        custom_kinds.reload()
+        names = dict.fromkeys([*state.due, *(change.name for change in changes), *(t.key for t in timers)])
+        state.due.clear()
+        groups: list[Group] = []
+        again: list[Timer] = []
+        for name in names:
+            crd = state.definitions.get(name)
+            if crd is not None and not crd["metadata"].get("deletionTimestamp"):
+                groups += _keep(crd, state, now)
+                continue
+            ending = list(_delete_objects(name) if crd is None else _end(crd, now))
+            groups += ending
+            if ending or (crd is not None and CLEANUP in texts(crd, "metadata", "finalizers")):
+                again.append(Timer(_ENDING, name, now + RECHECK_MS))
+        return Plan(groups, again)
+
+
+def _keep(crd: Object, state: State, now: int) -> Iterator[Group]:
+    """Bring the status of a definition up to date."""
+    name = crd["metadata"]["name"]
+    others = (other for key, other in state.definitions.items() if key != name)
+    status = naming.status(crd, naming.taken(crd["spec"]["group"], others), now)
+    if status != crd.get("status"):
+        yield Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name)
+
+
+def _end(crd: Object, now: int) -> Iterator[Group]:
+    """Delete the objects of a kind, or let its definition go when there are none."""
+    name = crd["metadata"]["name"]
+    old = crd.get("status") or {}
+    if CLEANUP not in texts(crd, "metadata", "finalizers"):
+        return
+    if _has_objects(name):
+        reason, message = "InstanceDeletionInProgress", "CustomResource deletion is in progress"
+        status = naming.with_condition(old, TERMINATING, "True", reason, message, now)
+        if status != old:
+            yield Group([Update(DEFINITIONS, {**crd, "status": status}, "status")], name)
+        yield from _delete_objects(name)
+        return
+    status = naming.with_condition(
+        old, TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances", now
+    )
+    finalizers = [one for one in texts(crd, "metadata", "finalizers") if one != CLEANUP]
+    yield Group(
+        [
+            Update(DEFINITIONS, {**crd, "status": status}, "status"),
+            Patch(DEFINITIONS, "", name, {"metadata": {"finalizers": finalizers or None}}),
+        ],
+        name,
+    )
+
+
+def _has_objects(id: str) -> bool:  # noqa: A002  a resource's
+    return bool(store.find(resources.of_stored(id, {}), limit=1))
+
+
+def _delete_objects(id: str) -> list[Group]:  # noqa: A002  a resource's
+    """Return the deletions of up to ROOM objects of a kind that nobody has deleted yet."""
+    return [
+        Group([Delete(resources.of_stored(id, one.object), one.namespace, one.name, uid=one.uid)])
+        for one, _ in zip(_living(id), range(ROOM), strict=False)
+    ]
+
+
+def _living(id: str) -> Iterator[Stored]:  # noqa: A002  a resource's
+    offset = 0
+    while found := store.find(resources.of_stored(id, {}), order="created", limit=PAGE, offset=offset):
+        yield from (one for one in found if _MARK not in one.body)
+        offset += PAGE

@@ -1,0 +1,294 @@
+"""Namespaces from their first to their last object (reference: kubernetes-api §4.6).
+
+Every namespace that is in use gets its finalizer, its label, the service
+account `default` and, where the API has an authority of its own, its
+certificate in the config map `kube-root-ca.crt`. One that is being deleted is
+emptied, owners first and kind by kind, custom ones included; pods get their
+grace, and objects with finalizers wait for whoever put them there. When
+nothing is left the finalizer `kubernetes` goes, and with the last finalizer
+the namespace.
+
+Controllers write to the store directly, so something may still be made in a
+namespace that is about to go. What is found in it afterwards is deleted too.
+
+All that is known is in the store: a new process goes on where another ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from cluster.api import custom_kinds
+from cluster.rules.namespaces import FINALIZER, NAME_LABEL
+from cluster.rules.pods import DEFAULT_ACCOUNT
+from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.store import Create, Delete, Group, Patch, Update, store
+from kube import meta, resources
+from kube.kinds.fields import View
+from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.store import Change, Stored
+    from kube.meta import Object
+    from kube.resources import Resource
+
+NAME = "namespaces"
+AUTHORITY = "kube-root-ca.crt"
+# What every namespace has, by its kind.
+KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
+ROOM = 1000  # objects deleted in one transaction
+SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
+AFTER_MS = 10_000  # when a namespace that is gone is looked into again
+MOST_LOOKS = 30
+_LOOK, _GONE = "look", "gone"
+
+
+class _Metadata(View):
+    deletion_timestamp: str = ""
+    finalizers: list[str] = []
+
+
+class _Object(View):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(slots=True)
+class State:
+    """What is known without asking the store. Losing it costs time, nothing else."""
+
+    due: dict[str, None] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)  # milliseconds until the next look, by namespace
+
+
+@dataclass(slots=True)
+class Content:
+    """What is left in a namespace."""
+
+    counts: dict[str, int] = field(default_factory=dict)  # by resource
+    finalizers: dict[str, int] = field(default_factory=dict)
+    deletions: list[Group] = field(default_factory=list)
+
+
+class NamespaceController(Consumer[State]):
+    """Equips namespaces and empties those that go."""
+
+    name = NAME
+
+    def load(self, shard: int, revision: int) -> State:
+        """Look at every namespace once."""
+        return State(due={stored.name: None for stored in store.find(NAMESPACES)})
+
+    def apply(self, state: State, change: Change) -> None:
+        """Leave the state alone: plan() hears all changes, also after a load."""
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Do the next step for each namespace that something happened to."""
+        plan: tuple[list[Group], list[Timer]] = ([], [])
+        for change in changes:
+            self._note(state, change, plan[1], now)
+        for timer in timers:
+            if timer.kind in (_LOOK, RETRY):
+                state.due[timer.key] = None
+        names = list(state.due)
+        found = store.by_keys(NAMESPACES, [f"/{name}" for name in names])
+        for name in names:
+            stored = found.get(f"/{name}")
+            if stored is None:
+                state.waits.pop(name, None)
+            elif "deletionTimestamp" in stored.object["metadata"]:
+                self._empty(state, stored, plan, now)
+            else:
+                plan[0].extend(_missing(stored.object))
+        for timer in timers:
+            if timer.kind == _GONE:
+                self._look_after(timer, plan, now)
+        state.due.clear()
+        return Plan(*plan)
+
+    def _note(self, state: State, change: Change, timers: list[Timer], now: int) -> None:
+        if change.resource == NAMESPACES.id:
+            state.due[change.name] = None
+            if change.verb == "DELETED":
+                timers.append(Timer(_GONE, change.name, now + AFTER_MS, {"looks": 1}))
+        elif change.name == KEPT[change.resource]:
+            state.due[change.namespace] = None
+
+    def _empty(self, state: State, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int) -> None:
+        """Delete what is in a namespace, or let it go when there is nothing any more."""
+        name, namespace = stored.name, stored.object
+        left = content(name)
+        plan[0].extend(left.deletions)
+        kept = [each for each in (namespace.get("spec") or {}).get("finalizers") or () if each != FINALIZER]
+        if left.counts or kept:
+            plan[0].extend(_told(namespace, left, now))
+        if not left.counts:
+            plan[0].extend(_finalized(namespace, kept))
+            return
+        wait = 0 if left.deletions else min(state.waits.get(name, SOONEST_MS // 2) * 2, LATEST_MS)
+        state.waits[name] = wait or SOONEST_MS // 2
+        plan[1].append(Timer(_LOOK, name, now + wait))
+
+    def _look_after(self, timer: Timer, plan: tuple[list[Group], list[Timer]], now: int) -> None:
+        """Delete what was made in a namespace while it went; one of the same name may exist again."""
+        name = timer.key
+        if store.by_keys(NAMESPACES, [f"/{name}"]):
+            return
+        left = content(name)
+        plan[0].extend(left.deletions)
+        looks = int(timer.payload.get("looks", 1))
+        if left.counts and looks < MOST_LOOKS:
+            plan[1].append(Timer(_GONE, name, now + AFTER_MS, {"looks": looks + 1}))
+
+
+def _missing(namespace: Object) -> Iterator[Group]:
+    """Yield the writes that give a namespace what every namespace has."""
+    metadata, name = namespace["metadata"], namespace["metadata"]["name"]
+    patch: dict[str, Any] = {}
+    if (metadata.get("labels") or {}).get(NAME_LABEL) != name:
+        patch["metadata"] = {"labels": {NAME_LABEL: name}}
+    if not (namespace.get("spec") or {}).get("finalizers"):
+        patch["spec"] = {"finalizers": [FINALIZER]}
+    if patch:
+        yield Group([Patch(NAMESPACES, "", name, patch, uid=metadata["uid"])], name)
+    if not (namespace.get("status") or {}).get("phase"):
+        active = {"status": {"phase": "Active"}}
+        yield Group([Patch(NAMESPACES, "", name, active, "status", metadata["uid"])], name)
+    if not store.by_keys(SERVICE_ACCOUNTS, [f"{name}/{DEFAULT_ACCOUNT}"]):
+        account = {"metadata": {"namespace": name, "name": DEFAULT_ACCOUNT}}
+        yield Group([Create(SERVICE_ACCOUNTS, account)], name)
+    yield from _authority(name)
+
+
+def _authority(namespace: str) -> Iterator[Group]:
+    """Yield the write after which programs in a namespace find the authority that the API's certificate is from."""
+    text = authority_text()
+    if not text:
+        return
+    data = {"ca.crt": text}
+    found = store.by_keys(CONFIGMAPS, [f"{namespace}/{AUTHORITY}"])
+    if not found:
+        config = {"metadata": {"namespace": namespace, "name": AUTHORITY}, "data": data}
+        yield Group([Create(CONFIGMAPS, config)], namespace)
+        return
+    old = next(iter(found.values())).object.get("data") or {}
+    if old != data:
+        change = {"data": dict.fromkeys(old) | data}
+        yield Group([Patch(CONFIGMAPS, namespace, AUTHORITY, change)], namespace)
+
+
+def authority_text() -> str:
+    """Return the certificate of the API's authority; "" when there is none, or clients know it already."""
+    path = settings.API_CERTIFICATE_CA
+    if settings.API_CERTIFICATE is None and path is None:
+        path = settings.DATA / "pki" / "ca.crt"
+    try:
+        return str(path.read_text()) if path else ""
+    except OSError:
+        return ""
+
+
+def content(namespace: str) -> Content:
+    """Return what is left in a namespace, with the deletions that one transaction should hold."""
+    left = Content()
+    for kind in _kinds():
+        number = sum(store.count(kind, namespace=namespace).values())
+        if number:
+            left.counts[kind.id] = number
+            _note_kind(kind, namespace, left)
+    return left
+
+
+def _kinds() -> list[Resource]:
+    """Return the kinds that lie in namespaces: owners before what they own, events last."""
+    first = (resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
+    last = (resources.PODS, resources.EVENTS)
+    custom_kinds.look_again()
+    added = [kind for kind in resources.custom() if kind.storage]
+    between = [kind for kind in (*resources.ALL, *added) if kind.namespaced and kind not in (*first, *last)]
+    return [*first, *between, *last]
+
+
+def _note_kind(kind: Resource, namespace: str, left: Content) -> None:
+    """Note what holds the objects of one kind, and delete those that nobody has deleted yet."""
+    offset = 0
+    while True:
+        page = store.find(kind, namespace=namespace, limit=ROOM, offset=offset)
+        for stored in page:
+            metadata = stored.read(_Object).metadata
+            if not metadata.deletion_timestamp and len(left.deletions) < ROOM:
+                # Groups of one: an object that somebody else deletes first must not keep the others.
+                left.deletions.append(Group([Delete(kind, namespace, stored.name, uid=stored.uid)]))
+            for name in metadata.finalizers:
+                left.finalizers[name] = left.finalizers.get(name, 0) + 1
+        offset += len(page)
+        if len(page) < ROOM or len(left.deletions) >= ROOM:
+            return
+
+
+def _finalized(namespace: Object, kept: list[str]) -> Iterator[Group]:
+    metadata, spec = namespace["metadata"], namespace.get("spec") or {}
+    if kept != (spec.get("finalizers") or []):
+        shell = {
+            "metadata": {"name": metadata["name"], "uid": metadata["uid"]},
+            "spec": {"finalizers": kept},
+        }
+        yield Group([Update(NAMESPACES, shell, "finalize")], metadata["name"])
+
+
+def _told(namespace: Object, left: Content, now: int) -> Iterator[Group]:
+    """Say in the namespace's conditions what it waits for."""
+    metadata = namespace["metadata"]
+    before = {each["type"]: each for each in (namespace.get("status") or {}).get("conditions") or ()}
+    conditions = []
+    for condition in _conditions(left):
+        old = before.get(condition["type"], {})
+        same = old.get("status") == condition["status"]
+        since = old.get("lastTransitionTime") if same else None
+        conditions.append({**condition, "lastTransitionTime": since or meta.timestamp(now)})
+    if conditions != list(before.values()):
+        patch = {"status": {"conditions": conditions}}
+        yield Group([Patch(NAMESPACES, "", metadata["name"], patch, "status", metadata["uid"])])
+
+
+def _conditions(left: Content) -> Iterator[dict[str, str]]:
+    """Yield the five conditions of a namespace that goes, in Kubernetes' words."""
+    yield _condition(
+        "NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"
+    )
+    yield _condition(
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    )
+    yield _condition(
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    )
+    if left.counts:
+        listed = ", ".join(
+            f"{resource if '.' in resource else resource + '.'} has {number} resource instances"
+            for resource, number in sorted(left.counts.items())
+        )
+        text = f"Some resources are remaining: {listed}"
+        yield _condition("NamespaceContentRemaining", "SomeResourcesRemain", text, status="True")
+    else:
+        yield _condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed")
+    if left.finalizers:
+        listed = ", ".join(
+            f"{name} in {number} resource instances" for name, number in sorted(left.finalizers.items())
+        )
+        text = f"Some content in the namespace has finalizers remaining: {listed}"
+        yield _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text, status="True")
+    else:
+        text = "All content-preserving finalizers finished"
+        yield _condition("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", text)
+
+
+def _condition(kind: str, reason: str, message: str, *, status: str = "False") -> dict[str, str]:
+    return {"type": kind, "status": status, "reason": reason, "message": message}

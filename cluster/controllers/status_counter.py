@@ -1,0 +1,127 @@
+"""Consumers that keep numbers in the status of objects which are about others of their namespace.
+
+What changes in a namespace that has such an object makes its numbers stale;
+they are then counted anew from the store. A namespace without one costs a
+dictionary lookup a change; one in which much happens is counted now and then,
+the seldomer the more there is to count.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.store import Group, Update, clock, store
+from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.store import Change
+    from kube.meta import Object
+    from kube.resources import Resource
+
+SOONEST_MS = 200  # between two counts of a namespace
+_COUNT = "count"
+SHARE = 10  # a namespace may take one part in so many of the worker process' time
+
+
+class _Status(View):
+    phase: str = ""
+
+
+class _Pod(View):
+    status: _Status = _Status()
+
+
+_phase = msgspec.json.Decoder(_Pod).decode
+
+
+@dataclass(slots=True)
+class State:
+    """Where there is something to keep, what is stale, and when a namespace may be counted again."""
+
+    names: dict[str, dict[str, object]] = field(default_factory=dict)  # namespace → name → spec
+    stale: dict[str, None] = field(default_factory=dict)
+    earliest: dict[str, int] = field(default_factory=dict)
+
+
+class Recounter(Consumer[State]):
+    """Keeps the status of all objects of `kind`."""
+
+    kind: Resource
+
+    @abstractmethod
+    def matters(self, change: Change) -> bool:
+        """Say whether a change of another object may change a number."""
+
+    @abstractmethod
+    def statuses(self, namespace: str, keepers: Sequence[Object], now: int) -> list[Object]:
+        """Return the status that each of a namespace's objects should have."""
+
+    def load(self, shard: int, revision: int) -> State:
+        """Count everything once."""
+        state = State()
+        for stored in store.find(self.kind):
+            state.names.setdefault(stored.namespace, {})[stored.name] = stored.object.get("spec")
+        state.stale = dict.fromkeys(state.names)
+        return state
+
+    def apply(self, state: State, change: Change) -> None:
+        """Note which namespace's numbers may be wrong."""
+        if change.resource == self.kind.id:
+            self._note(state, change)
+        if change.namespace in state.names and self.matters(change):
+            state.stale[change.namespace] = None
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Count where numbers may be wrong and it is not too soon."""
+        for timer in timers:
+            if timer.key in state.names:
+                state.stale[timer.key] = None
+        groups: list[Group] = []
+        later: list[Timer] = []
+        for namespace in state.stale:
+            if state.earliest.get(namespace, 0) > now:
+                later.append(Timer(_COUNT, namespace, state.earliest[namespace]))
+            else:
+                groups += self._count(state, namespace, now)
+        state.stale.clear()
+        return Plan(groups, later)
+
+    def _note(self, state: State, change: Change) -> None:
+        known = state.names.setdefault(change.namespace, {})
+        if change.verb == "DELETED":
+            known.pop(change.name, None)
+            if not known:
+                del state.names[change.namespace]
+                state.earliest.pop(change.namespace, None)
+            return
+        spec = change.object.get("spec")
+        if change.name not in known or known[change.name] != spec:
+            known[change.name] = spec
+            state.stale[change.namespace] = None
+            state.earliest.pop(change.namespace, None)
+
+    def _count(self, state: State, namespace: str, now: int) -> Iterator[Group]:
+        start = clock()
+        keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
+        wanted = self.statuses(namespace, keepers, now)
+        state.earliest[namespace] = now + SOONEST_MS + SHARE * (clock() - start)
+        for keeper, status in zip(keepers, wanted, strict=True):
+            if status != keeper.get("status"):
+                metadata = {key: keeper["metadata"][key] for key in ("namespace", "name", "uid")}
+                about = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
+                update = Update(self.kind, {**about, "metadata": metadata, "status": status}, "status")
+                yield Group([update], namespace)
+
+
+def has_ended(change: Change) -> bool:
+    """Say whether a pod has run to an end."""
+    return change.resource == PODS.id and _phase(change.body).status.phase in ENDED

@@ -1,0 +1,156 @@
+"""How a consumer's shards divide its work, and how another number of them takes it over.
+
+Each shard has a cursor, which says up to where the changes of its keys have
+been told. Another number of shards divides the keys otherwise: then a cursor
+cannot say it for all of its keys. So the new cursors start at the oldest
+position, and carry along what was told beyond it as layers: the positions of
+an earlier division, by which each change's key finds the one that counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from django.db import connections, transaction
+
+from cluster.runtime.registry import shard_of
+from cluster.store import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.runtime.registry import Registration
+
+Layers: TypeAlias = (
+    "Sequence[Sequence[int]]"  # of each earlier division, up to where its shards had told changes
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A cursor as read: position, generation, who leads, and what was told beyond the position."""
+
+    position: int
+    generation: int
+    holder: str
+    held_until: int
+    handled: Layers = ()
+
+
+def was_told(layers: Layers, key: str, revision: int) -> bool:
+    """Say whether an earlier division has told a change; one without a key is news to every shard."""
+    return bool(key) and any(revision <= layer[shard_of(key, len(layer))] for layer in layers)
+
+
+def beyond(layers: Layers, position: int) -> Layers:
+    """Return the layers that say anything about changes after a position."""
+    return [layer for layer in layers if max(layer) > position]
+
+
+def divided_anew(old: Mapping[int, Position], shards: int) -> list[Position]:
+    """Return the cursors of so many shards that go on where these, by their shards, have stopped.
+
+    All start at the oldest position, with a generation that is higher than
+    any, so that no process goes on with what it knows of an old one.
+    """
+    last = min(old.values(), key=lambda cursor: cursor.position)  # no other has layers that it lacks
+    start = last.position
+    layer = [old[shard].position if shard in old else start for shard in range(max(old) + 1)]
+    generation = 1 + max(cursor.generation for cursor in old.values())
+    return [Position(start, generation, "", 0, beyond([layer, *last.handled], start))] * shards
+
+
+def read(registration: Registration, using: str) -> dict[str, Position]:
+    """Return the cursors of a consumer by their names, also those of another number of shards."""
+    found = sql.rows(
+        using,
+        "SELECT name, position, generation, holder, held_until, handled FROM cluster_cursor WHERE name LIKE %s",
+        [_names(registration)],
+    )
+    return {
+        name: Position(position, generation, holder, held_until, decoded(layers))
+        for name, position, generation, holder, held_until, layers in found
+    }
+
+
+def take_over(registration: Registration, using: str) -> None:
+    """Put a consumer's shards in the place of another number of them; nothing, where they are in place.
+
+    With the log's lock held, which each commit of a consumer takes first: so
+    positions stand still, and of two processes that do this the second has
+    nothing left to do. A timer with a key goes to the shard of its key, one
+    without to nobody when its shard is no more.
+    """
+    with transaction.atomic(using=using):
+        sql.lock_head(using)
+        found = read(registration, using)
+        is_new = bool(found) and found.keys() != set(registration.cursors)
+        if is_new:
+            _replace(registration, found, using)
+        _hand_out_timers(registration, using, everywhere=is_new)
+
+
+def decoded(value: Any) -> Any:
+    """Return what a JSON column holds, which one of the databases gives as text."""
+    return msgspec.json.decode(value) if isinstance(value, str) else value
+
+
+def _names(registration: Registration) -> str:
+    return f"{registration.name}/%"
+
+
+def _replace(registration: Registration, found: Mapping[str, Position], using: str) -> None:
+    old = {int(name.rpartition("/")[2]): cursor for name, cursor in found.items()}
+    rows = [
+        (name, each.position, each.generation, _encoded(each.handled))
+        for name, each in zip(registration.cursors, divided_anew(old, registration.shards), strict=True)
+    ]
+    with connections[using].cursor() as db:
+        db.execute("DELETE FROM cluster_cursor WHERE name LIKE %s", [_names(registration)])
+        db.executemany(
+            "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
+            " VALUES (%s, %s, %s, '', 0, %s)",
+            rows,
+        )
+
+
+def _hand_out_timers(registration: Registration, using: str, *, everywhere: bool) -> None:
+    cursors = registration.cursors
+    text = "SELECT cursor, kind, key, due, payload FROM cluster_timer WHERE cursor LIKE %s"
+    if not everywhere:
+        text += f" AND cursor NOT IN ({sql.marks(len(cursors))})"
+    found = sql.rows(using, text, [_names(registration), *(() if everywhere else cursors)])
+    moved, gone = [], []
+    for cursor, kind, key, due, payload in found:
+        home = registration.cursor_of(shard_of(key, registration.shards)) if key else cursor
+        if home != cursor:
+            moved.append((home, kind, key, due, _encoded(decoded(payload))))
+        if home != cursor or cursor not in cursors:
+            gone.append((cursor, kind, key))
+    drop_timers(gone, using)
+    put_timers(moved, using)
+
+
+def put_timers(timers: Sequence[tuple[str, str, str, int, str]], using: str) -> None:
+    """Set timers: cursor, kind, key, due and payload. Of two for one key the sooner time stays, and the new payload."""
+    if timers:
+        with connections[using].cursor() as db:
+            db.executemany(
+                "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
+                " ON CONFLICT (cursor, kind, key) DO UPDATE SET payload = excluded.payload, due ="
+                " CASE WHEN excluded.due < cluster_timer.due THEN excluded.due ELSE cluster_timer.due END",
+                timers,
+            )
+
+
+def drop_timers(timers: Sequence[tuple[str, str, str]], using: str) -> None:
+    """Drop timers by cursor, kind and key."""
+    if timers:
+        with connections[using].cursor() as db:
+            db.executemany("DELETE FROM cluster_timer WHERE cursor = %s AND kind = %s AND key = %s", timers)
+
+
+def _encoded(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

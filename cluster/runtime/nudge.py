@@ -1,0 +1,178 @@
+"""Telling listeners that there is something to read. A lost nudge costs at most a second.
+
+After each commit the new revision is published on CHANNEL, for the web
+process's live hub and for node agents, and every consumer that reads one of
+the touched kinds gets a Celery task, unless one is queued already. Nothing
+here may fail a write: without Redis the nudge is dropped, and readers poll.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import redis
+import redis.asyncio
+from celery import current_app
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from cluster.runtime import registry
+from cluster.runtime.outage import Outage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.runtime.registry import Registration
+
+CHANNEL = "volcano-ui:revisions"
+# Between two nudges of a server under load. Each costs every interested consumer a transaction, which the
+# server's own writes would wait for.
+PAUSE_S = 0.03
+NEWEST = 1 << 63  # stands for "something may have been missed"
+QUEUED_MS = 2000  # how long a queued task keeps others from being queued, should it get lost
+log = logging.getLogger(__name__)
+outage = Outage("news of commits through Redis", log)
+_running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
+
+
+@functools.cache
+def client() -> redis.Redis:
+    """Return this process's Redis client; it answers or fails within a second."""
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+
+
+class Announcer:
+    """Sends nudges from a thread of its own, so that no writer waits for Redis.
+
+    The first goes out at once; what is committed while it is sent, and within
+    `PAUSE_S` after it, makes up the next.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._touched: frozenset[str] = frozenset()
+        self._revision = 0
+        threading.Thread(target=self._run, name="nudge", daemon=True).start()
+
+    def note(self, touched: frozenset[str], revision: int) -> None:
+        """Have a revision announced soon."""
+        with self._lock:
+            self._touched |= touched
+            self._revision = max(self._revision, revision)
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            with self._lock:
+                touched, self._touched = self._touched, frozenset()
+                revision = self._revision
+            try:
+                _announce(touched, revision)
+            except Exception:
+                log.exception("nudge failed")
+            time.sleep(PAUSE_S)
+
+
+_announcer: Announcer | None = None
+
+
+def from_a_thread() -> None:
+    """Send this process's nudges from a thread of their own; for servers, whose clients wait for each write."""
+    global _announcer
+    _announcer = _announcer or Announcer()
+
+
+def send(touched: frozenset[str], revision: int) -> None:
+    """Announce a revision that touched these resource ids."""
+    if _announcer is not None:
+        _announcer.note(touched, revision)
+    else:
+        _announce(touched, revision)
+
+
+def _announce(touched: frozenset[str], revision: int) -> None:
+    try:
+        client().publish(CHANNEL, revision)
+        for registration in registry.interested(touched):
+            for shard in range(registration.shards):
+                _queue(registration, shard)
+    except (redis.RedisError, OperationalError, OSError) as error:
+        outage.lasts(error)
+    else:
+        outage.over()
+
+
+async def hear(told: Callable[[int], None]) -> None:
+    """Call `told` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
+    try:
+        async with (
+            redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
+            listener.pubsub() as channel,
+        ):
+            await channel.subscribe(CHANNEL)
+            async for message in channel.listen():
+                # The first confirms the subscription: what was announced before it was missed.
+                if message["type"] == "message":
+                    told(_number(message["data"]))
+                else:
+                    outage.over()
+                    told(NEWEST)
+    except (redis.RedisError, OSError) as error:
+        outage.lasts(error)
+
+
+def _number(data: Any) -> int:
+    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
+    try:
+        return int(data)
+    except (TypeError, ValueError):
+        return NEWEST
+
+
+def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
+    """Ask for one run of a consumer's shard; raises what the broker raises."""
+    current_app.send_task(
+        "cluster.tasks.consume",
+        (registration.name, shard),
+        queue=registration.queue_of(shard),
+        countdown=delay_s or None,
+        ignore_result=True,
+        retry=False,
+    )
+
+
+def _queue(registration: Registration, shard: int) -> None:
+    cursor = registration.cursor_of(shard)
+    if cursor not in _running.get() and client().set(_mark(cursor), 1, nx=True, px=QUEUED_MS):
+        wake(registration, shard)
+
+
+def _mark(cursor: str) -> str:
+    return f"volcano-ui:queued:{cursor}"
+
+
+def started(cursor: str) -> None:
+    """Note that a queued run begins: what is committed from here on needs another."""
+    try:
+        client().delete(_mark(cursor))
+    except (redis.RedisError, OSError) as error:
+        log.debug("queued mark kept: %s", error)
+
+
+@contextmanager
+def running(cursor: str) -> Iterator[None]:
+    """While a consumer loops until nothing is new, its own writes need not wake it."""
+    token = _running.set(_running.get() | {cursor})
+    try:
+        yield
+    finally:
+        _running.reset(token)

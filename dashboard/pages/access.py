@@ -1,0 +1,219 @@
+"""The access page: accounts, roles and namespaces, for those who administer them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from cluster import access, api
+from cluster.access import accounts, tokens
+from cluster.access.roles import EVERYWHERE, Role
+from cluster.store import store
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
+from dashboard.parts.forms import Form, NamespaceForm, PasswordForm, RoleForm, UserForm
+from kube.errors import ApiError, Forbidden
+from kube.resources import NAMESPACES
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from cluster.access import Actor
+
+LINK = "one_time_link"  # the session's key of a link that is shown once
+HERE = "dashboard:access"
+
+
+@require_safe
+@never_cache
+@login_required
+@explained
+def show(request: HttpRequest) -> HttpResponse:
+    return _page(request)
+
+
+def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpResponse:
+    """Render the page, with forms that were refused in place of empty ones."""
+    actor = access.of(request)
+    places = access.namespaces(actor, "roles")
+    if not places:
+        raise Forbidden("Accounts and roles are for administrators; ask one of them.")
+    everywhere = isinstance(places, access.Everywhere)
+    bindings = accounts.role_bindings()
+    if not isinstance(places, access.Everywhere):
+        bindings = [each for each in bindings if each.namespace in places]
+    context = {
+        "link": request.session.pop(LINK, None),
+        "everywhere": everywhere,
+        "users": accounts.users() if everywhere else [],
+        "bindings": bindings,
+        "tokens": tokens.visible(actor),
+        "namespaces": _namespaces(actor),
+        "roles": list(Role),
+        **{name: forms.get(name) or form for name, form in _empty_forms().items()},
+    }
+    return render(request, "dashboard/access.html", context, status=status)
+
+
+def _empty_forms() -> dict[str, Form]:
+    return {
+        "user_form": UserForm(auto_id="user_%s"),
+        "role_form": RoleForm(auto_id="role_%s"),
+        "namespace_form": NamespaceForm(auto_id="namespace_%s"),
+        "password_form": PasswordForm(auto_id="password_%s"),
+    }
+
+
+def _namespaces(actor: Actor) -> list[dict[str, Any]]:
+    visible = access.namespaces(actor, NAMESPACES)
+    names = None if isinstance(visible, access.Everywhere) else visible
+    return [
+        {
+            "name": each.name,
+            "created": each.created,
+            "ending": "deletionTimestamp" in each.object["metadata"],
+        }
+        for each in store.find(NAMESPACES, name=names)
+    ]
+
+
+@require_POST
+@login_required
+@explained
+def create_user(request: HttpRequest) -> HttpResponse:
+    """Make an account, with a role at once if one was chosen; without a password show its link."""
+    form = UserForm(request.POST, auto_id="user_%s")
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            user = accounts.create_user(access.of(request), values["name"], password=values["password"])
+            if values["role"]:
+                place = values["namespace"] or EVERYWHERE
+                accounts.bind_role(access.of(request), Role(values["role"]), place, user=user)
+        except ApiError as error:
+            responses.show_at_fields(
+                form, error, {"name": "name", "password": "password", "namespace": "namespace"}
+            )
+        else:
+            if not values["password"]:
+                _remember_link(request, user.username)
+            responses.say(request, f"{user.username} was created.")
+            return responses.back(request, HERE)
+    return _page(request, status=422, user_form=form)
+
+
+@require_POST
+@login_required
+@explained
+def make_link(request: HttpRequest, name: str) -> HttpResponse:
+    """Show a one-time link for an account, once."""
+    access.require(access.of(request), "update", "users", "", name)
+    _remember_link(request, name)
+    return responses.back(request, HERE)
+
+
+def _remember_link(request: HttpRequest, name: str) -> None:
+    user = accounts.find_user(name)
+    address = accounts.login_link(f"{request.scheme}://{request.get_host()}", user)
+    request.session[LINK] = {"name": name, "address": address}
+
+
+@require_POST
+@login_required
+@explained
+def set_active(request: HttpRequest, name: str) -> HttpResponse:
+    access.require(access.of(request), "update", "users", "", name)
+    active = request.POST.get("active") == "1"
+    accounts.set_active(access.of(request), accounts.find_user(name), active=active)
+    responses.say(
+        request, f"{name} may log in again." if active else f"{name} is out, and every session has ended."
+    )
+    return responses.back(request, HERE)
+
+
+@require_POST
+@login_required
+@explained
+def set_password(request: HttpRequest, name: str) -> HttpResponse:
+    access.require(access.of(request), "update", "users", "", name)
+    form = PasswordForm(request.POST, auto_id="password_%s")
+    if form.is_valid():
+        try:
+            accounts.set_password(access.of(request), accounts.find_user(name), form.cleaned_data["password"])
+        except ApiError as error:
+            responses.refuse(request, error)
+        else:
+            responses.say(request, f"{name} has a new password, and every session has ended.")
+    else:
+        responses.refuse(request, ApiError("A password is needed."))
+    return responses.back(request, HERE)
+
+
+@require_POST
+@login_required
+@explained
+def bind_role(request: HttpRequest) -> HttpResponse:
+    form = RoleForm(request.POST, auto_id="role_%s")
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            _bind(access.of(request), values)
+        except ApiError as error:
+            responses.show_at_fields(form, error, {"namespace": "namespace", "name": "subject"})
+        else:
+            place = "everywhere" if values["namespace"] == EVERYWHERE else f"in {values['namespace']}"
+            responses.say(request, f"{values['subject']} is {values['role']} {place}.")
+            return responses.back(request, HERE)
+    return _page(request, status=422, role_form=form)
+
+
+def _bind(actor: Actor, values: dict[str, Any]) -> None:
+    role, place = Role(values["role"]), values["namespace"]
+    if values["kind"] == "user":
+        accounts.bind_role(actor, role, place, user=accounts.find_user(values["subject"]))
+    elif values["kind"] == "account":
+        accounts.bind_role(actor, role, place, account=values["subject"])
+    else:
+        accounts.bind_role(actor, role, place, group=values["subject"])
+
+
+@require_POST
+@login_required
+@explained
+def unbind_role(request: HttpRequest) -> HttpResponse:
+    place = request.POST.get("namespace", "")
+    user, group, account = (request.POST.get(name, "") for name in ("user", "group", "account"))
+    try:
+        if user:
+            accounts.unbind_role(access.of(request), place, user=accounts.find_user(user))
+        else:
+            accounts.unbind_role(access.of(request), place, group=group, account=account)
+    except ApiError as error:
+        responses.refuse(request, error)
+    else:
+        responses.say(request, f"{user or group or account} no longer holds the role in {place}.")
+    return responses.back(request, HERE)
+
+
+@require_POST
+@login_required
+@explained
+def create_namespace(request: HttpRequest) -> HttpResponse:
+    form = NamespaceForm(request.POST, auto_id="namespace_%s")
+    if form.is_valid():
+        name = form.cleaned_data["name"]
+        try:
+            api.create(access.of(request), NAMESPACES, {**NAMESPACES_KIND, "metadata": {"name": name}})
+        except ApiError as error:
+            responses.show_at_fields(form, error, {"metadata.name": "name"})
+        else:
+            responses.say(request, f"The namespace {name} was created.")
+            return responses.back(request, HERE)
+    return _page(request, status=422, namespace_form=form)
+
+
+NAMESPACES_KIND = {"apiVersion": NAMESPACES.api_version, "kind": NAMESPACES.kind}

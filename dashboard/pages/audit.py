@@ -1,0 +1,81 @@
+"""The audit page: who did what to what, and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.access import audit
+from dashboard.parts import paging, phases
+from dashboard.parts.table import Column, Filter, Spec, Table
+from kube import resources
+from kube.errors import Forbidden
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from dashboard.parts.table import View
+
+KINDS = tuple(sorted({"users", "roles", *(each.id for each in resources.ALL)}))
+SPEC = Spec(
+    name="dashboard:audit",
+    columns=(
+        Column("When", kind="time"),
+        Column("Who"),
+        Column("Did"),
+        Column("To", kind="name"),
+        Column("Outcome"),
+        Column("Details", kind="message"),
+    ),
+    filters=(
+        Filter("actor", "Who", everything="Everybody"),
+        Filter("namespace", "Namespace"),
+        Filter("resource", "Kind", choices=KINDS),
+        Filter("outcome", "Outcome", choices=phases.OUTCOMES),
+    ),
+    order="-at",
+    search="Part of the object's name",
+    noun="entry",
+    plural="entries",
+)
+EMPTY = {
+    "symbol": "scroll-text",
+    "title": "Nobody has changed anything yet",
+    "text": "Every change that a person makes or tries to make is written down here, with what it changed.",
+}
+
+
+def audit_table(actor: Actor, view: View) -> Table:
+    """Return a page of the audit as far as the actor may read it; Forbidden when that is nowhere."""
+    visible = access.namespaces(actor, "audit")
+    if not visible:
+        raise Forbidden(
+            "The audit is for operators and administrators; ask an administrator for the role operator."
+        )
+    filters = audit.Filters(
+        namespaces=visible,
+        namespace=view.get("namespace") or None,
+        actor=view.get("actor"),
+        resource=view.get("resource"),
+        outcome=view.get("outcome"),
+        text=view.q,
+    )
+    # Asked for once to learn how many there are: a page beyond the last is then the last.
+    found = audit.entries(filters, view.page, view.per)
+    page = paging.Page(view.page, view.per, found.total)
+    if page.number != found.number:
+        found = audit.entries(filters, page.number, view.per)
+    rows = {
+        f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry})
+        for entry in found.entries
+    }
+    return Table(view=view, rows=rows, page=page, choices=_choices(found), empty=EMPTY, live=False)
+
+
+def _choices(found: audit.Page) -> dict[str, list[str]]:
+    """Offer the names on this page: a list of everybody would be a query of its own."""
+    return {
+        "actor": sorted({entry.actor for entry in found.entries}),
+        "namespace": sorted({entry.namespace for entry in found.entries if entry.namespace}),
+    }

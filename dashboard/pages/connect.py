@@ -1,0 +1,131 @@
+"""The page "Connect": how to reach the Kubernetes API, tokens for it, and what to type into which client.
+
+A new token is in the answer to the form that asked for it and nowhere else:
+not in the session, so that only its hash is ever stored. Reloading that answer
+asks for another token, and browsers say so.
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ImproperlyConfigured
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from cluster import access
+from cluster.access import certificates, kubeconfig, tokens
+from dashboard.pages.errors import explained
+from dashboard.pages.snippets import snippets
+from dashboard.parts import responses
+from dashboard.parts.forms import TokenForm
+from kube.errors import ApiError
+from kube.meta import timestamp
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponse
+
+    from cluster.access.tokens import Issued
+
+HERE = "dashboard:connect"
+FILE = "volcano-ui.kubeconfig"
+ASKED_WITHIN_S = 1.0
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@login_required
+@explained
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the page; a POST makes a token and shows its kubeconfig, this once."""
+    if request.method != "POST":
+        return _page(request, TokenForm(auto_id="token_%s"))
+    form = TokenForm(request.POST, auto_id="token_%s")
+    if form.is_valid():
+        days = int(form.cleaned_data["days"])
+        try:
+            issued = tokens.issue(
+                access.of(request), _user(request), form.cleaned_data["name"], days * tokens.DAY_S
+            )
+        except ApiError as error:
+            responses.show_at_fields(form, error, {"name": "name"})
+        else:
+            return _page(request, TokenForm(auto_id="token_%s"), issued)
+    return _page(request, form, status=422)
+
+
+@require_POST
+@login_required
+@explained
+def revoke(request: HttpRequest, number: int) -> HttpResponse:
+    """End a token, one's own or, for administrators, another's; its use ends within seconds."""
+    row = tokens.revoke(access.of(request), number)
+    responses.say(request, f"The token “{row.name}” lets nobody in any more.")
+    return responses.back(request, HERE)
+
+
+def _page(
+    request: HttpRequest, form: TokenForm, issued: Issued | None = None, *, status: int = 200
+) -> HttpResponse:
+    authority, problem = _authority()
+    server = server_address(request)
+    context: dict[str, Any] = {
+        "server": server,
+        "answers": not problem and _answers(authority),
+        "problem": problem,
+        "authority_data": _data(authority) if authority else "",
+        "form": form,
+        "clients": snippets(server, FILE),
+        "file": FILE,
+        "tokens": tokens.of_user(_user(request)),
+    }
+    if issued is not None:
+        text = kubeconfig.text(server, authority, request.user.get_username(), issued.secret)
+        until = timestamp(issued.expires)[:10]
+        context |= {"issued": issued, "until": until, "kubeconfig": text, "kubeconfig_data": _data(text)}
+    return render(request, "dashboard/connect.html", context, status=status)
+
+
+def server_address(request: HttpRequest) -> str:
+    """Return where the reader's machine reaches the API: on the host by which it reached this page."""
+    host = urlsplit(f"//{request.get_host()}").hostname or ""
+    return f"https://{f'[{host}]' if ':' in host else host}:{settings.API_PORT}"
+
+
+def _authority() -> tuple[str, str]:
+    """Return the authority's certificate ("" for a known one), and what is wrong with the certificates."""
+    try:
+        return certificates.current().ca_text(), ""
+    except (ImproperlyConfigured, OSError) as error:
+        return "", str(error)
+
+
+def _answers(authority: str) -> bool:
+    """Whether the API server says that it is ready."""
+    context = ssl.create_default_context(cadata=authority or None)
+    # The certificate is for the names by which clients come; here it only matters who made it.
+    context.check_hostname = False
+    try:
+        with urllib.request.urlopen(  # noqa: S310  the address is ours
+            f"{kubeconfig.local_address()}/readyz", timeout=ASKED_WITHIN_S, context=context
+        ) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _data(text: str) -> str:
+    """Return a text as an address from which a browser saves it."""
+    return "data:application/octet-stream;base64," + base64.b64encode(text.encode()).decode()
+
+
+def _user(request: HttpRequest) -> User:
+    return request.user  # type: ignore[return-value]

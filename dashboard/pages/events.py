@@ -1,0 +1,148 @@
+"""Events: what controllers, scheduler and nodes tell people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.template.loader import render_to_string
+from django.urls import NoReverseMatch, reverse
+
+from cluster import access
+from cluster.store import store
+from dashboard import live
+from dashboard.live import Parts, Watch
+from dashboard.parts import paging, phases
+from dashboard.parts.table import Column, Filter, Spec, Table
+from kube.kinds.core import Event
+from kube.resources import EVENTS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.live import TopicRequest
+    from dashboard.parts.table import View
+
+SPEC = Spec(
+    name="dashboard:events",
+    columns=(
+        Column("Type", sort="phase"),
+        Column("Reason"),
+        Column("Object", sort="name", kind="name"),
+        Column("Message", kind="message"),
+        Column("Times", kind="number", priority="low"),
+        Column("Last seen", sort="revision", kind="time"),
+    ),
+    filters=(
+        Filter("phase", "Type", choices=phases.EVENT_TYPES, hidden=True),
+        Filter("namespace", "Namespace"),
+    ),
+    order="-revision",
+    search="Part of the object's name",
+    noun="event",
+    plural="events",
+)
+EMPTY = {
+    "symbol": "activity",
+    "title": "Nothing has happened yet",
+    "text": "Controllers, scheduler and nodes report here what they do and what goes wrong. Run a job to see it.",
+}
+
+
+class Shown(NamedTuple):
+    """An event as lists show it; url leads to what it is about, where that has a page."""
+
+    id: str
+    type: str
+    reason: str
+    message: str
+    kind: str
+    namespace: str
+    name: str
+    times: int
+    seen: str
+    source: str
+    url: str
+
+
+@live.topic(SPEC.name)
+def event_list_topic(request: TopicRequest) -> Parts:
+    """The list of events."""
+    return event_table(request.actor, SPEC.read(request.params)).parts()
+
+
+def event_table(actor: Actor, view: View) -> Table:
+    """Return a page of the events that the actor may see."""
+    visible = access.namespaces(actor, EVENTS)
+    namespace = namespaces_of(view.get("namespace"), visible)
+    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
+    with store.reading() as head:
+        counts = store.count(EVENTS, **filters)
+        kind = view.get("phase")
+        page = paging.Page(view.page, view.per, counts.get(kind, 0) if kind else sum(counts.values()))
+        found = store.find(
+            EVENTS, phase=kind or None, order=view.sort, limit=page.size, offset=page.offset, **filters
+        )
+        choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
+    return Table(
+        view=view,
+        rows={
+            f"event-{s.uid}": render_to_string("dashboard/_event_row.html", {"event": show(s)}) for s in found
+        },
+        page=page,
+        watches=watches(EVENTS.id, view.get("namespace"), visible),
+        counts=counts,
+        phases=phases.EVENT_TYPES,
+        choices={"namespace": choices},
+        revision=head,
+        empty=EMPTY,
+    )
+
+
+def namespaces_of(chosen: str, visible: frozenset[str] | access.Everywhere) -> str | frozenset[str] | None:
+    """Return the store's filter for a namespace that was chosen among those visible."""
+    if isinstance(visible, access.Everywhere):
+        return chosen or None
+    return visible & {chosen} if chosen else visible
+
+
+def watches(resource: str, chosen: str, visible: frozenset[str] | access.Everywhere) -> list[Watch]:
+    """Return what makes a list stale that shows one resource in these namespaces."""
+    wanted: Any = namespaces_of(chosen, visible)
+    if wanted is None or isinstance(wanted, str):
+        return [Watch(resource, wanted)]
+    return [Watch(resource, namespace) for namespace in sorted(wanted)]
+
+
+def about(uid: str, limit: int = 20) -> list[Shown]:
+    """Return the newest events about an object."""
+    return [show(stored) for stored in store.find(EVENTS, owner=uid, order="-revision", limit=limit)]
+
+
+def show(stored: Stored) -> Shown:
+    """Return an event as lists show it."""
+    event = stored.read(Event)
+    about = event.involved_object
+    return Shown(
+        id=f"event-{stored.uid}",
+        type=event.type or "Normal",
+        reason=event.reason,
+        message=event.message,
+        kind=about.kind,
+        namespace=about.namespace,
+        name=about.name,
+        times=event.times,
+        seen=event.seen,
+        source=event.source.get("component", "") or event.reporting_component,
+        url=_address(about.kind, about.namespace, about.name),
+    )
+
+
+_PAGES = {"Job": ("jobs:detail", True), "Queue": ("queues:detail", False), "Node": ("dashboard:node", False)}
+
+
+def _address(kind: str, namespace: str, name: str) -> str:
+    page, namespaced = _PAGES.get(kind, ("", False))
+    try:
+        return reverse(page, args=[namespace, name] if namespaced else [name]) if page else ""
+    except NoReverseMatch:
+        return ""

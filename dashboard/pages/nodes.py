@@ -1,0 +1,263 @@
+"""The nodes: what they have, what is taken, and what runs on one of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.rules.simulation import WISH
+from cluster.store import store
+from dashboard import cluster_usage, live
+from dashboard.live import Parts, Watch
+from dashboard.pages import events
+from dashboard.parts import paging, phases, svg, usage_bar
+from dashboard.parts.table import Column, Filter, Spec, Table
+from kube import amounts
+from kube.errors import NotFound
+from kube.kinds.core import Pod
+from kube.resources import EVENTS, JOBS, NODES, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.utils.safestring import SafeString
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.cluster_usage import NodeFacts, Picture
+    from dashboard.live import TopicRequest
+    from dashboard.parts.table import View
+    from kube.amounts import Amounts
+
+UP = ("Ready", "Unschedulable")
+STATES = (*phases.NODE_STATES, "Unschedulable")
+SPEC = Spec(
+    name="dashboard:nodes",
+    columns=(
+        Column("Node", sort="name", kind="name"),
+        Column("State", sort="phase"),
+        Column("Kind", priority="low"),
+        Column("CPU", sort="cpu", kind="bar"),
+        Column("Memory", sort="memory", kind="bar"),
+        Column("Pods", sort="pods", kind="bar"),
+        Column("Age", sort="created", kind="time", priority="low"),
+    ),
+    filters=(
+        Filter("phase", "State", choices=STATES, hidden=True),
+        Filter("kind", "Kind", choices=("real", "simulated"), everything="Real and simulated"),
+    ),
+    search="Part of a node's name",
+    noun="node",
+    plural="nodes",
+)
+PODS_SPEC = Spec(
+    name="dashboard:node-pods",
+    columns=(
+        Column("Pod", sort="name", kind="name"),
+        Column("Phase", sort="phase"),
+        Column("Job"),
+        Column("Asks for", priority="low"),
+        Column("Started", sort="created", kind="time"),
+    ),
+    filters=(Filter("phase", "Phase", choices=phases.POD_PHASES, hidden=True),),
+    order="-created",
+    noun="pod",
+    plural="pods",
+)
+EMPTY = {
+    "symbol": "server",
+    "title": "There are no nodes",
+    "text": "The node agent of this machine registers it when it starts; simulated nodes come with make up NODES=10.",
+}
+
+
+@live.topic(SPEC.name)
+def node_list_topic(request: TopicRequest) -> Parts:
+    """The list of nodes with its sums."""
+    return node_table(request.actor, SPEC.read(request.params)).parts()
+
+
+def node_table(actor: Actor, view: View) -> Table:
+    """Return a page of the nodes."""
+    access.require(actor, "list", NODES, "")
+    with store.reading() as head, cluster_usage.current(head) as shown:
+        nodes = [node for node in shown.nodes.values() if _matches(node, view)]
+        counts: dict[str, int] = {}
+        for node in nodes:
+            counts[node.state] = counts.get(node.state, 0) + 1
+        if state := view.get("phase"):
+            nodes = [node for node in nodes if node.state == state]
+        key = _ORDERS[view.sort.removeprefix("-")]
+        nodes.sort(key=lambda node: (key(node, shown.on_node), node.name), reverse=view.sort.startswith("-"))
+        page = paging.Page(view.page, view.per, len(nodes))
+        rows = {
+            f"node-{node.name}": _row(shown, node) for node in nodes[page.offset : page.offset + page.size]
+        }
+        extra = {"nodes-summary": summary(shown)}
+    return Table(
+        view=view,
+        rows=rows,
+        page=page,
+        watches=[Watch(NODES.id), Watch(PODS.id)],
+        counts=counts,
+        phases=STATES,
+        revision=head,
+        empty=EMPTY,
+        extra=extra,
+    )
+
+
+def summary(shown: Picture) -> str:
+    """Return the sums over all nodes."""
+    ready = sum(node.state in UP for node in shown.nodes.values())
+    uses = usage_bar.table(shown.used(), shown.capacity())
+    simulated = sum(node.simulated for node in shown.nodes.values())
+    context = {
+        "ready": ready,
+        "total": len(shown.nodes),
+        "simulated": simulated,
+        "uses": uses,
+        "ready_bar": ready_bar(shown),
+    }
+    return render_to_string("dashboard/_nodes_summary.html", context)
+
+
+def ready_bar(shown: Picture) -> SafeString:
+    """Draw how many nodes are ready and how many are not."""
+    ready = sum(node.state in UP for node in shown.nodes.values())
+    return svg.stack(
+        [svg.Share(ready, "green", "ready"), svg.Share(len(shown.nodes) - ready, "red", "not ready")]
+    )
+
+
+def _matches(node: NodeFacts, view: View) -> bool:
+    kind = view.get("kind")
+    return view.q.lower() in node.name and (not kind or node.simulated == (kind == "simulated"))
+
+
+_ORDERS: dict[str, Callable[[NodeFacts, dict[str, Amounts]], Any]] = {
+    "name": lambda node, _: node.name,
+    "phase": lambda node, _: node.state,
+    "created": lambda node, _: node.created,
+    "cpu": lambda node, taken: _share(node, taken, "cpu"),
+    "memory": lambda node, taken: _share(node, taken, "memory"),
+    "pods": lambda node, taken: taken.get(node.name, {}).get("pods", 0),
+}
+
+
+def _share(node: NodeFacts, taken: dict[str, Amounts], resource: str) -> float:
+    return taken.get(node.name, {}).get(resource, 0) / (node.allocatable.get(resource) or 1)
+
+
+def _row(shown: Picture, node: NodeFacts) -> str:
+    taken = shown.on_node.get(node.name, {})
+    pairs = tuple((taken.get(name, 0), node.allocatable.get(name, 0)) for name in usage_bar.FIRST)
+    return _row_html(node.name, node.state, node.simulated, node.created, pairs)
+
+
+# A thousand nodes of which few changed: most rows are the same text as before.
+@lru_cache(maxsize=4096)
+def _row_html(
+    name: str, state: str, simulated: bool, created: str, pairs: tuple[tuple[int, int], ...]
+) -> str:
+    uses = [usage_bar.of(resource, *pair) for resource, pair in zip(usage_bar.FIRST, pairs, strict=True)]
+    return render_to_string(
+        "dashboard/_node_row.html",
+        {"name": name, "state": state, "simulated": simulated, "created": created, "uses": uses},
+    )
+
+
+# One node.
+
+
+@live.topic("dashboard:node")
+def node_topic(request: TopicRequest) -> Parts:
+    """State, facts and use of one node."""
+    name = request.params.get("name", "")
+    return Parts(node_parts(request.actor, name)[1], watches=[Watch(NODES.id, "", name), Watch(PODS.id)])
+
+
+def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
+    """Return a node's uid and the parts about it; NotFound when there is none of that name."""
+    access.require(actor, "get", NODES, "", name)
+    with store.reading() as head, cluster_usage.current(head) as shown:
+        facts = shown.nodes.get(name)
+        if facts is None:
+            raise NotFound.of(NODES.id, name)
+        uses = usage_bar.table(shown.on_node.get(name, {}), facts.allocatable)
+    conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
+    context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions, "wish": WISH}
+    made: dict[str, str] = {
+        "node-head": render_to_string("dashboard/_node_head.html", context),
+        "node-use": render_to_string("dashboard/_node_use.html", context),
+    }
+    return facts.uid, made
+
+
+@live.topic(PODS_SPEC.name)
+def node_pods_topic(request: TopicRequest) -> Parts:
+    """The pods of one node."""
+    name = request.params.get("name", "")
+    return pod_table(request.actor, name, PODS_SPEC.read(request.params)).parts()
+
+
+def pod_table(actor: Actor, name: str, view: View) -> Table:
+    """Return a page of the pods on a node that the actor may see."""
+    visible = access.namespaces(actor, PODS)
+    scope: dict[str, Any] = {} if visible is access.ALL else {"namespace": visible}
+    with store.reading() as head:
+        counts = store.count(PODS, node=name, text=view.q or None, **scope)
+        total = counts.get(view.get("phase"), 0) if view.get("phase") else sum(counts.values())
+        page = paging.Page(view.page, view.per, total)
+        found = store.find(
+            PODS, node=name, phase=view.get("phase") or None, text=view.q or None,
+            order=view.sort, limit=page.size, offset=page.offset, **scope,
+        )  # fmt: skip
+    return Table(
+        view=view,
+        rows={f"pod-{stored.uid}": _pod_row(stored) for stored in found},
+        page=page,
+        watches=[Watch(PODS.id)]
+        if visible is access.ALL
+        else [Watch(PODS.id, each) for each in sorted(visible)],
+        counts=counts,
+        phases=phases.POD_PHASES,
+        revision=head,
+        fixed={"name": name},
+        empty={
+            "symbol": "boxes",
+            "title": "No pod is on this node",
+            "text": "The scheduler puts pods here when a job fits. You see the pods of namespaces in which you have a role.",
+        },
+    )
+
+
+def _pod_row(stored: Stored) -> str:
+    pod = stored.read(Pod)
+    owner = next((each for each in pod.metadata.owner_references if each.controller), None)
+    return render_to_string(
+        "dashboard/_pod_row.html",
+        {
+            "pod": pod,
+            "id": f"pod-{stored.uid}",
+            "job": owner.name if owner and owner.kind == JOBS.kind else "",
+            "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
+            "asked": [amounts.show(name, amount) for name, amount in _asked(pod).items() if name != "pods"],
+            "started": pod.status.start_time or pod.metadata.creation_timestamp,
+        },
+    )
+
+
+def _asked(pod: Pod) -> Amounts:
+    try:
+        return amounts.pod_request(pod.spec)
+    except ValueError:
+        return {}
+
+
+def events_about(actor: Actor, uid: str) -> list[events.Shown]:
+    """Return the newest events about a node, for those who may read the namespace in which they are."""
+    return events.about(uid) if access.allowed(actor, "list", EVENTS, "default") else []

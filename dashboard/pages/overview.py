@@ -1,0 +1,240 @@
+"""The overview: what needs a person first, then how full the cluster is and what its jobs do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.store import clock, store
+from dashboard import cluster_usage, live
+from dashboard.live import Parts, Watch
+from dashboard.pages import events, offers
+from dashboard.pages import nodes as nodes_page
+from dashboard.parts import phases, svg, usage_bar
+from kube.kinds.batch import JobState
+from kube.kinds.fields import View
+from kube.kinds.scheduling import PodGroupStatus
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.cluster_usage import Picture
+    from dashboard.live import TopicRequest
+
+TOPIC = "dashboard:overview"
+WAITS_LONG_MS = 60_000
+LATELY_MS = 24 * 3600 * 1000
+MOST = 6  # of each sort of trouble; the rest is a link with a number
+MOST_SHOWN = 8  # queues and nodes
+MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they can start at all
+WAITING = ("Pending", "")
+# Reasons of a pod group's condition Unschedulable that no patience mends; scheduler.engine.cause.Reason has them all.
+HOPELESS = frozenset(
+    {
+        "NeverFits",
+        "NoMatchingNode",
+        "UntoleratedTaint",
+        "QueueTooSmall",
+        "QueueNotFound",
+        "QueueClosed",
+        "QueueHasChildren",
+        "UnknownConstraint",
+    }
+)
+FAILED = ("Failed", "Terminated")
+
+
+class _Status(View):
+    state: JobState = JobState()
+
+
+class _Job(View):
+    """As much of a job as the overview says."""
+
+    status: _Status = _Status()
+
+
+class _Group(View):
+    """As much of a pod group as says why it waits."""
+
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class Trouble(NamedTuple):
+    """One line of what needs a person: its phase, where it leads, and a sentence."""
+
+    phase: str
+    page: str
+    namespace: str
+    name: str
+    sentence: str
+    since: str | int
+
+
+@live.topic(TOPIC)
+def overview_topic(request: TopicRequest) -> Parts:
+    """Everything that the overview shows."""
+    return overview(request.actor, request.params.get("namespace", ""))[1]
+
+
+def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
+    """Return the overview's parts and the revision that they show; in one namespace or in all."""
+    visible = access.namespaces(actor, JOBS)
+    chosen = events.namespaces_of(namespace, visible)
+    sees_cluster = access.allowed(actor, "list", NODES, "")
+    now = clock()
+    with store.reading() as head, cluster_usage.current(head) as shown:
+        counts = _named(store.count(JOBS, namespace=chosen))
+        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST)
+        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
+        newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
+        hopeless = _hopeless(newest)
+        patient = [each for each in waiting if each.uid not in {job.uid for job in hopeless}]
+        troubles = [
+            *_node_troubles(shown if sees_cluster else None),
+            *_failures(failed, now),
+            *_waits(hopeless[:MOST]),
+            *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
+        ]
+        context = {
+            "troubles": troubles,
+            "counts": _legend(counts),
+            "stack": _stack(counts),
+            "total": sum(counts.values()),
+            "namespace": namespace,
+            "sees_cluster": sees_cluster,
+            "offers": offers.current() if not counts and _may_submit(actor, namespace) else [],
+            "waiting": counts.get("Pending", 0),
+            "failed": sum(counts.get(word, 0) for word in FAILED),
+            **_cluster(shown),
+        }
+    parts = {
+        f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
+        for part in ("start", "attention", "tiles", "jobs", "queues", "nodes")
+    }
+    resources = (NODES.id, QUEUES.id, PODS.id)
+    watches = [*events.watches(JOBS.id, namespace, visible), *map(Watch, resources)]
+    return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
+
+
+def _may_submit(actor: Actor, namespace: str) -> bool:
+    return access.allowed(actor, "create", JOBS, namespace or "default")
+
+
+def _named(counts: Mapping[str, int]) -> dict[str, int]:
+    """Count a job that no controller has seen yet as Pending, which it is."""
+    named: dict[str, int] = {}
+    for phase, count in counts.items():
+        named[phase or "Pending"] = named.get(phase or "Pending", 0) + count
+    return named
+
+
+def _hopeless(waiting: list[Stored]) -> list[Stored]:
+    """Return the jobs that cannot start until somebody changes something, however long they wait."""
+    keys = {f"{stored.namespace}/{stored.name}-{stored.uid}": stored for stored in waiting}
+    groups = store.by_keys(POD_GROUPS, list(keys))
+    return [stored for key, stored in keys.items() if key in groups and _is_hopeless(groups[key])]
+
+
+def _is_hopeless(group: Stored) -> bool:
+    conditions = group.read(_Group).status.conditions
+    return any(
+        each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS
+        for each in conditions
+    )
+
+
+def _node_troubles(shown: Picture | None) -> list[Trouble]:
+    nodes = [node for node in shown.nodes.values() if node.state in ("NotReady", "Unknown")] if shown else []
+    return [
+        Trouble(node.state, "dashboard:node", "", node.name, _why_not_ready(node), _not_ready_since(node))
+        for node in nodes[:MOST]
+    ]
+
+
+def _failures(failed: list[Stored], now: int) -> list[Trouble]:
+    found = []
+    for stored in failed:
+        state = stored.read(_Job).status.state
+        if _is_recent(stored, state, now):
+            sentence = state.message or state.reason or "It gives no reason."
+            since = state.last_transition_time or stored.created
+            found.append(Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since))
+    return found
+
+
+def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:
+    for stored in jobs:
+        state = stored.read(_Job).status.state
+        sentence = state.message or "No controller has looked at it yet. Is the worker running?"
+        yield Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
+
+
+def _is_recent(stored: Stored, state: JobState, now: int) -> bool:
+    return cluster_usage.moment(state.last_transition_time, stored.created) > now - LATELY_MS
+
+
+def _why_not_ready(node: cluster_usage.NodeFacts) -> str:
+    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
+    return (ready.message or ready.reason if ready else "") or "The node does not say why."
+
+
+def _not_ready_since(node: cluster_usage.NodeFacts) -> str:
+    ready = next((each for each in node.node.status.conditions if each.type == "Ready"), None)
+    return ready.last_transition_time if ready else ""
+
+
+def _next_long_wait(waiting: list[Stored], now: int) -> int | None:
+    """When the next job will have waited for long."""
+    young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
+    return min(young, default=None)
+
+
+def _legend(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
+    known = [word for word in phases.JOB_PHASES if counts.get(word)]
+    return [(word, counts[word], phases.look(word).hue) for word in known]
+
+
+def _stack(counts: Mapping[str, int]) -> Any:
+    return svg.stack(svg.Share(count, hue, word) for word, count, hue in _legend(counts))
+
+
+def _cluster(shown: Picture) -> dict[str, Any]:
+    capacity, used = shown.capacity(), shown.used()
+    busiest = sorted(
+        (queue for queue in shown.queues.values() if queue.name != cluster_usage.ROOT),
+        key=lambda queue: (-shown.in_queue.get(queue.name, {}).get("cpu", 0), queue.name),
+    )
+    # Real machines first: they are few, and what happens on them is real.
+    nodes = sorted(shown.nodes.values(), key=lambda node: (node.simulated, node.name))
+    return {
+        "uses": [usage_bar.of(name, used.get(name, 0), capacity.get(name, 0)) for name in usage_bar.FIRST],
+        "ready": sum(node.state in nodes_page.UP for node in nodes),
+        "ready_bar": nodes_page.ready_bar(shown),
+        "nodes_total": len(nodes),
+        "nodes": [_node(shown, node) for node in nodes[:MOST_SHOWN]],
+        "queues": [_queue(shown, queue, capacity) for queue in busiest[:MOST_SHOWN]],
+        "queues_total": len(busiest),
+    }
+
+
+def _node(shown: Picture, node: cluster_usage.NodeFacts) -> dict[str, Any]:
+    taken = shown.on_node.get(node.name, {})
+    uses = [
+        usage_bar.of(name, taken.get(name, 0), node.allocatable.get(name, 0)) for name in ("cpu", "memory")
+    ]
+    return {"facts": node, "uses": uses, "pods": taken.get("pods", 0)}
+
+
+def _queue(shown: Picture, queue: cluster_usage.QueueFacts, capacity: Mapping[str, int]) -> dict[str, Any]:
+    taken = shown.subtree_use(queue.name)
+    limits = shown.limits(queue.name, capacity)
+    return {
+        "facts": queue,
+        "uses": [usage_bar.of(name, taken.get(name, 0), limits.get(name, 0)) for name in ("cpu", "memory")],
+    }

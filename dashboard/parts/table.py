@@ -1,0 +1,304 @@
+"""Tables whose whole state is in the URL: `?q=&namespace=&queue=&phase=&owner=&sort=-created&page=2&per=50`.
+
+A `Spec` says as data which columns, filters and orders a list has; `Spec.read`
+turns a query into a `View`, in which every value is valid; a `Table` is a view
+with its rows and counts, ready for `partials/_table.html` and for the socket.
+An invalid value is never an error: it is left out, and a note says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.template.loader import render_to_string
+from django.utils.functional import cached_property
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.live.topics import Parts, Watch, address
+from dashboard.parts import paging, phases
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.http import QueryDict
+
+LONGEST_VALUE = 253  # no name of Kubernetes is longer
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; sort names the store's order, kind chooses the look, priority low hides it on small screens."""
+
+    title: str
+    sort: str = ""
+    kind: str = "text"
+    priority: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A filter besides the text; without choices every name is valid, hidden means that chips offer it."""
+
+    name: str
+    title: str
+    choices: tuple[str, ...] = ()
+    everything: str = "All"
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One option of a filter's select box."""
+
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One link with a count above a table."""
+
+    label: str
+    count: int
+    url: str
+    chosen: bool
+    icon: str = ""
+    hue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A valid reading of the query: what is shown, in which order, which page."""
+
+    spec: Spec
+    values: Mapping[str, str]
+    sort: str
+    page: int
+    per: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def q(self) -> str:
+        return self.values.get("q", "")
+
+    @property
+    def filtered(self) -> bool:
+        return bool(self.values)
+
+    def get(self, name: str) -> str:
+        """The value of a filter, empty when it is not set."""
+        return self.values.get(name, "")
+
+    def params(self, **changes: str | int | None) -> dict[str, str]:
+        """The query with changes applied; defaults are left out, and any change but of the page leads to page 1."""
+        page = self.page if not changes or set(changes) == {"page"} else 1
+        plain: dict[str, str | int | None] = {**self.values, "sort": self.sort, "per": self.per, "page": page}
+        plain.update(changes)
+        defaults = {"sort": self.spec.order, "per": paging.DEFAULT_SIZE, "page": 1}
+        return {key: str(value) for key, value in plain.items() if value and value != defaults.get(key)}
+
+    def url(self, **changes: str | int | None) -> str:
+        """The address of this view with changes, relative to the page."""
+        return "?" + urlencode(self.params(**changes))
+
+    def obeyed(self, *, without: str = "phase") -> str:
+        """Say which filters the counts obey, for readers."""
+        titles = {"q": "text", **{each.name: each.title.lower() for each in self.spec.filters}}
+        said = [
+            f"{titles[name]} “{value}”" for name, value in self.values.items() if name != without and value
+        ]
+        return "Counts obey " + ", ".join(said) if said else "Counts cover everything you may see"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a list offers: name is its topic's name, order its default, search the hint in the text box."""
+
+    name: str
+    columns: tuple[Column, ...]
+    filters: tuple[Filter, ...] = ()
+    order: str = "name"
+    search: str = "Filter by name"
+    noun: str = "row"
+    plural: str = "rows"
+
+    def read(self, params: QueryDict | Mapping[str, str]) -> View:
+        """Read a query; what is invalid is left out with a note."""
+        notes: list[str] = []
+        values = {"q": self._text("q", params.get("q", ""), notes)}
+        for each in self.filters:
+            values[each.name] = self._choice(each, params.get(each.name, ""), notes)
+        per = _number(params.get("per", ""), paging.DEFAULT_SIZE, notes, "Rows per page")
+        if per not in paging.SIZES:
+            notes.append(
+                f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown."
+            )
+            per = paging.DEFAULT_SIZE
+        return View(
+            spec=self,
+            values={name: value for name, value in values.items() if value},
+            sort=self._sort(params.get("sort", ""), notes),
+            page=_number(params.get("page", ""), 1, notes, "Page"),
+            per=per,
+            notes=tuple(notes),
+        )
+
+    def _text(self, title: str, value: str, notes: list[str]) -> str:
+        value = value.strip()
+        if len(value) > LONGEST_VALUE or not value.isprintable():
+            notes.append(f"The filter {title} was left out: it is too long or has unprintable characters.")
+            return ""
+        return value
+
+    def _choice(self, each: Filter, value: str, notes: list[str]) -> str:
+        value = self._text(each.title.lower(), value, notes)
+        if value and each.choices and value not in each.choices:
+            notes.append(f"There is no {each.title.lower()} “{value[:40]}”; the filter was left out.")
+            return ""
+        return value
+
+    def _sort(self, value: str, notes: list[str]) -> str:
+        if not value:
+            return self.order
+        if value.removeprefix("-") not in {column.sort for column in self.columns if column.sort}:
+            notes.append(
+                f"This list cannot be sorted by “{value[:40]}”; it is sorted by {self.order.removeprefix('-')}."
+            )
+            return self.order
+        return value
+
+
+def _number(value: str, default: int, notes: list[str], title: str) -> int:
+    if not value:
+        return default
+    if not value.isascii() or not value.isdigit() or not 0 < int(value[:9]) < 10**8:
+        notes.append(f"{title} “{value[:40]}” is not a number; {default} is used.")
+        return default
+    return int(value[:9])
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column's head: its title, and the link that sorts by it."""
+
+    title: str
+    kind: str
+    priority: str
+    url: str
+    direction: str  # "ascending", "descending" or ""
+
+
+@dataclass
+class Table:
+    """A view with its rows: what `partials/_table.html` and a topic show.
+
+    rows maps each row's element id to its HTML (`<tr id=…>`), in order; counts
+    is by phase, obeying every filter but the phase; choices gives the options
+    of filters that have none of their own. fixed are parameters of the topic that the page's
+    path holds, extra are further parts of the page. A table that is not live has no topic.
+    """
+
+    view: View
+    rows: Mapping[str, str]
+    page: paging.Page
+    watches: Sequence[Watch] = ()
+    counts: Mapping[str, int] | None = None
+    phases: Sequence[str] = ()
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    revision: int = 0
+    empty: Mapping[str, str] = field(default_factory=dict)
+    by: str = "phase"
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    live: bool = True
+
+    @property
+    def topic(self) -> str:
+        """The topic's canonical spelling for `data-live`."""
+        return address(self.view.spec.name, {**self.view.params(), **self.fixed})
+
+    @cached_property
+    def headings(self) -> list[Heading]:
+        return [self._heading(column) for column in self.view.spec.columns]
+
+    def _heading(self, column: Column) -> Heading:
+        if not column.sort:
+            return Heading(column.title, column.kind, column.priority, "", "")
+        down = f"-{column.sort}"
+        direction = {column.sort: "ascending", down: "descending"}.get(self.view.sort, "")
+        # Times are asked for newest first, names from a to z; a second click turns the order round.
+        first, second = (down, column.sort) if column.kind in ("time", "number") else (column.sort, down)
+        url = self.view.url(sort=second if self.view.sort == first else first)
+        return Heading(column.title, column.kind, column.priority, url, direction)
+
+    @property
+    def chips(self) -> list[Chip]:
+        """Every phase with its count; the first chip is all of them."""
+        counts = self.counts or {}
+        chosen = self.view.get(self.by)
+        chips = [Chip("All", sum(counts.values()), self.view.url(**{self.by: None}), not chosen)]
+        known = [*self.phases, *sorted(set(counts) - set(self.phases) - {""})]
+        for word in known:
+            look = phases.look(word)
+            url = self.view.url(**{self.by: word})
+            chips.append(Chip(word, counts.get(word, 0), url, word == chosen, look.icon, look.hue))
+        return chips
+
+    @property
+    def obeyed(self) -> str:
+        return self.view.obeyed(without=self.by)
+
+    @property
+    def fields(self) -> list[tuple[Filter, list[Choice]]]:
+        """Each filter with its options; a value that is not among them is offered as well."""
+        return [(each, self._options(each)) for each in self.view.spec.filters if not each.hidden]
+
+    @property
+    def kept(self) -> list[tuple[str, str, str]]:
+        """What the filter form hands on unseen: (name, value, default)."""
+        spec, view = self.view.spec, self.view
+        kept = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
+        return kept + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
+
+    def _options(self, each: Filter) -> list[Choice]:
+        chosen = self.view.get(each.name)
+        offered = list(each.choices or self.choices.get(each.name, ()))
+        if chosen and chosen not in offered:
+            offered.append(chosen)
+        return [
+            Choice("", each.everything, not chosen),
+            *(Choice(value, value, value == chosen) for value in offered),
+        ]
+
+    @property
+    def filtered(self) -> bool:
+        return self.view.filtered
+
+    @property
+    def earlier(self) -> str:
+        return self.view.url(page=self.page.previous) if self.page.previous else ""
+
+    @property
+    def later(self) -> str:
+        return self.view.url(page=self.page.next) if self.page.next else ""
+
+    @property
+    def sizes(self) -> list[tuple[int, str]]:
+        return [(size, self.view.url(per=size)) for size in paging.SIZES]
+
+    @property
+    def extra_html(self) -> SafeString:
+        return mark_safe("".join(self.extra.values()))  # noqa: S308  rendered templates
+
+    def parts(self) -> Parts:
+        """The rows and what stands around them, as the parts of a topic."""
+        around = {
+            f"table-{piece}": render_to_string(f"partials/_table_{piece}.html", {"table": self})
+            for piece in ("chips", "empty", "pager")
+        }
+        return Parts(
+            parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches)
+        )

@@ -1,0 +1,62 @@
+"""How much of something is used, in words and as a bar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dashboard.parts import svg
+from kube import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.utils.safestring import SafeString
+
+FIRST = ("cpu", "memory", "pods")  # the order in which readers expect them
+TITLES = {"cpu": "CPU", "memory": "Memory", "pods": "Pods"}
+ICONS = {"cpu": "cpu", "memory": "memory-stick", "pods": "boxes"}
+
+
+class Use(NamedTuple):
+    """One resource: what it is called, how much is used, and the words for it."""
+
+    resource: str
+    title: str
+    used: int
+    capacity: int
+    text: str
+    bar: SafeString
+
+    @property
+    def icon(self) -> str:
+        return ICONS.get(self.resource, "circle-dashed")
+
+    @property
+    def amount(self) -> str:
+        """The number that is used, for large type; `rest` is the remainder of the words."""
+        return self.text.partition(" ")[0]
+
+    @property
+    def rest(self) -> str:
+        return self.text.partition(" ")[2]
+
+
+def of(resource: str, used: int, capacity: int) -> Use:
+    """Return the use of one resource; a capacity of nought means that there is no limit."""
+    text = _plain(resource, used)
+    if capacity > 0:
+        text = f"{text} of {_plain(resource, capacity)}"
+    title = TITLES.get(resource, resource)
+    return Use(resource, title, used, capacity, text, svg.bar(used, capacity, f"{title}: {text}"))
+
+
+def _plain(resource: str, amount: int) -> str:
+    """An amount without the resource's name, which stands beside it as the title."""
+    return amounts.show(resource, amount).rpartition(" ")[0]
+
+
+def table(used: Mapping[str, int], capacity: Mapping[str, int]) -> list[Use]:
+    """Return every resource that is used or limited, the usual ones first."""
+    named = {name for each in (used, capacity) for name, amount in each.items() if amount}
+    order = [name for name in FIRST if name in named] + sorted(named - set(FIRST))
+    return [of(name, used.get(name, 0), capacity.get(name, 0)) for name in order]

@@ -1,0 +1,68 @@
+"""Commands whose target is a job: how one is made, and what becomes of it in words (reference: volcano-job §6.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.controller.requests import Request
+from jobs.lifecycle.lifecycle import STEPS, TARGETED, action_of
+from kube.kinds.batch import Action, JobPhase
+from kube.resources import COMMANDS, JOBS
+
+if TYPE_CHECKING:
+    from jobs.controller.facts import JobFact
+    from kube.commands import CommandFact
+    from kube.meta import Object
+
+_ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
+
+
+def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
+    """Return a Command to a job, as vcctl makes it."""
+    target = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {
+        "generateName": f"{name}-{action.lower()}-",
+        "namespace": namespace,
+        "ownerReferences": [target],
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": metadata,
+        "action": str(action),
+        "target": target,
+    }
+
+
+def request(command: CommandFact, job: JobFact) -> Request:
+    """Return what a Command asks of a job; it names no task or pod."""
+    action = action_of(command.action)
+    return Request(action=action, why=told(command, action, job), source=command)
+
+
+def told(command: CommandFact, action: Action | None, job: JobFact) -> str:
+    """Say who asked for what, and what is to be expected of it where that is nothing or little."""
+    return f"{command.asked}{_note(action, job)}."
+
+
+def _note(action: Action | None, job: JobFact) -> str:
+    if action is None:
+        return ", which is no action of a job; nothing is done"
+    if job.deleting:
+        return "; the job is being deleted, so nothing is done"
+    if action in _ALWAYS:
+        return ""
+    if action not in STEPS[job.phase]:
+        return f"; a job that is {job.phase} stays so"
+    if action in TARGETED:
+        return ", but a Command names no task or pod, so that no pod ends"
+    if job.phase == JobPhase.RESTARTING:
+        return "; a job that is restarting ends its pods once more and goes on"
+    return ""

@@ -1,0 +1,396 @@
+"""What the job controller remembers of jobs, pods and pod groups: little, and no whole object.
+
+A fact is read from the bytes of one stored version. A job keeps its bytes,
+since its pod templates are needed only when pods are made; a pod is a dozen
+words, so that a job of 10,000 pods stays small.
+"""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from jobs.lifecycle.lifecycle import FINISHED, Task, phase_of
+from kube import meta
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import PodPhase
+from kube.kinds.fields import View
+from kube.kinds.pod import ENDED
+from scheduler.engine.message import people
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
+JOB_NAME = "volcano.sh/job-name"
+JOB_VERSION = "volcano.sh/job-version"
+TASK_SPEC = "volcano.sh/task-spec"
+TASK_INDEX = "volcano.sh/task-index"
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+START_ERROR = "StartError"  # the reason of a container whose command could not be run
+LONGEST_MESSAGE = 200  # characters of a container's message that a job repeats
+
+
+class Dependency(Struct, frozen=True):
+    """The tasks that a task waits for, and whether one of them is enough."""
+
+    names: tuple[str, ...]
+    any: bool = False
+
+
+class JobFact(Struct, frozen=True, kw_only=True):
+    """A stored version of a job."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: int
+    deleting: bool
+    queue: str
+    tasks: tuple[Task, ...]
+    dependencies: dict[str, Dependency]
+    min_available: int
+    min_success: int | None
+    max_retry: int
+    ttl_s: int | None
+    status: dict[str, Any]
+    phase: JobPhase
+    is_new: bool  # no controller has seen the job: its phase is empty
+    body: bytes
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def replicas(self) -> int:
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def retry_count(self) -> int:
+        return int(self.status.get("retryCount") or 0)
+
+    @property
+    def version(self) -> int:
+        """How often all pods of the job were ended."""
+        return int(self.status.get("version") or 0)
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the job is to run to an end by itself: no pod of an earlier run has a place in it."""
+        phases = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+        return self.phase in phases and self.retry_count < self.max_retry
+
+    @property
+    def group_name(self) -> str:
+        """The name of the job's pod group (reference: volcano-job §4.4)."""
+        return f"{self.name}-{self.uid}"
+
+    def partition_of(self, pod: PodFact) -> int | None:
+        """Return the partition of its task that a pod belongs to; None where the task has none."""
+        size = next((task.partition_size for task in self.tasks if task.name == pod.task), 0)
+        return pod.index // size if size > 0 else None
+
+    def whole(self) -> Object:
+        """Return the job as it is stored."""
+        decoded: Object = msgspec.json.decode(self.body)
+        return decoded
+
+
+class PodFact(Struct, gc=False, frozen=True, kw_only=True):
+    """A stored version of a pod."""
+
+    name: str
+    uid: str
+    owner: str  # the uid of the job that made it
+    task: str
+    index: int
+    phase: str
+    deleting: bool
+    out_of_sync: bool
+    version: int  # how often its job had ended all its pods when it was made; -1 if that is not said
+    ready: bool
+    restarts: int
+    exit_code: int | None
+    reason: str
+    message: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ENDED
+
+    def counts_like(self, other: PodFact) -> bool:
+        """Say whether two versions of a pod are the same to its job."""
+        return (
+            self.phase == other.phase
+            and self.uid == other.uid
+            and self.deleting == other.deleting
+            and self.out_of_sync == other.out_of_sync
+            and self.ready == other.ready
+        )
+
+    @property
+    def failure(self) -> str:
+        """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`."""
+        reason = f" ({self.reason})" if self.reason not in ("", "Error") else ""
+        said = f": {self.message}" if self.message else ""
+        if self.reason == START_ERROR:
+            return f"{self.name} could not start{said}"
+        if self.exit_code:
+            return f"{self.name} exited with code {self.exit_code}{reason}{said}"
+        return f"{self.name} failed{reason}{said}"
+
+
+class GroupFact(Struct, frozen=True, kw_only=True):
+    """A stored version of a pod group."""
+
+    name: str
+    uid: str
+    owner: str
+    phase: str
+    deleting: bool
+    waiting: str
+    spec: dict[str, Any]
+
+    @property
+    def is_admitted(self) -> bool:
+        """The scheduler lets the group's pods exist (reference: volcano-job §2.4, step 5)."""
+        return self.phase not in ("", "Pending")
+
+
+def job_key_of_pod(body: bytes) -> str:
+    """Return `namespace/name` of the job that a pod says it belongs to, or an empty text."""
+    metadata = _decode_labelled(body).metadata
+    name = metadata.annotations.get(JOB_NAME)
+    return f"{metadata.namespace}/{name}" if name else ""
+
+
+def read_job(body: bytes) -> JobFact:
+    """Read what matters of a job; msgspec.ValidationError if it is not one."""
+    job = _decode_job(body)
+    spec, metadata = job.spec, job.metadata
+    phase = (job.status.get("state") or {}).get("phase") or ""
+    return JobFact(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        generation=metadata.generation,
+        created=_moment(metadata.creation_timestamp),
+        deleting=bool(metadata.deletion_timestamp),
+        queue=spec.queue or "default",
+        tasks=tuple(
+            Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
+            for task in spec.tasks
+        ),
+        dependencies={
+            task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
+        },
+        min_available=spec.min_available,
+        min_success=spec.min_success,
+        max_retry=spec.max_retry,
+        ttl_s=spec.ttl_seconds_after_finished,
+        status=job.status,
+        phase=phase_of(phase),
+        is_new=not phase,
+        body=body,
+    )
+
+
+def read_pod(body: bytes) -> tuple[str, PodFact]:
+    """Read what matters of a pod, and `namespace/name` of its job; that is empty for a pod of no job."""
+    pod = _decode_pod(body)
+    metadata, status = pod.metadata, pod.status
+    notes = metadata.annotations
+    job = notes.get(JOB_NAME)
+    statuses = status.container_statuses
+    ended = statuses[0].state.terminated if statuses else None
+    fact = PodFact(
+        name=metadata.name,
+        uid=metadata.uid,
+        owner=intern(_controller(metadata.owner_references)),
+        task=intern(notes.get(TASK_SPEC, "")),
+        index=_index(notes.get(TASK_INDEX, "")),
+        phase=intern(status.phase or PodPhase.PENDING.value),
+        deleting=bool(metadata.deletion_timestamp),
+        out_of_sync=notes.get(OUT_OF_SYNC) == "true",
+        version=_index(notes.get(JOB_VERSION, "")),
+        ready=bool(statuses) and all(each.ready for each in statuses),
+        restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
+        exit_code=ended.exit_code if ended else None,
+        reason=intern(status.reason or (ended.reason if ended else "")),
+        message=_one_line(status.message or (ended.message if ended else "")),
+    )
+    return f"{metadata.namespace}/{job}" if job else "", fact
+
+
+def read_group(body: bytes) -> GroupFact:
+    """Read what matters of a pod group."""
+    group = _decode_group(body)
+    return GroupFact(
+        name=group.metadata.name,
+        uid=group.metadata.uid,
+        owner=_controller(group.metadata.owner_references),
+        phase=group.status.phase,
+        deleting=bool(group.metadata.deletion_timestamp),
+        waiting=_waiting(group.status.conditions),
+        spec=group.spec,
+    )
+
+
+def job_key_of_group(body: bytes) -> str:
+    """Return `namespace/name` of the job that controls a pod group, or an empty text."""
+    metadata = _decode_labelled(body).metadata
+    for owner in metadata.owner_references:
+        if owner.controller and owner.kind == "Job":
+            return f"{metadata.namespace}/{owner.name}"
+    return ""
+
+
+def read_priority(body: bytes) -> tuple[str, int, bool]:
+    """Return a priority class' name, its value, and whether it is for pods that name none."""
+    found = _decode_priority(body)
+    return found.metadata.name, found.value, found.global_default
+
+
+class _Owner(View):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(View):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    annotations: dict[str, str] = {}
+    owner_references: list[_Owner] = []
+
+
+class _Labelled(View):
+    metadata: _Metadata = _Metadata()
+
+
+class _DependsOn(View):
+    name: list[str] = []
+    iteration: str = ""
+
+
+class _PartitionPolicy(View):
+    partition_size: int = 0
+
+
+class _Task(View):
+    name: str = ""
+    replicas: int = 0
+    min_available: int | None = None
+    depends_on: _DependsOn | None = None
+    partition_policy: _PartitionPolicy = _PartitionPolicy()
+
+
+class _JobSpec(View):
+    queue: str = ""
+    tasks: list[_Task] = []
+    min_available: int = 0
+    min_success: int | None = None
+    max_retry: int = 3
+    ttl_seconds_after_finished: int | None = None
+
+
+class _Job(View):
+    metadata: _Metadata = _Metadata()
+    spec: _JobSpec = _JobSpec()
+    status: dict[str, Any] = {}
+
+
+class _Terminated(View):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _ContainerState(View):
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(View):
+    ready: bool = False
+    restart_count: int = 0
+    state: _ContainerState = _ContainerState()
+
+
+class _PodStatus(View):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    container_statuses: list[_ContainerStatus] = []
+    init_container_statuses: list[_ContainerStatus] = []
+
+
+class _Pod(View):
+    metadata: _Metadata = _Metadata()
+    status: _PodStatus = _PodStatus()
+
+
+class _GroupStatus(View):
+    phase: str = ""
+    conditions: list[meta.Condition] = []
+
+
+class _Group(View):
+    metadata: _Metadata = _Metadata()
+    spec: dict[str, Any] = {}
+    status: _GroupStatus = _GroupStatus()
+
+
+class _Priority(View):
+    metadata: _Metadata = _Metadata()
+    value: int = 0
+    global_default: bool = False
+
+
+_decode_priority = msgspec.json.Decoder(_Priority).decode
+_decode_labelled = msgspec.json.Decoder(_Labelled).decode
+_decode_job = msgspec.json.Decoder(_Job).decode
+_decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_group = msgspec.json.Decoder(_Group).decode
+
+
+def _dependency(task: _Task) -> Dependency:
+    wanted = task.depends_on or _DependsOn()
+    # One name leaves nothing to choose from (reference: volcano-job §4.2).
+    return Dependency(tuple(wanted.name), any=wanted.iteration == "any" and len(wanted.name) > 1)
+
+
+def _controller(owners: list[_Owner]) -> str:
+    return next((owner.uid for owner in owners if owner.controller), "")
+
+
+def _index(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+
+
+def _moment(text: str) -> int:
+    return meta.parse_time(text) if text else 0
+
+
+def _waiting(conditions: list[meta.Condition]) -> str:
+    """Return what the newest true condition tells people, unless that one says Scheduled."""
+    holding = [condition for condition in conditions if condition.status == "True"]
+    newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
+    return "" if newest is None or newest.type == "Scheduled" else people(newest.message)
+
+
+def _one_line(text: str) -> str:
+    """Return a message as part of a sentence; what a container wrote may be long, and of many lines."""
+    return " ".join(text.split())[:LONGEST_MESSAGE].rstrip(".")

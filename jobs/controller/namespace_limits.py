@@ -1,0 +1,94 @@
+"""Which of a job's missing pods the limit ranges and quotas of its namespace let exist (reference: kubernetes-api §6.3).
+
+The pods that a job needs to start are made together or not at all: part of a
+gang would use up the quota and wait for the rest of it. Beyond them there are
+as many as fit.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.rules import ranges as ranging
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from cluster.rules.quota_accounts import Account
+    from jobs.controller.facts import JobFact
+    from kube.meta import Object
+
+Place = tuple[int, int]  # the number of a task, and the index of a pod in it
+
+
+class Choice(NamedTuple):
+    """The pods to make, and why there are no others."""
+
+    places: list[Place]
+    refusal: str = ""
+
+
+def choose(
+    job: JobFact,
+    missing: Sequence[Place],
+    alive: int,
+    sample: Callable[[Place], Object],
+    ranges: Sequence[Object],
+    account: Account | None,
+) -> Choice:
+    """Choose among the missing pods of a job that has some alive; what is chosen is taken from the account.
+
+    The account has counted the pods of the namespace. `sample` makes the pod of a place; those of one task are alike.
+    """
+    needed = [place for place in missing if place[1] < job.tasks[place[0]].needed]
+    others = [place for place in missing if place[1] >= job.tasks[place[0]].needed]
+    least = min(max(job.min_available - alive, 0), len(missing))
+    trial = None if account is None else account.copy()
+    first, why = _fitting(needed, sample, ranges, trial)
+    rest, why_rest = _fitting(others, sample, ranges, trial)
+    why = why or why_rest
+    if len(first) < min(least, len(needed)) or len(first) + len(rest) < least:
+        together = [*needed, *others][:least]
+        return Choice([], _lack(together, sample, account) or why)
+    if account is not None and trial is not None:
+        account.become(trial)
+    return Choice([*first, *rest], why)
+
+
+def _lack(places: Sequence[Place], sample: Callable[[Place], Object], account: Account | None) -> str:
+    """Say what the quotas lack for all of these places together, where that is a matter of numbers."""
+    if account is None:
+        return ""
+    text = account.lack(PODS, [(sample(of_task[0]), len(of_task)) for of_task in _by_task(places)])
+    return _told(sample(places[0]), text) if text else ""
+
+
+def _told(pod: Object, text: str) -> str:
+    return f'pods "{pod["metadata"]["name"]}" is forbidden: {text}'
+
+
+def _fitting(
+    places: Sequence[Place],
+    sample: Callable[[Place], Object],
+    ranges: Sequence[Object],
+    account: Account | None,
+) -> tuple[list[Place], str]:
+    chosen: list[Place] = []
+    refusal = ""
+    for of_task in _by_task(places):
+        pod = sample(of_task[0])
+        text = ranging.refusal(pod, ranges)
+        fitting = 0 if text else len(of_task)
+        if account is not None and not text:
+            fitting, text = account.fit(PODS, pod, len(of_task))
+        chosen += of_task[:fitting]
+        if text and not refusal:
+            refusal = _told(sample(of_task[fitting]), text)
+    return chosen, refusal
+
+
+def _by_task(places: Sequence[Place]) -> Iterator[list[Place]]:
+    for _, of_task in groupby(places, key=lambda place: place[0]):
+        yield list(of_task)

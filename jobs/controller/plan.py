@@ -1,0 +1,398 @@
+"""What must be written so that a job's pods, pod group and status are as they should be.
+
+`reconcile` looks at a job and everything made for it, and returns writes; it
+does nothing by itself. Asked again after its writes were carried out, it
+returns nothing. A large job is brought about in several rounds: no round makes
+or deletes more pods than it has room for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+
+from cluster.writes import Create, Delete, Patch, Update, Write
+from jobs.controller import facts, namespace_limits, plugins, pod_census, pod_group, status
+from jobs.controller.facts import GroupFact, JobFact, PodFact
+from jobs.controller.pods import Blueprint, Priorities, claim_name, owner_of
+from jobs.controller.requests import Request, pods_named, together
+from jobs.lifecycle import lifecycle, messages
+from jobs.lifecycle.lifecycle import Decision, Procedure, Situation, Step
+from kube import events
+from kube.kinds.batch import Action, JobPhase
+from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from cluster.rules.quota_accounts import Account
+    from kube.meta import Object
+
+COMPONENT = "vc-controller-manager"
+ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
+_TOLD = {"Unschedulable": "PodGroupPending", "FailedCreate": "FailedCreate"}  # reason → that of the event
+_UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
+
+
+class Known(Struct):
+    """What is known of one job: the stored versions of it and of what was made for it."""
+
+    job: JobFact
+    pods: dict[str, PodFact] = field(default_factory=dict)
+    group: GroupFact | None = None
+    group_in_step: bool = False  # the pod group was compared with this version of the job
+
+
+class World(NamedTuple):
+    """What a job's pods depend on beside the job."""
+
+    priorities: Priorities
+    claims: Mapping[str, Collection[str]]  # namespace → names
+    ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
+    accounts: Mapping[
+        str, Account
+    ] = {}  # namespace → what its quotas leave, where it has some, see `lacks_pods`
+
+
+class Outcome(NamedTuple):
+    """The writes, all or none to be carried out, and whether to ask again when they have been.
+
+    `refused` says that pods are missing which the namespace's bounds do not
+    let exist. `waiting` are the requests that the writes do not carry out: they
+    are to be made again.
+    """
+
+    writes: list[Write]
+    again: bool = False
+    refused: bool = False
+    waiting: Sequence[Request] = ()
+
+
+def lacks_pods(known: Known) -> bool:
+    """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
+    return known.group is not None and known.group.is_admitted and pod_census.lacks(known.job, known.pods)
+
+
+def reconcile(
+    known: Known, world: World, now: int, *, requests: Sequence[Request] = (), room: int = ROOM
+) -> Outcome:
+    """Return what brings a job one step further: the first of what is asked for, or else what its spec says."""
+    round_ = _Round(known, world, now, room)
+    # A job that no controller has seen is Pending first.
+    taken = () if known.job.is_new else together(requests)
+    if round_.kill_part(taken):
+        return Outcome(round_.writes, again=True, waiting=requests)
+    for request in taken:
+        round_.take(request)
+    is_idle = bool(taken) and (known.job.is_finished or taken[0].action is None)
+    if not (is_idle or known.job.deleting):
+        round_.act(taken)
+    again = round_.again or bool(taken)
+    return Outcome(round_.writes, again, bool(round_.refusal), requests[len(taken) :])
+
+
+class _Round:
+    """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
+
+    def __init__(self, known: Known, world: World, now: int, room: int) -> None:
+        self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
+        self.writes: list[Write] = []
+        self.again = False
+        self.refusal = ""
+        self.told: set[tuple[str, str]] = set()
+        self.is_admitted = known.group is not None and known.group.is_admitted
+        self.census = pod_census.take(self.job, known.pods.values())
+        self.counts = self.census.counts
+
+    def take(self, request: Request) -> None:
+        """Say that a request is heeded, and delete the Command that made it."""
+        command = request.source
+        if command is not None:
+            self.writes.append(Delete(COMMANDS, command.namespace, command.name, uid=command.uid))
+        self._tell(request.reason, request.why, events.WARNING if request.action is None else events.NORMAL)
+
+    def act(self, requests: Sequence[Request]) -> None:
+        """Do what is asked for, or what a job does that nothing is asked of."""
+        step = self._step(requests)
+        if step.procedure is Procedure.SYNC:
+            self.sync(step.rules)
+        elif step.procedure is Procedure.KILL:
+            self.kill(step)
+        else:
+            self.kill_target(step, requests)
+
+    def _step(self, requests: Sequence[Request]) -> Step:
+        action = requests[0].action if requests else None
+        return lifecycle.step_for(self.job.phase, action or Action.SYNC_JOB)
+
+    def sync(self, rules: tuple[lifecycle.Rule, ...]) -> None:
+        """Bring group and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
+        if self._ends(rules):
+            return
+        self._keep_group()
+        self._remove(self.census.leftovers.values(), "they belong to a run that was ended")
+        if self.is_admitted:
+            self._make()
+            self._remove(self.census.surplus, "they are more than the job's replicas", is_surplus=True)
+        self.again = self.room == 0
+        self._write_status(self._decide(rules, self.is_admitted))
+
+    def _ends(self, rules: tuple[lifecycle.Rule, ...]) -> bool:
+        """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
+        if self.job.is_new:
+            return False
+        decision = self._decide(rules, self.is_admitted)
+        if decision.phase not in lifecycle.FINISHED:
+            return False
+        # What still runs ends in the same round.
+        changes = self._end(lifecycle.SOFT, "the job is over")
+        self._write_status(decision, **changes)
+        return True
+
+    def kill(self, step: Step) -> None:
+        """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
+        changes = self._end(self._retained(step), step.why)
+        self._write_status(self._decide(step.rules, is_admitted=True), **changes, **self._retry(step))
+
+    def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
+        """End the pods that are asked about and keep the pod group, then decide (reference: volcano-job §2.3).
+
+        A partition without pods changes nothing; a task or a pod that is not
+        there restarts the job all the same.
+        """
+        named = self._named(requests)
+        if not named and all(request.action is Action.RESTART_PARTITION for request in requests):
+            return
+        self._remove(self._ending(named, self._retained(step)), step.why)
+        self._write_status(self._decide(step.rules, is_admitted=True), **self._retry(step))
+
+    def kill_part(self, requests: Sequence[Request]) -> bool:
+        """End some of the pods that are asked about if they are more than there is room for; say whether they are.
+
+        The phase stays: it changes with the last of them.
+        """
+        step = self._step(requests)
+        if step.procedure is not Procedure.KILL_TARGET or self.job.deleting:
+            return False
+        ending = self._ending(self._named(requests), self._retained(step))
+        if len(ending) <= self.room:
+            return False
+        self._remove(ending, step.why)
+        self._write_status(self._decide(lifecycle.UNCHANGED, is_admitted=True))
+        return True
+
+    def _named(self, requests: Sequence[Request]) -> list[PodFact]:
+        return pods_named(requests, self.job, self._own())
+
+    def _own(self) -> Iterator[PodFact]:
+        return (pod for pod in self.known.pods.values() if pod.owner == self.job.uid)
+
+    def _ending(self, pods: Iterable[PodFact], retain: Collection[str]) -> list[PodFact]:
+        return [pod for pod in pods if not pod.deleting and pod.phase not in retain]
+
+    def _retained(self, step: Step) -> Collection[str]:
+        """Return which pods stay; those that ended do when no other run follows, for their logs."""
+        is_last = self.job.retry_count + step.is_retry >= self.job.max_retry
+        return lifecycle.SOFT if is_last and step.why == lifecycle.AGAIN else step.retain
+
+    def _retry(self, step: Step) -> dict[str, Any]:
+        return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
+
+    def _end(self, retain: Collection[str], why: str) -> dict[str, Any]:
+        """Delete unretained pods and the pod group; retained ones stay counted (reference: volcano-job §10, Q-1)."""
+        ending = self._ending(self._own(), retain)
+        self.again = len(ending) > self.room
+        self._remove(ending, why)
+        group = self.known.group
+        if group is not None:
+            self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
+        if not ending and group is None:
+            return {}
+        return {
+            "version": self.job.version + 1,
+            "runningDuration": status.running_duration(self.job, self.now),
+        }
+
+    def _keep_group(self) -> None:
+        group = self.known.group
+        if group is not None and self.known.group_in_step:
+            return
+        whole = self.job.whole()
+        if group is None:
+            self._make_claims(whole)
+            self.writes.append(
+                Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities))
+            )
+            return
+        wanted = pod_group.spec_in_step(self.job, whole, self.world.priorities)
+        changes = {
+            name: wanted.get(name)
+            for name in pod_group.KEPT_IN_STEP
+            if wanted.get(name) != group.spec.get(name)
+        }
+        if changes:
+            changes = {name: _replaced(group.spec.get(name), value) for name, value in changes.items()}
+            self.writes.append(
+                Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid)
+            )
+
+    def _make_claims(self, whole: Object) -> None:
+        """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
+        volumes = whole["spec"].get("volumes") or []
+        named = []
+        for number, volume in enumerate(volumes):
+            if not volume.get("volumeClaim"):
+                named.append(volume)
+                continue
+            name = volume.get("volumeClaimName") or claim_name(self.job, number)
+            named.append({**volume, "volumeClaimName": name})
+            if name not in self.world.claims.get(self.job.namespace, ()):
+                self.writes.append(Create(CLAIMS, _claim(self.job, name, volume["volumeClaim"])))
+        if named != volumes:
+            changes = {"spec": {"volumes": named}}
+            self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
+
+    def _make(self) -> None:
+        """Make missing pods."""
+        missing = pod_census.missing(self.job, self.known.pods, self.census)
+        namespace = self.job.namespace
+        ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
+        is_bound = bool(ranges) or account is not None
+        wanted = list(missing if is_bound else islice(missing, self.room))
+        if not wanted:
+            return
+        whole = self.job.whole()
+        claims = self.world.claims.get(namespace, ())
+        blueprints: dict[int, Blueprint] = {}
+
+        def pod(place: namespace_limits.Place) -> Object:
+            task, index = place
+            if task not in blueprints:
+                blueprints[task] = Blueprint(self.job, whole, task, self.world.priorities, claims, ranges)
+            return blueprints[task].pod(index)
+
+        if is_bound:
+            alive = self.counts.pending + self.counts.started
+            wanted, self.refusal = namespace_limits.choose(self.job, wanted, alive, pod, ranges, account)
+            wanted = wanted[: self.room]
+        self.room -= len(wanted)
+        if wanted:
+            self.writes.extend(Create(PODS, pod(place)) for place in wanted)
+            self._tell_made(wanted, whole, claims)
+
+    def _tell_made(
+        self, wanted: Sequence[namespace_limits.Place], whole: Object, claims: Collection[str]
+    ) -> None:
+        for task, number in Counter(task for task, _ in wanted).items():
+            self.counts.add_pending(self.job.tasks[task].name, number)
+        if not self.known.pods:
+            self._tell_missing_claims(whole, claims)
+        total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
+        self._tell(
+            "SuccessfulCreate", f"Created {len(wanted)}{total} {'pod' if self.job.replicas == 1 else 'pods'}."
+        )
+
+    def _tell_missing_claims(self, whole: Object, claims: Collection[str]) -> None:
+        for volume in whole["spec"].get("volumes") or []:
+            name = volume.get("volumeClaimName")
+            if name and name not in claims:
+                text = f"There is no claim {name} in namespace {self.job.namespace}; the pods get an empty directory at {volume['mountPath']}."
+                self._tell("ClaimMissing", text, events.WARNING)
+
+    def _remove(self, unwanted: Iterable[PodFact], why: str, *, is_surplus: bool = False) -> None:
+        """Delete as many pods as there is room for, marked first: it is no eviction (reference: volcano-job §10, Q-3)."""
+        removed = list(islice(unwanted, self.room))
+        self.room -= len(removed)
+        for pod in removed:
+            if not pod.out_of_sync:
+                mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
+                self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
+            self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
+            if pod.name not in self.census.leftovers:
+                self.counts.end("" if is_surplus else pod.task, pod.phase)
+        self.counts.sum_up()
+        if removed:
+            self._tell("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
+
+    def _decide(self, rules: tuple[lifecycle.Rule, ...], is_admitted: bool) -> Decision:
+        group = self.known.group
+        failed = self.census.failed[: pod_census.SHOWN_FAILURES]
+        situation = Situation(
+            tasks=self.job.tasks,
+            counts=self.counts,
+            min_available=self.job.min_available,
+            min_success=self.job.min_success,
+            retry_count=self.job.retry_count,
+            max_retry=self.job.max_retry,
+            admitted=is_admitted,
+            waiting=group.waiting if group else "",
+            failures=tuple(pod.failure for pod in failed),
+            held=tuple(self.census.held),
+            refused=self.refusal,
+        )
+        if self.job.is_new and not is_admitted:
+            # Every job is Pending first, also one that needs no pod to be Running.
+            return lifecycle.decide(JobPhase.PENDING, rules[1:], situation)
+        return lifecycle.decide(self.job.phase, rules, situation)
+
+    def _write_status(self, decision: Decision, **changes: Any) -> None:
+        if self.job.is_new and (controlled := _controlled(self.job.whole())):
+            changes["controlledResources"] = controlled
+        wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
+        if wanted == self.job.status:
+            return
+        before = (self.job.status.get("state") or {}).get("reason")
+        if decision.phase != self.job.phase:
+            # What holds in the next phase may lead further at once.
+            self.again = True
+            kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
+            self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
+        elif decision.reason in _TOLD and decision.reason != before:
+            self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
+        metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
+        self.writes.append(
+            Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status")
+        )
+
+    def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
+        """Tell people of something; the same twice in one round is one event."""
+        if (reason, message) in self.told:
+            return
+        self.told.add((reason, message))
+        self.writes.append(Create(EVENTS, event(self.job, reason, message, self.now, kind=kind)))
+
+
+def event(job: JobFact, reason: str, message: str, now: int, *, kind: str) -> Object:
+    """Return an Event by which the controller tells people of a job."""
+    return events.event(_about(job), reason, message, now, component=COMPONENT, kind=kind)
+
+
+def _about(job: JobFact) -> Object:
+    metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
+
+
+def _claim(job: JobFact, name: str, spec: Object) -> Object:
+    metadata = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
+    return {"apiVersion": CLAIMS.api_version, "kind": CLAIMS.kind, "metadata": metadata, "spec": spec}
+
+
+def _controlled(whole: Object) -> dict[str, str]:
+    """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
+    wanted = whole["spec"].get("plugins") or {}
+    controlled = {f"plugin-{name}": name for name in plugins.WORKING if name in wanted}
+    for volume in whole["spec"].get("volumes") or []:
+        name = volume.get("volumeClaimName")
+        if name:
+            controlled[f"volume-pvc-{name}"] = name
+    return controlled
+
+
+def _replaced(old: Any, new: Any) -> Any:
+    """Return the merge patch that turns one mapping into the other."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return {**dict.fromkeys(old.keys() - new.keys()), **new}

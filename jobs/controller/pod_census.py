@@ -1,0 +1,96 @@
+"""Who is there: the pods of a job compared with what it wants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from jobs.controller import dependencies
+from jobs.controller.counts import Counts
+from jobs.controller.facts import JobFact, PodFact
+from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping
+
+SHOWN_FAILURES = 3
+
+
+class Census(Struct):
+    """What one look at a job's pods finds."""
+
+    counts: Counts
+    surplus: list[PodFact] = field(default_factory=list)  # to be deleted
+    leftovers: dict[str, PodFact] = field(
+        default_factory=dict
+    )  # of a run that was ended, to be deleted first
+    named: dict[str, int] = field(
+        default_factory=dict
+    )  # task → how many of its names are taken by its own pods
+    ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
+    failed: list[PodFact] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)  # names that pods of somebody else have
+
+
+def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
+    """Count a job's pods and find those it does not want (reference: volcano-job §2.4, step 7).
+
+    Pods that belong to an earlier job of the same name are not counted: they
+    only hold their names until they are gone. Those of an earlier run of the
+    job, which there were too many of to end them in one round, count as
+    terminating.
+    """
+    census = Census(Counts({task.name: {} for task in job.tasks}))
+    replicas = {task.name: task.replicas for task in job.tasks}
+    tasks, named, ready = census.counts.tasks, census.named, census.ready
+    has_waiting = bool(job.dependencies)
+    uid, failed = job.uid, PodPhase.FAILED.value
+    version = job.version if job.runs_on else 0
+    for pod in pods:
+        if pod.owner != uid:
+            census.held.append(pod.name)
+            continue
+        task = pod.task
+        wanted = pod.index < replicas.get(task, 0)
+        if wanted:
+            named[task] = named.get(task, 0) + 1
+        if pod.deleting:
+            census.counts.terminating += 1
+            continue
+        if -1 < pod.version < version:
+            census.leftovers[pod.name] = pod
+            census.counts.terminating += 1
+            continue
+        if not wanted or pod.out_of_sync:
+            census.surplus.append(pod)
+            continue
+        phases = tasks[task]
+        phases[pod.phase] = phases.get(pod.phase, 0) + 1
+        if pod.phase == failed:
+            census.failed.append(pod)
+        if has_waiting and dependencies.is_ready(pod):
+            ready[task] = ready.get(task, 0) + 1
+    census.counts.sum_up()
+    return census
+
+
+def lacks(job: JobFact, pods: Container[str]) -> bool:
+    """Say whether the name of a pod that the job wants is free."""
+    return any(
+        f"{job.name}-{task.name}-{index}" not in pods for task in job.tasks for index in range(task.replicas)
+    )
+
+
+def missing(job: JobFact, pods: Mapping[str, PodFact], census: Census) -> Iterator[tuple[int, int]]:
+    """Yield the task number and index of every pod that should exist and whose name is free."""
+    tasks = {task.name: task for task in job.tasks}
+    for number, task in enumerate(job.tasks):
+        if census.named.get(task.name, 0) >= task.replicas:
+            continue
+        if not dependencies.may_start(task.name, job.dependencies, tasks, census.ready):
+            continue
+        prefix = f"{job.name}-{task.name}-"
+        for index in range(task.replicas):
+            if f"{prefix}{index}" not in pods:
+                yield number, index

@@ -1,0 +1,136 @@
+"""The pod group of a job: what must be placed together (reference: volcano-job §4.4, §4.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.controller.pods import Priorities, owner_of, priority_of
+from kube import amounts
+
+if TYPE_CHECKING:
+    from jobs.controller.facts import JobFact
+    from kube.amounts import Amounts
+    from kube.meta import Object
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
+
+
+def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
+    """Return the pod group that a job should have when it has none."""
+    spec = spec_in_step(job, whole, priorities)
+    spec["queue"] = job.queue
+    topology = _topology(whole["spec"].get("networkTopology"))
+    if topology:
+        spec["networkTopology"] = topology
+    metadata = {"name": job.group_name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
+    for field in ("labels", "annotations"):
+        if whole["metadata"].get(field):
+            metadata[field] = whole["metadata"][field]
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def spec_in_step(job: JobFact, whole: Object, priorities: Priorities) -> dict[str, Any]:
+    """Return the part of the pod group's spec that follows the job's when that changes."""
+    tasks = whole["spec"].get("tasks") or []
+    spec: dict[str, Any] = {
+        "minMember": job.min_available,
+        "minTaskMember": {task["name"]: _minimum(task) for task in tasks},
+        "minResources": amounts.resource_list(min_resources(tasks, job.min_available, priorities)),
+    }
+    if whole["spec"].get("priorityClassName"):
+        spec["priorityClassName"] = whole["spec"]["priorityClassName"]
+    sub_groups = [_sub_group(task) for task in tasks if task.get("partitionPolicy")]
+    if sub_groups:
+        spec["subGroupPolicy"] = sub_groups
+    return spec
+
+
+def min_resources(tasks: list[Object], min_available: int, priorities: Priorities) -> Amounts:
+    """Return what the pods of the minimum use, tasks of higher priority first."""
+    ordered = sorted(tasks, key=lambda task: -_task_priority(task, priorities))
+    total: Amounts = {}
+    for task, number in zip(ordered, _members(ordered, min_available), strict=True):
+        if not number:
+            continue
+        for name, amount in usage((task.get("template") or {}).get("spec") or {}).items():
+            total[name] = total.get(name, 0) + amount * number
+    return total
+
+
+def usage(pod_spec: Object) -> Amounts:
+    """Return what Kubernetes' quota evaluator charges for a pod, and extended resources by their plain names too."""
+    requested = amounts.pod_request(pod_spec)
+    limited = amounts.pod_limits(pod_spec)
+    charged: Amounts = {"count/pods": 1}
+    for name, amount in requested.items():
+        charged[name] = amount
+        if name != "pods":
+            charged[f"requests.{name}"] = amount
+    for name in _COMPUTE:
+        if limited.get(name):
+            charged[f"limits.{name}"] = limited[name]
+    return charged
+
+
+def _members(tasks: list[Object], min_available: int) -> list[int]:
+    """Say how many pods of each task belong to the minimum."""
+    minimums = [_minimum(task) for task in tasks]
+    left = min_available
+    if min_available < sum(minimums):
+        return _take([int(task.get("replicas") or 0) for task in tasks], left)
+    members = _take(minimums, left)
+    left -= sum(members)
+    rest = _take(
+        [int(task.get("replicas") or 0) - taken for task, taken in zip(tasks, members, strict=True)], left
+    )
+    return [first + second for first, second in zip(members, rest, strict=True)]
+
+
+def _take(available: list[int], wanted: int) -> list[int]:
+    taken = []
+    for number in available:
+        taken.append(max(0, min(number, wanted)))
+        wanted -= taken[-1]
+    return taken
+
+
+def _minimum(task: Object) -> int:
+    if task.get("minAvailable") is not None:
+        return int(task["minAvailable"])
+    partitions = task.get("partitionPolicy") or {}
+    product = int(partitions.get("minPartitions") or 0) * int(partitions.get("partitionSize") or 0)
+    return product or int(task.get("replicas") or 0)
+
+
+def _task_priority(task: Object, priorities: Priorities) -> int:
+    pod_spec = (task.get("template") or {}).get("spec") or {}
+    return priority_of(pod_spec.get("priorityClassName") or "", priorities)
+
+
+def _sub_group(task: Object) -> dict[str, Any]:
+    policy = task["partitionPolicy"]
+    sub_group = {
+        "name": task["name"],
+        "subGroupSize": policy["partitionSize"],
+        "minSubGroups": policy.get("minPartitions", 0),
+        "labelSelector": {"matchLabels": {"volcano.sh/task-spec": task["name"]}},
+        "matchLabelKeys": ["volcano.sh/partition-id"],
+    }
+    topology = _topology(policy.get("networkTopology"))
+    return sub_group | ({"networkTopology": topology} if topology else {})
+
+
+def _topology(wanted: Object | None) -> dict[str, Any]:
+    if not wanted:
+        return {}
+    topology: dict[str, Any] = {"mode": wanted.get("mode") or "hard"}
+    for field in ("highestTierAllowed", "highestTierName"):
+        if wanted.get(field) is not None:
+            return topology | {field: wanted[field]}
+    return topology

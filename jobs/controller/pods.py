@@ -1,0 +1,184 @@
+"""The pods of a task (reference: volcano-job §4.1).
+
+Everything the pods of one task have in common is made once; a pod is that, with
+its own name, index and, where a plugin asks for it, its own containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules import disruption_annotations, simulation
+from cluster.rules import ranges as ranging
+from jobs.controller import facts, plugins
+from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from jobs.controller.facts import JobFact
+    from kube.meta import Object
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+QUEUE_NAME = "volcano.sh/queue-name"
+COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
+COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+
+Priorities = Mapping[str, int]  # priority class → value; the name "" is the default's
+
+
+class Blueprint:
+    """Makes the pods of one task of a job.
+
+    `claims` are the names of the claims that exist in the job's namespace; a
+    volume whose claim does not exist becomes an `emptyDir` (seed: Job API, Job
+    Input/Output). `ranges` are the limit ranges there. The pods share their nested values: nobody may change them.
+    """
+
+    def __init__(
+        self,
+        job: JobFact,
+        whole: Object,
+        task: int,
+        priorities: Priorities,
+        claims: Collection[str],
+        ranges: Sequence[Object] = (),
+    ) -> None:
+        spec = whole["spec"]["tasks"][task]
+        template = spec.get("template") or {}
+        self.job = job
+        self.task: str = spec.get("name") or "default"
+        self.partition_size: int = (spec.get("partitionPolicy") or {}).get("partitionSize", 0)
+        self.is_partitioned = bool(spec.get("partitionPolicy"))
+        self.labels = self._labels(template, whole["metadata"])
+        self.annotations = self._annotations(template, whole["metadata"], spec)
+        self.owners = [owner_of(job)]
+        self.spec = self._spec(template, whole["spec"], priorities, claims)
+        if ranges:
+            common: Object = {"metadata": {"annotations": self.annotations}, "spec": self.spec}
+            ranging.fill(common, ranges)
+            self.annotations = common["metadata"]["annotations"]
+        self.plugins = plugins.of_job(job, whole)
+
+    def pod(self, index: int) -> Object:
+        """Return the pod with an index of the task."""
+        number = str(index)
+        name = f"{self.job.name}-{self.task}-{number}"
+        labels = {**self.labels, facts.TASK_INDEX: number}
+        if self.is_partitioned:
+            labels["volcano.sh/partition-id"] = str(
+                index // self.partition_size if self.partition_size > 0 else 0
+            )
+        spec = self.spec
+        for change in self.plugins:
+            spec = change(spec, plugins.Place(self.task, index, name))
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": self.job.namespace,
+                "labels": labels,
+                "annotations": {**self.annotations, facts.TASK_INDEX: number},
+                "ownerReferences": self.owners,
+            },
+            "spec": spec,
+            "status": {"phase": PodPhase.PENDING},
+        }
+
+    def _labels(self, template: Object, job_metadata: Object) -> dict[str, str]:
+        return {
+            **((template.get("metadata") or {}).get("labels") or {}),
+            facts.JOB_NAME: self.job.name,
+            "volcano.sh/job-namespace": self.job.namespace,
+            facts.TASK_SPEC: self.task,
+            QUEUE_NAME: self.job.queue,
+            **_present(job_metadata.get("labels"), COPIED_LABELS),
+        }
+
+    def _annotations(self, template: Object, job_metadata: Object, task: Object) -> dict[str, str]:
+        of_job = job_metadata.get("annotations") or {}
+        status = self.job.status
+        annotations = {
+            **((template.get("metadata") or {}).get("annotations") or {}),
+            facts.TASK_SPEC: self.task,
+            GROUP_NAME: self.job.group_name,
+            facts.JOB_NAME: self.job.name,
+            QUEUE_NAME: self.job.queue,
+            facts.JOB_VERSION: str(status.get("version", 0)),
+            "volcano.sh/template-uid": f"{self.job.name}-{self.task}",
+            "volcano.sh/job-retry-count": str(status.get("retryCount", 0)),
+            **_present(of_job, COPIED_ANNOTATIONS),
+            **_present(of_job, [name for name in disruption_annotations.KEYS if name in of_job][:1]),
+        }
+        if task.get("topologyPolicy"):
+            annotations["volcano.sh/numa-topology-policy"] = task["topologyPolicy"]
+        return annotations
+
+    def _spec(
+        self, template: Object, job_spec: Object, priorities: Priorities, claims: Collection[str]
+    ) -> dict[str, Any]:
+        spec = dict(template.get("spec") or {})
+        spec.setdefault("restartPolicy", "Always")
+        spec["schedulerName"] = spec.get("schedulerName") or job_spec.get("schedulerName") or "volcano"
+        class_name = spec.get("priorityClassName") or job_spec.get("priorityClassName") or ""
+        if class_name:
+            spec["priorityClassName"] = class_name
+        spec.setdefault("priority", priority_of(class_name, priorities))
+        _mount(spec, self.job.name, job_spec.get("volumes") or [], claims)
+        simulation.tolerate(spec)
+        return spec
+
+
+def owner_of(job: JobFact) -> dict[str, Any]:
+    """Return the owner reference that everything made for a job carries."""
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def priority_of(class_name: str, priorities: Priorities) -> int:
+    """Return the value of a priority class; an unknown one counts 0, none at all as the default class."""
+    return priorities.get(class_name, 0)
+
+
+def claim_name(job: JobFact, index: int) -> str:
+    """Return the name of the claim made for a volume that describes one (`<job>-pvc-<12>`).
+
+    It is made from the job's uid, so that making it twice makes one claim.
+    """
+    return f"{job.name}-pvc-{_digest(f'{job.uid}/{index}')}"
+
+
+def _mount(
+    spec: dict[str, Any], job_name: str, volumes: list[dict[str, Any]], claims: Collection[str]
+) -> None:
+    """Add a job's volumes to a pod spec; two volumes may name one claim."""
+    if not volumes:
+        return
+    added, mounts = [], []
+    for volume in volumes:
+        # A volume's name is a DNS label, which a job's name need not be.
+        name = f"{job_name.replace('.', '-')[:50]}-{_digest(volume['mountPath'])}"
+        claim = volume.get("volumeClaimName")
+        source = {"persistentVolumeClaim": {"claimName": claim}} if claim in claims else {"emptyDir": {}}
+        added.append({"name": name, **source})
+        mounts.append({"name": name, "mountPath": volume["mountPath"]})
+    spec["volumes"] = [*(spec.get("volumes") or ()), *added]
+    spec["containers"] = [
+        {**container, "volumeMounts": [*(container.get("volumeMounts") or ()), *mounts]}
+        for container in spec.get("containers") or ()
+    ]
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+def _present(source: Mapping[str, str] | None, names: Collection[str]) -> dict[str, str]:
+    return {name: source[name] for name in names if name in source} if source else {}

@@ -1,0 +1,51 @@
+"""A job's status: counters, state and the history of its phases (reference: volcano-job §1.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube import meta
+
+if TYPE_CHECKING:
+    from jobs.controller.counts import Counts
+    from jobs.controller.facts import JobFact
+    from jobs.lifecycle.lifecycle import Decision
+
+_RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
+
+
+def status_after(
+    job: JobFact, decision: Decision, counts: Counts, now: int, **changes: Any
+) -> dict[str, Any]:
+    """Return the status of a job after a decision.
+
+    The time of the last transition and the history change only with the phase
+    (reference: volcano-job §10, Q-9). What nobody here counts is kept.
+    """
+    status = {name: value for name, value in job.status.items() if name not in _RECOUNTED}
+    status["state"] = _state(job, decision, now)
+    status["minAvailable"] = job.min_available
+    status |= counts.fields() | changes
+    if job.is_new or decision.phase != job.phase:
+        status["conditions"] = _history(status.get("conditions") or [], decision, now)
+    return status
+
+
+def running_duration(job: JobFact, now: int) -> str:
+    """Return how long the job took from its creation, as a kill writes it."""
+    return meta.duration_text(max(now - job.created, 0) // 1000 * 1000)
+
+
+def _state(job: JobFact, decision: Decision, now: int) -> dict[str, Any]:
+    state = dict(job.status.get("state") or {})
+    if job.is_new or decision.phase != job.phase:
+        state["lastTransitionTime"] = meta.now_text(now)
+    state["phase"] = str(decision.phase)
+    if decision.reason:
+        state |= {"reason": decision.reason, "message": decision.message}
+    return state
+
+
+def _history(conditions: list[dict[str, Any]], decision: Decision, now: int) -> list[dict[str, Any]]:
+    others = [condition for condition in conditions if condition.get("status") != decision.phase]
+    return [*others, {"status": str(decision.phase), "lastTransitionTime": meta.now_text(now)}]

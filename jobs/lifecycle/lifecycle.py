@@ -1,0 +1,327 @@
+"""What a job does in each phase, and which phase comes next, as tables.
+
+A row of `STEPS` answers "in this phase, asked for this action": bring the pods
+in line with the spec (SYNC) or end them (KILL), then go through the rules, the
+first that holds decides the phase with its reason and message. `TRANSITIONS`
+lists the moves there are (reference: volcano-job §2.5, §2.7); a rule that would
+make another one is a defect and raises.
+
+A column is an action, in rows `(phase, action) → Step` (reference: volcano-job
+§2.6). What is not in the table is answered by the phase's SyncJob row, as
+Volcano does.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from jobs.controller.counts import Counts
+from jobs.lifecycle import messages
+from kube.kinds.batch import Action, JobPhase
+from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
+
+
+class Task(Struct, frozen=True):
+    """The numbers of a task."""
+
+    name: str
+    replicas: int
+    minimum: int | None  # None: all of them
+    partition_size: int = 0  # pods of a partition; 0: the task has none
+
+    @property
+    def needed(self) -> int:
+        """How many pods of the task count towards the job's minimum."""
+        return self.replicas if self.minimum is None else self.minimum
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """What the rules look at."""
+
+    tasks: tuple[Task, ...]
+    counts: Counts
+    min_available: int
+    min_success: int | None = None
+    retry_count: int = 0
+    max_retry: int = 3
+    admitted: bool = True  # the scheduler has let the pod group into its queue
+    waiting: str = ""  # why the pod group is not placed, in the scheduler's words
+    failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    refused: str = ""  # why the namespace's bounds let no more pods exist
+    held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
+
+    @property
+    def replicas(self) -> int:
+        """How many pods the job wants."""
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def all_ended(self) -> bool:
+        """Every pod the job wants ran to an end."""
+        return self.counts.ended == self.replicas
+
+    @property
+    def short_task(self) -> Task | None:
+        """Return a task with too few successes, where the job asks for each task's minimum."""
+        if self.min_available < sum(task.needed for task in self.tasks):
+            return None
+        for task in self.tasks:
+            succeeded = self.counts.tasks.get(task.name, {}).get(PodPhase.SUCCEEDED, 0)
+            if task.minimum is not None and task.name in self.counts.tasks and succeeded < task.minimum:
+                return task
+        return None
+
+
+class Rule(NamedTuple):
+    """When it holds, the job goes to a phase, or keeps the one it has, for a reason told in words."""
+
+    when: Callable[[Situation], bool]
+    phase: JobPhase | None
+    reason: str
+    message: Callable[[Situation], str]
+
+
+class Decision(NamedTuple):
+    """The phase that follows, and why; an empty reason leaves reason and message as they are."""
+
+    phase: JobPhase
+    reason: str
+    message: str
+
+
+class Procedure(Enum):
+    """What is done to the pods before the rules are asked."""
+
+    SYNC = "sync"
+    KILL = "kill"
+    KILL_TARGET = "kill target"  # only the pods that the action is about; the pod group stays
+
+
+class Step(NamedTuple):
+    """What an action means in a phase."""
+
+    procedure: Procedure
+    rules: tuple[Rule, ...]
+    retain: frozenset[str] = frozenset()
+    why: str = "the job is over"  # what is said about the pods that end
+    is_retry: bool = False
+
+
+def always(_: Situation) -> bool:
+    """Hold in every situation: the last rule of a list."""
+    return True
+
+
+PENDING_RULES = (
+    Rule(
+        lambda s: s.min_available <= s.counts.started,
+        JobPhase.RUNNING,
+        "MinAvailableReached",
+        messages.progress,
+    ),
+    Rule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    Rule(lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue),
+    Rule(lambda s: bool(s.waiting), None, "Unschedulable", messages.unschedulable),
+    Rule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
+    Rule(always, None, "WaitingForPods", messages.progress),
+)
+
+RUNNING_RULES = (
+    Rule(lambda s: s.replicas == 0, None, "NoReplicas", messages.no_replicas),
+    Rule(
+        lambda s: s.min_success is not None and s.counts.succeeded >= s.min_success,
+        JobPhase.COMPLETED,
+        "MinSuccessReached",
+        messages.min_success_reached,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.short_task is not None,
+        JobPhase.FAILED,
+        "TaskMinimumMissed",
+        messages.task_minimum_missed,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.min_success is not None,
+        JobPhase.FAILED,
+        "MinSuccessMissed",
+        messages.min_success_missed,
+    ),
+    Rule(
+        lambda s: s.all_ended and s.counts.succeeded >= s.min_available,
+        JobPhase.COMPLETED,
+        "AllPodsEnded",
+        messages.outcome,
+    ),
+    Rule(lambda s: s.all_ended, JobPhase.FAILED, "TooFewSucceeded", messages.outcome),
+    Rule(
+        lambda s: s.counts.pending > s.replicas - s.min_available,
+        JobPhase.PENDING,
+        "TooManyPending",
+        messages.progress,
+    ),
+    Rule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    Rule(always, None, "PodsRunning", messages.progress),
+)
+
+RESTARTING_RULES = (
+    Rule(lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, "RetriesUsedUp", messages.retries_used_up),
+    Rule(
+        lambda s: s.replicas - s.counts.terminating >= s.min_available,
+        JobPhase.PENDING,
+        "Restarted",
+        messages.restarted,
+    ),
+    Rule(always, None, "WaitingForPodsToEnd", messages.restarting),
+)
+
+UNCHANGED = (Rule(always, None, "", lambda _: ""),)
+
+
+def _once_ended(phase: JobPhase, reason: str, message: Callable[[Situation], str]) -> tuple[Rule, ...]:
+    """Rules of a phase that only waits for its pods to end (AliveEval)."""
+    return (
+        Rule(
+            lambda s: not (s.counts.terminating or s.counts.pending or s.counts.running),
+            phase,
+            reason,
+            message,
+        ),
+        Rule(always, None, "WaitingForPodsToEnd", messages.waiting_for_pods_to_end),
+    )
+
+
+def _kill(
+    phase: JobPhase,
+    reason: str,
+    message: Callable[[Situation], str],
+    why: str,
+    *,
+    retain: frozenset[str] = SOFT,
+    is_retry: bool = False,
+) -> Step:
+    """Return the step that ends all pods and goes to a phase whatever is found."""
+    return Step(Procedure.KILL, (Rule(always, phase, reason, message),), retain, why, is_retry)
+
+
+_SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
+RESTART = _kill(
+    JobPhase.RESTARTING, "RestartRequested", messages.restarting, AGAIN, retain=frozenset(), is_retry=True
+)
+RESTART_TARGET = RESTART._replace(procedure=Procedure.KILL_TARGET)
+# Resuming uses up no retry, and keeps no pod of the run before (reference: volcano-job §10, Q-7, Q-22).
+RESUME = _kill(JobPhase.RESTARTING, "Resumed", messages.resuming, AGAIN, retain=frozenset())
+# A job that is restarting heeds no action; it ends its pods once more (reference: volcano-job §10, Q-13).
+RESTART_ANEW = Step(Procedure.KILL, RESTARTING_RULES, why=AGAIN)
+_ALIVE = {
+    Action.RESTART_JOB: RESTART,
+    Action.RESTART_TASK: RESTART_TARGET,
+    Action.RESTART_POD: RESTART_TARGET,
+    Action.RESTART_PARTITION: RESTART_TARGET,
+    Action.ABORT_JOB: _kill(
+        JobPhase.ABORTING, "AbortRequested", messages.waiting_for_pods_to_end, _SUSPENDED
+    ),
+    Action.TERMINATE_JOB: _kill(
+        JobPhase.TERMINATING, "TerminateRequested", messages.waiting_for_pods_to_end, "the job is terminated"
+    ),
+    Action.COMPLETE_JOB: _kill(
+        JobPhase.COMPLETING, "CompleteRequested", messages.waiting_for_pods_to_end, "the job is completed"
+    ),
+}
+_WHOLE = (
+    Action.RESTART_JOB,
+    Action.ABORT_JOB,
+    Action.TERMINATE_JOB,
+    Action.COMPLETE_JOB,
+    Action.RESUME_JOB,
+)
+TARGETED = (Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION)
+OF_JOBS = frozenset({*_WHOLE, *TARGETED, Action.SYNC_JOB, Action.ENQUEUE_JOB})
+
+STEPS: dict[JobPhase, dict[Action, Step]] = {
+    JobPhase.PENDING: {Action.SYNC_JOB: Step(Procedure.SYNC, PENDING_RULES), **_ALIVE},
+    JobPhase.RUNNING: {Action.SYNC_JOB: Step(Procedure.SYNC, RUNNING_RULES), **_ALIVE},
+    JobPhase.RESTARTING: {
+        Action.SYNC_JOB: Step(Procedure.SYNC, RESTARTING_RULES),
+        **dict.fromkeys(_WHOLE, RESTART_ANEW),
+        **dict.fromkeys(TARGETED, Step(Procedure.KILL_TARGET, RESTARTING_RULES, why=AGAIN)),
+    },
+    JobPhase.ABORTING: {
+        Action.SYNC_JOB: Step(
+            Procedure.KILL, _once_ended(JobPhase.ABORTED, "Aborted", messages.aborted), SOFT, _SUSPENDED
+        ),
+        Action.RESUME_JOB: RESUME,
+    },
+    JobPhase.ABORTED: {
+        Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT, _SUSPENDED),
+        Action.RESUME_JOB: RESUME,
+    },
+    JobPhase.COMPLETING: {
+        Action.SYNC_JOB: Step(
+            Procedure.KILL,
+            _once_ended(JobPhase.COMPLETED, "CompletedOnRequest", messages.completed_on_request),
+            SOFT,
+        ),
+    },
+    JobPhase.COMPLETED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.TERMINATING: {
+        Action.SYNC_JOB: Step(
+            Procedure.KILL, _once_ended(JobPhase.TERMINATED, "Terminated", messages.terminated), SOFT
+        ),
+    },
+    JobPhase.TERMINATED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+    JobPhase.FAILED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
+}
+
+_STOPPING = {JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING}
+TRANSITIONS: dict[JobPhase, frozenset[JobPhase]] = {
+    JobPhase.PENDING: frozenset({JobPhase.RUNNING, *_STOPPING}),
+    JobPhase.RUNNING: frozenset({JobPhase.PENDING, JobPhase.COMPLETED, JobPhase.FAILED, *_STOPPING}),
+    JobPhase.RESTARTING: frozenset({JobPhase.PENDING, JobPhase.FAILED}),
+    JobPhase.ABORTING: frozenset({JobPhase.ABORTED, JobPhase.RESTARTING}),
+    JobPhase.ABORTED: frozenset({JobPhase.RESTARTING}),
+    JobPhase.COMPLETING: frozenset({JobPhase.COMPLETED}),
+    JobPhase.TERMINATING: frozenset({JobPhase.TERMINATED}),
+    **dict.fromkeys(FINISHED, frozenset()),
+}
+
+
+def phase_of(written: str) -> JobPhase:
+    """Read a status' phase; an empty or unknown one is Pending (reference: volcano-job §2.1)."""
+    try:
+        return JobPhase(written)
+    except ValueError:
+        return JobPhase.PENDING
+
+
+def step_for(phase: JobPhase, action: Action = Action.SYNC_JOB) -> Step:
+    """Return what an action means in a phase."""
+    row = STEPS[phase]
+    return row.get(action, row[Action.SYNC_JOB])
+
+
+def action_of(written: str) -> Action | None:
+    """Read a Command's action; None for what is no action of a job."""
+    try:
+        action = Action(written)
+    except ValueError:
+        return None
+    return action if action in OF_JOBS else None
+
+
+def decide(phase: JobPhase, rules: tuple[Rule, ...], situation: Situation) -> Decision:
+    """Return the decision of the first rule that holds."""
+    rule = next(rule for rule in rules if rule.when(situation))
+    following = rule.phase or phase
+    if following != phase and following not in TRANSITIONS[phase]:
+        raise ValueError(f"A job cannot go from {phase} to {following} ({rule.reason}).")
+    return Decision(following, rule.reason, rule.message(situation))

@@ -1,0 +1,159 @@
+"""What a job's status says about it, in sentences with numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jobs.lifecycle.lifecycle import Situation
+
+
+def pods(number: int) -> str:
+    """Write a number of pods: `1 pod`, `2 pods`."""
+    return f"{number} pod" if number == 1 else f"{number} pods"
+
+
+def are(number: int, total: int) -> str:
+    """Write a part of the pods with its verb: `1 of 4 pods is`, `2 of 4 pods are`, `0 of 1 pod is`."""
+    return f"{number} of {pods(total)} {'is' if 1 in (number, total) else 'are'}"
+
+
+def progress(s: Situation) -> str:
+    """`2 of 4 pods are running, 1 succeeded; minAvailable is 4.`"""
+    parts = [f"{are(s.counts.running, s.replicas)} running", *_others(s)]
+    return f"{', '.join(parts)}; minAvailable is {s.min_available}."
+
+
+def _others(s: Situation) -> list[str]:
+    counts = s.counts
+    numbers = {
+        "pending": counts.pending if counts.running else 0,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "on a node that does not answer": counts.unknown,
+        "being deleted": counts.terminating,
+    }
+    return [f"{number} {what}" for what, number in numbers.items() if number]
+
+
+def waiting_for_queue(s: Situation) -> str:
+    """Say that the scheduler has not looked at the job."""
+    return f"Waiting for the scheduler to admit the job's {pods(s.min_available)} to the queue."
+
+
+def unschedulable(s: Situation) -> str:
+    """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
+    return f"{s.waiting} {are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}."
+
+
+def refused(s: Situation) -> str:
+    """Give the refusal, and say whether it keeps the whole job or only more of it from being."""
+    if s.counts.pending or s.counts.started:
+        return f"{progress(s)} More are not made: {s.refused}."
+    return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
+
+
+def names_taken(s: Situation) -> str:
+    """Name a pod that stands in the way."""
+    return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
+
+
+def no_replicas(_: Situation) -> str:
+    """Say why nothing happens."""
+    return "Every task has 0 replicas; raise a task's replicas or delete the job."
+
+
+def min_success_reached(s: Situation) -> str:
+    """Say how many pods succeeded, and that this was enough."""
+    return f"{_succeeded(s)}; minSuccess is {s.min_success}."
+
+
+def min_success_missed(s: Situation) -> str:
+    """Say how many pods succeeded, and that this was too few."""
+    return f"{_ended(s)}; minSuccess is {s.min_success}.{_failures(s)}"
+
+
+def task_minimum_missed(s: Situation) -> str:
+    """Name the task that had too few successes."""
+    task = s.short_task
+    if task is None:
+        return outcome(s)
+    succeeded = s.counts.tasks[task.name].get("Succeeded", 0)
+    return (
+        f"{succeeded} of {pods(task.replicas)} of task {task.name} succeeded; "
+        f"its minAvailable is {task.minimum}.{_failures(s)}"
+    )
+
+
+def outcome(s: Situation) -> str:
+    """`All 4 pods succeeded.` or `2 of 4 pods succeeded and 2 failed; minAvailable is 4. …`"""
+    if s.counts.succeeded == s.replicas:
+        return "The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded."
+    return f"{_ended(s)}; minAvailable is {s.min_available}.{_failures(s)}"
+
+
+def retries_used_up(s: Situation) -> str:
+    """Say that the job is not tried again."""
+    return f"The job was restarted {s.retry_count} times; maxRetry is {s.max_retry}.{_failures(s)}"
+
+
+def restarted(s: Situation) -> str:
+    """Say that another run starts, and how many there may be."""
+    return f"Starting again; {s.retry_count} of {s.max_retry} retries {'is' if s.retry_count == 1 else 'are'} used up."
+
+
+def waiting_for_pods_to_end(s: Situation) -> str:
+    """Say what is left to end."""
+    left = s.counts.terminating + s.counts.pending + s.counts.running
+    return f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
+
+
+def restarting(s: Situation) -> str:
+    """Say that the pods end to be made again."""
+    number = s.counts.terminating
+    return f"{pods(number)} {'has' if number == 1 else 'have'} to end before the job starts again."
+
+
+def resuming(s: Situation) -> str:
+    """Say that a suspended job goes on."""
+    if not s.counts.terminating:
+        return "The job was resumed and starts again."
+    return f"The job was resumed. {restarting(s)}"
+
+
+def aborted(s: Situation) -> str:
+    """Say what a suspended job had done, and how it goes on."""
+    return f"{_so_far(s)} when the job was suspended. Resume it to run it from the start.{_failures(s)}"
+
+
+def completed_on_request(s: Situation) -> str:
+    """Say what a job had done that was called complete."""
+    return f"{_so_far(s)} when the job was completed on request.{_failures(s)}"
+
+
+def terminated(s: Situation) -> str:
+    """Say what a job had done that was ended for good."""
+    return f"{_so_far(s)} when the job was terminated.{_failures(s)}"
+
+
+def _so_far(s: Situation) -> str:
+    """`1 of 4 pods had succeeded and 2 had failed`, `None of 4 pods had ended`"""
+    if not s.counts.ended:
+        return "The pod had not ended" if s.replicas == 1 else f"None of {pods(s.replicas)} had ended"
+    failed = f" and {s.counts.failed} had failed" if s.counts.failed else ""
+    return f"{s.counts.succeeded} of {pods(s.replicas)} had succeeded{failed}"
+
+
+def _succeeded(s: Situation) -> str:
+    return f"{s.counts.succeeded} of {pods(s.replicas)} succeeded"
+
+
+def _ended(s: Situation) -> str:
+    return f"{_succeeded(s)} and {s.counts.failed} failed" if s.counts.failed else _succeeded(s)
+
+
+def _failures(s: Situation) -> str:
+    if not s.failures:
+        return ""
+    more = s.counts.failed - len(s.failures)
+    return f" {', '.join(s.failures)}{f' and {more} more' if more > 0 else ''}."

@@ -1,0 +1,101 @@
+"""The topics of the job pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from dashboard import live
+from dashboard.live import Parts, Watch
+from jobs.editor import yaml_write
+from jobs.pages import detail, listing, pod_log
+from jobs.pages.detail import Detail
+from kube.errors import NotFound
+from kube.resources import EVENTS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dashboard.live import TopicRequest
+
+
+@live.topic("jobs:list")
+def job_list(request: TopicRequest) -> Parts:
+    """The list of jobs."""
+    return listing.table(request.actor, listing.SPEC.read(request.params)).parts()
+
+
+def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicRequest], Parts]:
+    """Let a topic read its job, and say so when the job is deleted while somebody looks at it."""
+
+    def render(request: TopicRequest) -> Parts:
+        namespace, name = request.params.get("namespace", ""), request.params.get("name", "")
+        try:
+            return show(Detail.of(request.actor, namespace, name), request)
+        except NotFound:
+            html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
+            return Parts({"job-why": html}, watches=[Watch(JOBS.id, namespace=namespace, name=name)])
+
+    render.__module__ = __name__
+    return render
+
+
+@live.topic("jobs:detail")
+@_of_job
+def job_head(shown: Detail, request: TopicRequest) -> Parts:
+    """Phase, gang, why the job waits, its steps, and what may be done with it."""
+    actions = {"job-actions": shown.actions_html(request.actor)}
+    return Parts({**shown.head_parts(), **actions}, watches=shown.watches)
+
+
+@live.topic("jobs:timeline")
+@_of_job
+def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
+    """The tasks and the timeline of the pods."""
+    return Parts(shown.timeline_parts(), watches=shown.watches)
+
+
+@live.topic("jobs:pods")
+@_of_job
+def job_pods(shown: Detail, request: TopicRequest) -> Parts:
+    """The table of the job's pods."""
+    return detail.pod_table(shown, detail.PODS_SPEC.read(request.params)).parts()
+
+
+@live.topic("jobs:events")
+@_of_job
+def job_events(shown: Detail, request: TopicRequest) -> Parts:
+    """What happened to the job, its group and its pods."""
+    rows = event_rows(shown)
+    empty = render_to_string("jobs/_events_empty.html", {"rows": rows})
+    return Parts(
+        {**rows, "events-empty": empty}, list(rows), [Watch(EVENTS.id, namespace=shown.stored.namespace)]
+    )
+
+
+@live.topic("jobs:logs")
+@_of_job
+def job_logs(shown: Detail, request: TopicRequest) -> Parts:
+    """Which pods there are to read the logs of."""
+    return Parts({"log-pods": pod_log.pods_html(shown)}, watches=shown.watches)
+
+
+@live.topic("jobs:yaml")
+@_of_job
+def job_yaml(shown: Detail, request: TopicRequest) -> Parts:
+    """The job as YAML."""
+    return Parts({"job-yaml": yaml_html(shown)}, watches=shown.watches[:1])
+
+
+def event_rows(shown: Detail) -> dict[str, str]:
+    """Return the rows of the job's events, newest first."""
+    return {
+        f"event-{event.metadata.name}": render_to_string("jobs/_event_row.html", {"event": event})
+        for event in shown.events()
+    }
+
+
+def yaml_html(shown: Detail) -> str:
+    """Return the job's YAML as a part of the page."""
+    return render_to_string("jobs/_yaml.html", {"text": yaml_write.dump(shown.stored.object)})

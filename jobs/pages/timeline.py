@@ -1,0 +1,159 @@
+"""The timeline of a job's pods as data: the browser draws it, and a table says the same in words.
+
+Times are ms since the first moment shown, so that a pod is a few short numbers. Beyond MOST_BARS pods
+each task becomes one band that says how many pods waited and ran at each moment.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.pages.reading import Job, Pod
+
+MOST_BARS = 500
+MOST_POINTS = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One pod in time, in ms; None is what has not happened."""
+
+    pod: Pod
+    created: int
+    scheduled: int | None
+    started: int | None
+    finished: int | None
+
+    @property
+    def state(self) -> str:
+        """waiting, starting, running, succeeded, failed or unknown."""
+        if self.pod.is_ended:
+            return self.pod.status.phase.lower()
+        if self.pod.status.phase == "Unknown":
+            return "unknown"
+        if self.pod.status.phase == "Running":
+            return "running"
+        return "waiting" if self.scheduled is None and not self.pod.spec.node_name else "starting"
+
+    @property
+    def waited(self) -> int | None:
+        """How long the pod waited for its node, in ms."""
+        return None if self.scheduled is None else max(self.scheduled - self.created, 0)
+
+    @property
+    def ran(self) -> int | None:
+        """How long the pod ran, in ms; None while it has not ended."""
+        return None if self.started is None or self.finished is None else max(self.finished - self.started, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSummary:
+    """A task's times in words, for who does not see the picture."""
+
+    task: str
+    pods: int
+    waited: int | None
+    ran_least: int | None
+    ran_most: int | None
+
+
+def bar_of(pod: Pod, created: int) -> Bar:
+    """Return the bar of a pod; times that run backwards are straightened."""
+    scheduled, started, finished = pod.scheduled, pod.started, pod.finished
+    if started is not None:
+        # Some times of the API are whole seconds: a pod cannot start before it is placed.
+        started = max(started, scheduled or created)
+        scheduled = started if scheduled is None else scheduled
+    if finished is not None:
+        finished = max(finished, started or created)
+    return Bar(pod, created, scheduled, started, finished)
+
+
+def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
+    """Return when as many pods as are needed ran."""
+    starts = sorted(bar.started for bar in bars if bar.started is not None)
+    needed = job.spec.min_available
+    return starts[needed - 1] if 0 < needed <= len(starts) else None
+
+
+def data(job: Job, bars: Sequence[Bar], created: int) -> str:
+    """Return what the browser draws, as JSON."""
+    zero = min([created, *(bar.created for bar in bars)])
+    tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
+    met = gang_met(job, bars)
+    drawn: dict[str, Any] = {
+        "job": job.metadata.name,
+        "zero": zero,
+        "needed": job.spec.min_available,
+        "met": None if met is None else met - zero,
+        "tasks": tasks,
+        "pods": len(bars),
+    }
+    if len(bars) > MOST_BARS:
+        drawn["bands"] = [_band([bar for bar in bars if bar.pod.task == task], zero) for task in tasks]
+    else:
+        ordered = sorted(bars, key=lambda bar: (tasks.index(bar.pod.task), bar.pod.index))
+        drawn["bars"] = [_row(bar, tasks, zero) for bar in ordered]
+    return json.dumps(drawn, separators=(",", ":"))
+
+
+def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
+    """Return each task's times: the longest wait, the shortest and the longest run."""
+    found = []
+    for task in dict.fromkeys(bar.pod.task for bar in bars):
+        own = [bar for bar in bars if bar.pod.task == task]
+        ran = [bar.ran for bar in own if bar.ran is not None]
+        waited = [bar.waited for bar in own if bar.waited is not None]
+        summary = TaskSummary(
+            task, len(own), max(waited, default=None), min(ran, default=None), max(ran, default=None)
+        )
+        found.append(summary)
+    return found
+
+
+def _row(bar: Bar, tasks: list[str], zero: int) -> list[Any]:
+    times = [bar.created, bar.scheduled, bar.started, bar.finished]
+    return [
+        bar.pod.metadata.name,
+        tasks.index(bar.pod.task),
+        *(None if time is None else time - zero for time in times),
+        bar.state,
+        bar.pod.exit_code,
+        bar.pod.spec.node_name,
+    ]
+
+
+def _band(bars: Sequence[Bar], zero: int) -> list[list[int]]:
+    """Return points [time, waiting, running, succeeded, failed] at which the numbers of a task change."""
+    deltas: dict[int, list[int]] = {}
+
+    def change(time: int | None, leave: int | None, enter: int) -> None:
+        if time is None:
+            return
+        row = deltas.setdefault(time - zero, [0, 0, 0, 0])
+        row[enter] += 1
+        if leave is not None:
+            row[leave] -= 1
+
+    for bar in bars:
+        change(bar.created, None, 0)
+        change(bar.started, 0, 1)
+        change(bar.finished, 0 if bar.started is None else 1, 2 if bar.state == "succeeded" else 3)
+    points, counts = [], [0, 0, 0, 0]
+    for time in sorted(deltas):
+        counts = [count + delta for count, delta in zip(counts, deltas[time], strict=True)]
+        points.append([time, *counts])
+    return _thinned(points)
+
+
+def _thinned(points: list[list[int]]) -> list[list[int]]:
+    """Keep at most MOST_POINTS points, the first and the last among them."""
+    if len(points) <= MOST_POINTS:
+        return points
+    step = (len(points) - 1) / (MOST_POINTS - 1)
+    return [points[round(index * step)] for index in range(MOST_POINTS)]

@@ -1,0 +1,287 @@
+"""The job pages."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from cluster import access, api
+from cluster.store import store
+from dashboard.pages.errors import explained, logged_out
+from dashboard.parts import responses
+from dashboard.parts.table import Table
+from jobs.controller import commands
+from jobs.editor import editor, yaml_write
+from jobs.editor.forms import JobForm
+from jobs.editor.samples import SAMPLES
+from jobs.pages import detail, listing, live, pod_log
+from jobs.pages.detail import Detail
+from jobs.rules import allowed_actions
+from kube.errors import ApiError, Forbidden, NotFound
+from kube.kinds.batch import Action
+from kube.resources import COMMANDS, JOBS
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponseBase
+
+    from cluster.store import Stored
+
+EMPTY_JOB = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: my-job
+  namespace: default
+spec:
+  minAvailable: 1
+  queue: default
+  tasks:
+  - name: main
+    replicas: 1
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - name: main
+          image: busybox
+          command: ["sh", "-c", "echo hello; sleep 5; echo done"]
+          resources:
+            requests:
+              cpu: 100m
+              memory: 64Mi
+"""
+DOUBLE_CLICK_S = 4
+COMMANDS_OF = {
+    "suspend": (Action.ABORT_JOB, "is suspended: its pods end."),
+    "resume": (Action.RESUME_JOB, "is resumed: it runs from the start."),
+}
+TABS = ("overview", "logs", "events", "yaml")
+
+
+@require_GET
+@login_required
+def job_list(request: HttpRequest) -> HttpResponse:
+    with store.reading() as revision:
+        table = listing.table(access.of(request), listing.SPEC.read(request.GET))
+    table.revision = revision
+    context = {
+        "mine": table.view.url(owner=request.user.get_username()),
+        "may_submit": allowed_actions.home(access.of(request)) is not None,
+    }
+    return responses.listing(request, "jobs/list.html", table, **context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@explained
+def job_new(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_authenticated:
+        # The way over the login page would lose what was written.
+        return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
+    if request.method == "POST":
+        return _submit(request)
+    home = allowed_actions.home(access.of(request))
+    if home is None:
+        raise Forbidden(
+            "To submit jobs takes the role submitter in some namespace; ask an administrator for it."
+        )
+    text, source = _start(request, home)
+    form = JobForm(initial={"text": text})
+    return _editor(request, form, source=source)
+
+
+def _start(request: HttpRequest, home: str) -> tuple[str, str]:
+    """Return the text that the editor begins with, and where it comes from; a new job lies in the namespace home."""
+    sample = SAMPLES.get(request.GET.get("sample", ""))
+    if sample:
+        return _at(home, sample.yaml), f"From the sample “{sample.title}”."
+    namespace, _, name = request.GET.get("from", "").partition("/")
+    if not name:
+        return _at(home, EMPTY_JOB), ""
+    access.require(access.of(request), "get", JOBS, namespace, name)
+    text = editor.copy_text(namespace, name)
+    if text is None:
+        raise Http404(f"There is no job {name} in {namespace}, and the log knows of none.")
+    return text, f"A copy of {namespace}/{name}; nothing is created before you submit."
+
+
+def _at(home: str, text: str) -> str:
+    return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
+
+
+def _submit(request: HttpRequest) -> HttpResponse:
+    form = JobForm(request.POST)
+    if not form.is_valid():
+        messages.error(
+            request, "The form is damaged; copy your text, load the page again and submit once more."
+        )
+        return _editor(request, form, status=400)
+    try:
+        job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
+    except (YamlError, ApiError) as error:
+        report = editor.check(access.of(request), form.cleaned_data["text"])
+        if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
+            return _editor(request, form, report=editor.refused(report, error), status=error.code)
+        return _editor(request, form, report=report, status=422)
+    responses.say(request, f"Job {job.name} was submitted.")
+    return redirect("jobs:detail", job.namespace, job.name)
+
+
+def _editor(
+    request: HttpRequest,
+    form: JobForm,
+    *,
+    report: editor.Report | None = None,
+    source: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    context = {"form": form, "report": report, "source": source, "samples": SAMPLES.values()}
+    return render(request, "jobs/new.html", context, status=status)
+
+
+@require_POST
+@login_required
+def job_validate(request: HttpRequest) -> HttpResponse:
+    report = editor.check(access.of(request), request.POST.get("text", ""))
+    return JsonResponse(report.json())
+
+
+@require_POST
+@login_required
+def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
+    if sample not in SAMPLES:
+        raise Http404(f"There is no sample {sample}.")
+    token = request.POST.get("token", "")[:32] or _moment_token(request, sample)
+    actor = access.of(request)
+    place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
+    job = SAMPLES[sample].object(place)
+    try:
+        created = editor.create_once(actor, job, token)
+    except ApiError as error:
+        responses.refuse(request, error)
+        return responses.back(request, "jobs:list")
+    responses.say(request, f"{SAMPLES[sample].title}: job {created.name} was submitted.")
+    return redirect("jobs:detail", created.namespace, created.name)
+
+
+def _moment_token(request: HttpRequest, sample: str) -> str:
+    """Return a token for a button that has none: two clicks of one reader within some seconds are one."""
+    clicked = f"{request.session.session_key} {sample} {int(time.monotonic() // DOUBLE_CLICK_S)}"
+    return hashlib.sha256(clicked.encode()).hexdigest()[:16]
+
+
+@require_GET
+@login_required
+@explained
+def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    tab = request.GET.get("tab", "")
+    tab = tab if tab in TABS else "overview"
+    try:
+        with store.reading() as revision:
+            shown = Detail.of(actor, namespace, name)
+            context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
+            context["actions"] = allowed_actions.allowed(actor, shown.job)
+            context["actions_html"] = shown.actions_html(actor)
+    except NotFound:
+        return _gone(request, namespace, name)
+    table = context.pop("table", None)
+    if isinstance(table, Table):
+        table.revision = revision
+        return responses.listing(request, "jobs/detail.html", table, **context)
+    return render(request, "jobs/detail.html", context)
+
+
+def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
+    context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
+    context["head"] = "".join(shown.head_parts().values())
+    if tab == "overview":
+        context["timeline"] = "".join(shown.timeline_parts().values())
+        context["table"] = detail.pod_table(shown, detail.PODS_SPEC.read(request.GET))
+    elif tab == "logs":
+        context["log"] = pod_log.choose(shown, request.GET)
+        context["log_pods"] = pod_log.pods_html(shown)
+    elif tab == "events":
+        context["events"] = live.event_rows(shown)
+    else:
+        context["yaml"] = live.yaml_html(shown)
+    return context
+
+
+def _topics(shown: Detail) -> dict[str, object]:
+    return {
+        f"{part}_topic": shown.topic(f"jobs:{part}")
+        for part in ("detail", "timeline", "logs", "events", "yaml")
+    }
+
+
+def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    last = detail.gone(namespace, name)
+    if last is not None and not access.allowed(access.of(request), "get", JOBS, namespace):
+        raise Forbidden(f"You may not see the jobs of {namespace}.")
+    return render(request, "jobs/gone.html", {"namespace": namespace, "name": name, "last": last}, status=404)
+
+
+@require_POST
+@login_required
+def job_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    try:
+        api.delete(access.of(request), JOBS, namespace, name, uid=request.POST.get("uid", ""))
+    except ApiError as error:
+        responses.refuse(request, error)
+        return redirect("jobs:detail", namespace, name)
+    responses.say(request, f"Job {name} is deleted, and its pods with it.")
+    return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
+
+
+@require_POST
+@login_required
+@explained
+def job_command(request: HttpRequest, namespace: str, name: str, verb: str) -> HttpResponse:
+    """Suspend or resume a job, by a Command as `vcctl` makes it."""
+    action, said = COMMANDS_OF[verb]
+    actor = access.of(request)
+    access.require(actor, "get", JOBS, namespace, name)
+    job = store.get(JOBS, namespace, name)
+    try:
+        api.create(actor, COMMANDS, commands.to_job(job.namespace, job.name, job.uid, action))
+    except ApiError as error:
+        responses.refuse(request, error)
+    else:
+        responses.say(request, f"Job {name} {said}")
+    return redirect("jobs:detail", namespace, name)
+
+
+@require_GET
+@login_required
+@explained
+def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    job = _job(request, namespace, name)
+    return _download(yaml_write.dump(job.object), f"{name}.yaml", "application/yaml")
+
+
+@require_GET
+@login_required
+@explained  # type: ignore[arg-type]  # a streamed answer is no HttpResponse
+def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
+    return pod_log.download(access.of(request), namespace, request.GET)
+
+
+def _job(request: HttpRequest, namespace: str, name: str) -> Stored:
+    access.require(access.of(request), "get", JOBS, namespace, name)
+    return store.get(JOBS, namespace, name)
+
+
+def _download(text: str, filename: str, kind: str) -> HttpResponse:
+    response = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    return response

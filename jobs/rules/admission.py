@@ -1,0 +1,382 @@
+"""Which jobs are accepted, and what is filled in (reference: volcano-job §7; seed: Job API).
+
+`default` changes what was written into what will be stored. `validate` finds
+everything wrong at once, each at its field, whatever the input looks like.
+`warn` says what is accepted but likely not meant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cluster.rules import disruption_annotations, pods, simulation, templates
+from jobs.controller import dependencies, plugins
+from jobs.rules import policies, updates
+from kube import definitions, lenient, names, resources, schema
+from kube.errors import Cause, duplicate, forbidden, invalid, required
+from kube.kinds.scheduling import QueueState
+from scheduler.snapshot import constraints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kube.meta import Object
+
+DEFAULT_QUEUE = "default"
+DEFAULT_SCHEDULER = "volcano"
+DEFAULT_MAX_RETRY = 3
+_DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
+ROOT_QUEUE = "root"
+MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
+LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
+SUFFIX_LENGTH = 5  # of a generated name
+NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
+
+
+class View(Protocol):
+    """What admission may ask about the cluster."""
+
+    def queue(self, name: str) -> Object | None: ...
+    def queue_children(self, name: str) -> list[Object]: ...
+    def priority_class(self, name: str) -> Object | None: ...
+    def claim(self, namespace: str, name: str) -> Object | None: ...
+
+
+def default(job: Object, old: Object | None, _view: View) -> None:
+    """Fill in what a new job leaves open, and store the seeds' spellings as today's.
+
+    On update that is done as well, because who applies the same file again
+    leaves the same fields open; but a number that is written stays: lowering
+    minAvailable to 0 stays 0 (reference: volcano-job §1.6).
+    """
+    spec = job.get("spec")
+    if not isinstance(spec, dict):
+        return
+    _respell(spec, lenient.mapping(old, "spec") if old else {})
+    before = None if old is None else lenient.mapping(old, "spec")
+    if before is not None:
+        _keep_made_claims(spec, before)
+    _default_tasks(spec, before)
+    for field, value in _DEFAULTS.items():
+        # A job that was stored without the field keeps being without it.
+        if before is None or field in before:
+            spec[field] = spec.get(field) or value
+    if spec.get("minAvailable") is None or (old is None and not spec["minAvailable"]):
+        minimums = (lenient.whole(task, "minAvailable") for task in lenient.sequence(spec, "tasks"))
+        spec["minAvailable"] = sum(minimum or 0 for minimum in minimums)
+    wanted = spec.get("plugins")
+    if isinstance(wanted, dict):
+        if any(name in wanted for name in NEEDS_SVC):
+            wanted.setdefault("svc", [])
+        if "mpi" in wanted:
+            wanted.setdefault("ssh", [])
+
+
+def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
+    tasks = lenient.sequence(spec, "tasks")
+    old_tasks = tasks if before is None else lenient.sequence(before, "tasks")
+    for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=False)):
+        if isinstance(task, dict):
+            _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
+
+
+def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
+    """Return everything wrong with a job that is created, or that changes from old."""
+    told = schema.check(job, definitions.of(resources.JOBS))
+    rules: list[Cause] = []
+    if old is not None:
+        rules += updates.check(job, old)
+        rules += _check_numbers(lenient.mapping(job, "spec"))
+    else:
+        for rule in RULES:
+            rules += rule(job, view)
+    fields = {cause.field for cause in told}
+    return [*told, *(cause for cause in rules if cause.field not in fields)]
+
+
+def warn(job: Object, old: Object | None, view: View) -> list[str]:
+    """Return what a person should know about a job although it is accepted."""
+    if old is not None:
+        return []
+    spec = lenient.mapping(job, "spec")
+    found = list(_unstarted_plugins(spec))
+    classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        path = f"spec.tasks[{number}].template.spec"
+        found += _task_warnings(task, path)
+        classes.setdefault(
+            lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"
+        )
+    for name, path in classes.items():
+        if name and view.priority_class(name) is None:
+            found.append(
+                f"{path}: there is no priority class {name}; the pods get priority 0 until it exists."
+            )
+    return found
+
+
+def _respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Store the Job seed's spellings (taskSpecs, claim, priorityClass) under today's names."""
+    if "taskSpecs" in spec:
+        written = spec.pop("taskSpecs")
+        # Laid over a stored job, the seed's spelling stands beside the tasks that it is to replace.
+        if "tasks" not in spec or spec["tasks"] == before.get("tasks"):
+            spec["tasks"] = written
+    for volume in lenient.sequence(spec, "volumes"):
+        if isinstance(volume, dict) and "claim" in volume:
+            claim = volume.pop("claim")
+            inner = claim.get("spec", claim) if isinstance(claim, dict) else claim
+            volume.setdefault("volumeClaim", inner)
+    for task in lenient.sequence(spec, "tasks"):
+        pod = lenient.mapping(task, "template", "spec")
+        if "priorityClass" in pod:
+            written = pod.pop("priorityClass")
+            pod.setdefault("priorityClassName", written)
+        # The seed's mpi-job writes one container as a mapping.
+        if isinstance(pod.get("containers"), dict):
+            pod["containers"] = [pod["containers"]]
+
+
+def _keep_made_claims(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep the names that the controller gave to the claims it made, which the author does not write."""
+    volumes, known = lenient.sequence(spec, "volumes"), lenient.sequence(before, "volumes")
+    for volume, old in zip(volumes, known, strict=False):
+        made = lenient.text(old, "volumeClaimName")
+        if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
+            volume["volumeClaimName"] = made
+
+
+def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
+    task["name"] = task.get("name") or f"default{number}"
+    if is_new:
+        task["maxRetry"] = task.get("maxRetry") or DEFAULT_MAX_RETRY
+    pod = lenient.mapping(task, "template", "spec")
+    if pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
+        pod["dnsPolicy"] = "ClusterFirstWithHostNet"
+    if task.get("minAvailable") is None:
+        partitions = lenient.mapping(task, "partitionPolicy")
+        product = (lenient.whole(partitions, "minPartitions") or 0) * (
+            lenient.whole(partitions, "partitionSize") or 0
+        )
+        replicas = task.get("replicas")
+        task["minAvailable"] = product or (0 if replicas is None else replicas)
+
+
+def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
+    spec = lenient.mapping(job, "spec")
+    tasks = lenient.sequence(spec, "tasks")
+    if not tasks:
+        yield required(
+            "spec.tasks", "No task specified in job spec; add a task with replicas and a pod template."
+        )
+    seen: set[str] = set()
+    for number, task in enumerate(tasks):
+        path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
+        if name in seen:
+            cause = duplicate(f"{path}.name", name)
+            yield cause._replace(message=f"{cause.message}: duplicated task name; give each task its own.")
+        seen.add(name)
+        yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
+        yield from templates.check(lenient.mapping(task, "template"), f"{path}.template")
+        yield from _check_topology_policy(task, path)
+        yield from _check_network(lenient.mapping(task, "partitionPolicy"), f"{path}.partitionPolicy")
+    yield from policies.check(lenient.sequence(spec, "policies"), "spec.policies")
+    yield from _check_network(spec, "spec")
+
+
+def _check_disruptions(job: Object, _: View) -> Iterator[Cause]:
+    yield from disruption_annotations.check_job(job)
+
+
+def _check_minimums(job: Object, _: View) -> Iterator[Cause]:
+    yield from _check_numbers(lenient.mapping(job, "spec"))
+
+
+def _check_numbers(spec: dict[str, Any]) -> Iterator[Cause]:
+    """Compare replicas and minimums, of a new job and of a changed one."""
+    total = 0
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        path, name = f"spec.tasks[{number}]", lenient.text(task, "name")
+        replicas, minimum = lenient.whole(task, "replicas") or 0, lenient.whole(task, "minAvailable")
+        total += replicas
+        if minimum is not None and minimum > replicas:
+            detail = f"'minAvailable' is greater than 'replicas' in task {name} ({replicas}); lower it or add replicas."
+            yield invalid(f"{path}.minAvailable", minimum, detail)
+        yield from _check_partitions(task, path)
+    if total > MOST_PODS:
+        detail = f"a job may have {MOST_PODS:,} pods at most, and the tasks ask for {total:,}; split it into several jobs."
+        yield invalid("spec.tasks", total, detail)
+    minimum = lenient.whole(spec, "minAvailable")
+    if minimum is not None and minimum > total:
+        detail = f"job 'minAvailable' should not be greater than total replicas in tasks ({total}); lower it or add replicas."
+        yield invalid("spec.minAvailable", minimum, detail)
+
+
+def _check_partitions(task: Any, path: str) -> Iterator[Cause]:
+    policy = lenient.mapping(task, "partitionPolicy")
+    count, size = lenient.whole(policy, "totalPartitions"), lenient.whole(policy, "partitionSize")
+    if count is None or size is None:
+        return
+    replicas = lenient.whole(task, "replicas") or 0
+    if replicas != count * size:
+        detail = f"must be totalPartitions times partitionSize, {count * size}; change one of the three."
+        yield invalid(f"{path}.replicas", replicas, detail)
+    least = lenient.whole(policy, "minPartitions") or 0
+    minimum = lenient.whole(task, "minAvailable")
+    if least > 0 and minimum is not None and minimum != least * size:
+        detail = f"must be minPartitions times partitionSize, {least * size}; leave it out to have that."
+        yield invalid(f"{path}.minAvailable", minimum, detail)
+
+
+def _check_topology_policy(task: Any, path: str) -> Iterator[Cause]:
+    policy = lenient.text(task, "topologyPolicy")
+    if policy in ("", "none"):
+        return
+    for container, is_whole in templates.whole_cpus(lenient.mapping(task, "template")):
+        if not is_whole:
+            detail = f"topologyPolicy {policy} needs a whole number of CPUs here, at least 1."
+            yield required(f"{path}.template.{container}.resources.requests[cpu]", detail)
+
+
+def _check_network(owner: dict[str, Any], path: str) -> Iterator[Cause]:
+    topology = lenient.mapping(owner, "networkTopology")
+    if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+        detail = "highestTierAllowed and highestTierName must not be specified at the same time; remove one."
+        yield forbidden(f"{path}.networkTopology", detail)
+
+
+def _check_names(job: Object, _: View) -> Iterator[Cause]:
+    name = lenient.text(job, "metadata", "name")
+    if not name and lenient.text(job, "metadata", "generateName"):
+        name = lenient.text(job, "metadata", "generateName") + "x" * SUFFIX_LENGTH
+    if not name:
+        return  # that a name is missing is told for objects of every kind
+    problem = names.dns_subdomain(name)
+    if problem:
+        yield invalid("metadata.name", name, problem)
+        return
+    if len(name) > LONGEST_POD_NAME:
+        detail = f"the name of a job is a label of its pods and may have {LONGEST_POD_NAME} characters at most; shorten it."
+        yield invalid("metadata.name", name, detail)
+        return
+    for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
+        # The last pod has the longest name (reference: volcano-job §10, Q-15).
+        last = max((lenient.whole(task, "replicas") or 0) - 1, 0)
+        pod = f"{name}-{lenient.text(task, 'name')}-{last}"
+        if len(pod) > LONGEST_POD_NAME:
+            detail = (
+                f"makes the pod name {pod}, {len(pod)} characters long; "
+                f"{LONGEST_POD_NAME} are allowed: shorten the name of the job or of the task."
+            )
+            yield invalid(f"spec.tasks[{number}].name", lenient.text(task, "name"), detail)
+
+
+def _check_plugins(job: Object, _: View) -> Iterator[Cause]:
+    wanted = lenient.mapping(job, "spec", "plugins")
+    for name in wanted:
+        if name not in plugins.KNOWN:
+            detail = f"unable to find job plugin {name}; known plugins are {', '.join(plugins.KNOWN)}."
+            yield invalid(f"spec.plugins[{name}]", name, detail)
+    if "mpi" in wanted:
+        master = plugins.argument(lenient.texts(wanted, "mpi"), "master", "master")
+        if master not in {lenient.text(task, "name") for task in lenient.sequence(job, "spec", "tasks")}:
+            detail = f"mpi master task not found: no task is named {master}; rename one or give the plugin --master=NAME."
+            yield invalid("spec.plugins[mpi]", master, detail)
+
+
+def _check_volumes(job: Object, _: View) -> Iterator[Cause]:
+    taken: set[str] = set()
+    for number, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
+        path, where = f"spec.volumes[{number}]", lenient.text(volume, "mountPath")
+        claim = lenient.text(volume, "volumeClaimName")
+        if not where:
+            yield required(
+                f"{path}.mountPath",
+                "mountPath is required: say where the pods see the volume, such as /data.",
+            )
+        elif where in taken:
+            cause = duplicate(f"{path}.mountPath", where)
+            yield cause._replace(message=f"{cause.message}: duplicated mountPath; give each volume its own.")
+        taken.add(where)
+        if claim and lenient.mapping(volume, "volumeClaim"):
+            detail = "conflict: name a claim with volumeClaimName or describe a new one with volumeClaim, not both."
+            yield forbidden(path, detail)
+        problem = names.dns_subdomain(claim) if claim else None
+        if problem:
+            yield invalid(f"{path}.volumeClaimName", claim, problem)
+
+
+def _check_queue(job: Object, view: View) -> Iterator[Cause]:
+    name = lenient.text(job, "spec", "queue")
+    if not name or names.dns_subdomain(name):
+        return  # the schema tells that it is not a name
+    queue = view.queue(name)
+    if queue is None:
+        yield invalid(
+            "spec.queue", name, f"unable to find job queue: queue {name} not found; choose one that exists."
+        )
+        return
+    state = queue_state(queue)
+    if state != QueueState.OPEN:
+        detail = f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`; open it or choose another."
+        yield invalid("spec.queue", name, detail)
+    if name == ROOT_QUEUE:
+        yield invalid(
+            "spec.queue", name, "can not submit job to root queue; choose a queue below it, such as default."
+        )
+        return
+    children = view.queue_children(name)
+    if children:
+        detail = f"can only submit job to leaf queue, and `{name}` has {len(children)} child queues; choose one of them."
+        yield invalid("spec.queue", name, detail)
+
+
+def _check_dependencies(job: Object, _: View) -> Iterator[Cause]:
+    tasks = lenient.sequence(job, "spec", "tasks")
+    waits_for = {lenient.text(task, "name"): lenient.texts(task, "dependsOn", "name") for task in tasks}
+    for number, task in enumerate(tasks):
+        path, listed = f"spec.tasks[{number}].dependsOn", lenient.texts(task, "dependsOn", "name")
+        for name in dict.fromkeys(listed):
+            if name not in waits_for:
+                yield invalid(
+                    f"{path}.name", name, f"job has dependencies between tasks, but no task is named {name}."
+                )
+            if listed.count(name) > 1:
+                yield duplicate(f"{path}.name", name)
+    circle = dependencies.cycle(waits_for)
+    if circle:
+        detail = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG); break the circle."
+        yield invalid("spec.tasks", " → ".join(circle), detail)
+
+
+RULES: tuple[Callable[[Object, View], Iterator[Cause]], ...] = (
+    _check_tasks,
+    _check_disruptions,
+    _check_names,
+    _check_minimums,
+    _check_plugins,
+    _check_volumes,
+    _check_queue,
+    _check_dependencies,
+)
+
+
+def queue_state(queue: Object) -> str:
+    """Return a queue's state; one that its controller has not seen is what it wishes to be."""
+    return lenient.text(queue, "status", "state") or lenient.text(queue, "spec", "state") or QueueState.OPEN
+
+
+def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
+    for name in lenient.mapping(spec, "plugins"):
+        if name in plugins.KNOWN and name not in plugins.WORKING:
+            yield f"spec.plugins[{name}]: the plugin is stored with the job, but this version does not run it."
+
+
+def _task_warnings(task: Any, path: str) -> Iterator[str]:
+    pod = lenient.mapping(task, "template", "spec")
+    if templates.forever(lenient.mapping(task, "template")):
+        yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
+    yield from pods.command_warnings(pod, path)
+    if unknown := constraints.warning(pod, path):
+        yield unknown
+    yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

@@ -1,0 +1,264 @@
+"""What a node does next for one pod, and what it says about it: a pure rule.
+
+`decide` looks at the pod as it is in the store and at the attempts that are on
+disk, and at nothing else. It is asked again whenever one of the two changed or
+the time it named has come, so an agent that was killed loses nothing: the next
+one asks with the same two things.
+
+The rules are a kubelet's (pod lifecycle, restart policy and back-off of
+Kubernetes; design §5), with three reasons of this system: `NoCommand`,
+`UnsupportedVolume` and `NodeShutdown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kube.kinds.core import PodPhase, RestartPolicy
+from kube.kinds.pod import ENDED
+from node import status
+from node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, Run, State, parse_us
+from node.status import Place, Waiting, is_sidecar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.kinds.core import Container, Pod
+
+SECOND = 1_000_000
+BACK_OFF_S = 10
+BACK_OFF_MOST_S = 300
+STEADY_S = 600  # an attempt that ran this long starts the back-off anew
+GRACE_S = 30
+
+MESSAGES = {
+    DEADLINE: "Pod was active on the node longer than the specified deadline",
+    SHUTDOWN: "The pod was stopped because the cluster on this machine was stopped; its restart policy is Never.",
+}
+
+
+class Start(NamedTuple):
+    """Begin this attempt."""
+
+    container: Container
+    number: int
+    streak: int
+
+
+class Stop(NamedTuple):
+    """End every attempt that runs."""
+
+    reason: str
+    grace_s: float
+
+
+class Refusal(NamedTuple):
+    """Why this node cannot run the pod at all."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Decision:
+    """What to do for a pod, what to write about it, and when to ask again."""
+
+    status: dict[str, Any] = field(default_factory=dict)
+    start: list[Start] = field(default_factory=list)
+    stop: Stop | None = None
+    wake_us: int | None = None
+    over: bool = False  # nothing runs, and nothing will
+
+
+def decide(
+    pod: Pod,
+    runs: Mapping[str, Run],
+    place: Place,
+    now_us: int,
+    *,
+    refusal: Refusal | None = None,
+    problems: Mapping[str, Waiting] | None = None,
+) -> Decision:
+    """Return what is next for a pod.
+
+    refusal ends the pod before it begins; problems tell of containers that
+    cannot be started at the moment, for example because their ConfigMap is not
+    there yet.
+    """
+    verdict = refusal or _verdict(pod, runs, place, now_us)
+    decision = Decision()
+    waiting = dict(problems or {})
+    if verdict or pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
+        if any(run.current is not None and run.current.active for run in runs.values()):
+            decision.stop = _stop(pod, verdict)
+    else:
+        _run_on(pod, runs, now_us, decision, waiting)
+        _wake_at_deadline(pod, place, decision)
+    _describe(pod, runs, place, now_us, decision, verdict, waiting)
+    return decision
+
+
+def _verdict(pod: Pod, runs: Mapping[str, Run], place: Place, now_us: int) -> Refusal | None:
+    """Return why the pod as a whole has failed, whatever its containers still do."""
+    stops = {run.current.stopped for run in runs.values() if run.current is not None}
+    if SHUTDOWN in stops and pod.spec.restart_policy == RestartPolicy.NEVER:
+        return Refusal(SHUTDOWN, MESSAGES[SHUTDOWN])
+    seconds = pod.spec.active_deadline_seconds
+    if seconds is None or (DEADLINE not in stops and now_us < place.start_us + seconds * SECOND):
+        return None
+    if DEADLINE in stops or not _all_done(pod, runs):
+        return Refusal(DEADLINE, MESSAGES[DEADLINE])
+    return None
+
+
+def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:
+    current = [runs.get(container.name, NEVER_RAN).current for container in pod.spec.containers]
+    return all(one is not None and not one.active and not _restarts(pod, container, one)
+               for one, container in zip(current, pod.spec.containers, strict=True))  # fmt: skip
+
+
+def _stop(pod: Pod, verdict: Refusal | None) -> Stop:
+    grace = pod.spec.termination_grace_period_seconds
+    if pod.metadata.deletion_timestamp:
+        asked = pod.metadata.deletion_grace_period_seconds
+        return Stop("Deleted", float(asked if asked is not None else GRACE_S if grace is None else grace))
+    reason = verdict.reason if verdict else pod.status.reason or "Failed"
+    return Stop(reason, float(GRACE_S if grace is None else grace))
+
+
+def _wake_at_deadline(pod: Pod, place: Place, decision: Decision) -> None:
+    if pod.spec.active_deadline_seconds is not None:
+        _wake(decision, place.start_us + pod.spec.active_deadline_seconds * SECOND)
+
+
+def _wake(decision: Decision, at_us: int) -> None:
+    decision.wake_us = at_us if decision.wake_us is None else min(decision.wake_us, at_us)
+
+
+def _run_on(
+    pod: Pod, runs: Mapping[str, Run], now_us: int, decision: Decision, waiting: dict[str, Waiting]
+) -> None:
+    """Start what is due: init containers one after another, then all containers together."""
+    if _all_done(pod, runs):
+        if any(_is_active(runs, one) for one in pod.spec.init_containers):
+            decision.stop = Stop("Completed", float(pod.spec.termination_grace_period_seconds or GRACE_S))
+        return
+    for container in pod.spec.init_containers:
+        run = runs.get(container.name, NEVER_RAN)
+        _advance(pod, container, run, now_us, decision, waiting)
+        if not _lets_pass(container, run):
+            return
+    for container in pod.spec.containers:
+        _advance(pod, container, runs.get(container.name, NEVER_RAN), now_us, decision, waiting)
+
+
+def _is_active(runs: Mapping[str, Run], container: Container) -> bool:
+    current = runs.get(container.name, NEVER_RAN).current
+    return current is not None and current.active
+
+
+def _lets_pass(container: Container, run: Run) -> bool:
+    if run.current is None:
+        return False
+    if is_sidecar(container):
+        return run.current.state is not State.ORDERED
+    return run.current.state is State.ENDED and run.current.exit_code == 0
+
+
+def _advance(
+    pod: Pod, container: Container, run: Run, now_us: int, decision: Decision, waiting: dict[str, Waiting]
+) -> None:
+    current = run.current
+    if current is None:
+        decision.start.append(Start(container, 0, 0))
+        return
+    if current.active or not _restarts(pod, container, current):
+        return
+    streak, delay_s = back_off(current)
+    due_us = current.finished_us + delay_s * SECOND
+    # A clock that was set back must not hold a container for longer than its back-off.
+    if due_us <= now_us or current.finished_us > now_us + SECOND:
+        decision.start.append(Start(container, current.number + 1, streak))
+        return
+    name, key = container.name, f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
+    waiting[name] = Waiting(
+        "CrashLoopBackOff", f"back-off {_span(delay_s)} restarting failed container={name} pod={key}"
+    )
+    _wake(decision, due_us)
+
+
+def back_off(ended: Attempt) -> tuple[int, int]:
+    """Return the next attempt's streak, and how many seconds after this one's end it may begin.
+
+    The first restart is at once, then 10 s doubling to 5 min; who ran for ten
+    minutes begins anew, and being stopped with the cluster does not count.
+    """
+    if ended.stopped == SHUTDOWN:
+        return ended.streak, 0
+    steady = ended.finished_us - ended.started_us >= STEADY_S * SECOND
+    streak = 0 if steady else ended.streak
+    delay = 0 if streak == 0 else min(BACK_OFF_S * 2 ** min(streak - 1, 10), BACK_OFF_MOST_S)
+    return streak + 1, delay
+
+
+def _span(seconds: int) -> str:
+    return f"{seconds}s" if seconds < 60 else f"{seconds // 60}m{seconds % 60}s"
+
+
+def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:
+    if pod.metadata.deletion_timestamp:
+        return False
+    init = any(container is one for one in pod.spec.init_containers)
+    policy = container.restart_policy or pod.spec.restart_policy or RestartPolicy.ALWAYS
+    if policy == RestartPolicy.NEVER:
+        return False
+    if ended.stopped == SHUTDOWN:
+        return True
+    if policy == RestartPolicy.ALWAYS and (not init or is_sidecar(container)):
+        return True
+    return ended.exit_code != 0
+
+
+def _describe(
+    pod: Pod,
+    runs: Mapping[str, Run],
+    place: Place,
+    now_us: int,
+    decision: Decision,
+    verdict: Refusal | None,
+    waiting: Mapping[str, Waiting],
+) -> None:
+    active = any(run.current is not None and run.current.active for run in runs.values())
+    reason, message = pod.status.reason, pod.status.message
+    if pod.status.phase in ENDED:
+        phase = pod.status.phase
+    elif verdict and not active:
+        phase, reason, message = PodPhase.FAILED, verdict.reason, verdict.message
+    else:
+        phase = _phase(pod, runs, active)
+    decision.over = phase in ENDED and not active and not decision.start
+    if pod.metadata.deletion_timestamp and not active:
+        decision.over = True
+    decision.status = status.compose(
+        pod, runs, place, phase=phase, now_us=now_us, reason=reason, message=message, waiting=waiting
+    )
+
+
+def _phase(pod: Pod, runs: Mapping[str, Run], active: bool) -> str:
+    """Return the phase that the containers add up to."""
+    for container in pod.spec.init_containers:
+        run = runs.get(container.name, NEVER_RAN)
+        if run.current is not None and run.current.failed and not _restarts(pod, container, run.current):
+            return PodPhase.PENDING if active else PodPhase.FAILED
+    current = [runs.get(container.name, NEVER_RAN).current for container in pod.spec.containers]
+    if any(one is None or (one.state is State.ORDERED and one.number == 0) for one in current):
+        return PodPhase.FAILED if pod.metadata.deletion_timestamp and not active else PodPhase.PENDING
+    if active or not _all_done(pod, runs):
+        return PodPhase.RUNNING
+    return PodPhase.FAILED if any(one is not None and one.failed for one in current) else PodPhase.SUCCEEDED
+
+
+def start_of(pod: Pod, now_us: int) -> int:
+    """Return when the node took the pod on: what its status says, otherwise now."""
+    return parse_us(pod.status.start_time, now_us)

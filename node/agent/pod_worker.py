@@ -1,0 +1,125 @@
+"""What the agent knows of one pod, and one step of bringing it where it should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.db import Error as DatabaseError
+
+from kube.quantity import QuantityError
+from node.agent import prepare
+from node.agent.environment import ConfigError
+from node.agent.lifecycle import Decision, Refusal, Start, decide
+from node.status import Place, Waiting
+
+if TYPE_CHECKING:
+    from kube.kinds.core import Pod
+    from node.agent.prepare import Means
+    from node.agent.runtime import Runtime
+
+RETRY_US = 1_000_000  # after something that a container needs was missing
+HOLD_US = 50_000  # a start is confirmed within milliseconds: wait for that instead of writing twice
+GONE_GRACE_S = 2.0  # for a pod that was deleted by force: its object is gone, nobody waits
+
+
+@dataclass(slots=True)
+class Local:
+    """A pod bound to this node."""
+
+    pod: Pod
+    revision: int
+    place: Place
+    refusal: Refusal | None
+    problems: dict[str, Waiting] = field(default_factory=dict)
+    retry_us: int = 0
+    hold_us: int = 0
+    wake_us: int | None = None
+    status: dict[str, Any] = field(default_factory=dict)  # what should be in the store
+    written: dict[str, Any] = field(default_factory=dict)  # what was last accepted by the store
+    over: bool = False
+    gone: bool = False  # the object is no more
+
+    @property
+    def uid(self) -> str:
+        """The pod's uid."""
+        return self.pod.metadata.uid
+
+    def step(self, runtime: Runtime, means: Means, now_us: int, *, starting: bool) -> None:
+        """Start and stop what is due and work out the status; starting is off while the node shuts down."""
+        if self.gone:
+            runtime.stop(self.uid, "Deleted", GONE_GRACE_S)
+            self.over = not runtime.active(self.uid)
+            return
+        self._note_refusals(runtime, now_us)
+        decision = self._decide(runtime, now_us)
+        if (
+            decision.start
+            and starting
+            and now_us >= self.retry_us
+            and self._start(decision, runtime, means, now_us)
+        ):
+            decision = self._decide(runtime, now_us)
+        if decision.stop is not None:
+            runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
+        self._remember(decision, now_us)
+
+    def _decide(self, runtime: Runtime, now_us: int) -> Decision:
+        return decide(
+            self.pod, runtime.runs(self.uid), self.place, now_us, refusal=self.refusal, problems=self.problems
+        )
+
+    def _note_refusals(self, runtime: Runtime, now_us: int) -> None:
+        for name in runtime.runs(self.uid):
+            if message := runtime.refused(self.uid, name):
+                self.problems[name] = Waiting("RunContainerError", message)
+                self.retry_us = now_us + RETRY_US
+
+    def _start(self, decision: Decision, runtime: Runtime, means: Means, now_us: int) -> bool:
+        """Order every start that is due; return whether there is anything new to say."""
+        self.problems.clear()
+        for start in decision.start:
+            problem = self._order(start, runtime, means)
+            if problem is not None:
+                self.problems[start.container.name] = problem
+                self.retry_us = now_us + RETRY_US
+            else:
+                self.hold_us = now_us + HOLD_US
+        return True
+
+    def _order(self, start: Start, runtime: Runtime, means: Means) -> Waiting | None:
+        try:
+            order = prepare.order(self.pod, start, self.place, means)
+            runtime.start(self.uid, start.container.name, order)
+        except ConfigError as error:
+            return Waiting("CreateContainerConfigError", str(error))
+        except (ValueError, QuantityError, DatabaseError) as error:
+            return Waiting("CreateContainerConfigError", str(error))
+        except OSError as error:
+            return Waiting(
+                "CreateContainerError",
+                f"{error.strerror or error}: {error.filename or 'starting the container'}",
+            )
+        return None
+
+    def _remember(self, decision: Decision, now_us: int) -> None:
+        self.status = decision.status
+        self.over = decision.over
+        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None]
+        due = [wake for wake in wakes if wake is not None and wake > now_us]
+        self.wake_us = min(due, default=None)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether the store does not know everything yet."""
+        if self.gone:
+            return False
+        return self.status != self.written or (self.over and bool(self.pod.metadata.deletion_timestamp))
+
+    def due(self, now_us: int) -> bool:
+        """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""
+        return self.unwritten and (self.over or now_us >= self.hold_us or not self._starting())
+
+    def _starting(self) -> bool:
+        containers = (*self.status["containerStatuses"], *self.status.get("initContainerStatuses", ()))
+        return any("waiting" in one["state"] and one["name"] not in self.problems for one in containers)

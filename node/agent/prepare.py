@@ -1,0 +1,127 @@
+"""From a pod's container to the order that the spawner carries out."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube import amounts
+from node import attempts
+from node.agent import environment, hosts, retention, volumes
+from node.agent.lifecycle import Refusal
+from node.paths import IDENTITY, TMP, WORK
+from node.shim.order import Bind, Order
+from node.status import container_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kube.kinds.core import Container, Pod
+    from node.agent.environment import Lookup
+    from node.agent.lifecycle import Start
+    from node.paths import Layout
+    from node.status import Place
+
+
+log = logging.getLogger(__name__)
+
+
+class Means(NamedTuple):
+    """What this node has to prepare containers with."""
+
+    layout: Layout
+    lookup: Lookup
+    mounts: str  # "root", "user" or "none", as the spawner's probe found
+    allocatable: Mapping[str, int]
+
+
+def refusal(pod: Pod, layout: Layout) -> Refusal | None:
+    """Return why this node cannot run the pod at all, None when it can."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if not container.command:
+            return Refusal(
+                "NoCommand",
+                "This cluster runs commands on this machine, it does not pull images; "
+                f"give container {container.name} a command.",
+            )
+    return volumes.refusal(pod, layout)
+
+
+def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
+    """Make everything ready for one attempt and return its order.
+
+    Raises environment.ConfigError when something that the container refers to
+    is missing, and OSError when the disk does not take it.
+    """
+    container, layout = start.container, means.layout
+    home = layout.pod(pod.metadata.uid)
+    directory = layout.attempt(pod.metadata.uid, container.name, start.number)
+    for path in (directory, home / WORK, home / TMP):
+        path.mkdir(parents=True, exist_ok=True)
+    retention.prune(directory.parent)
+    attempts.write_identity(home / IDENTITY, identity(pod))
+    directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
+    mounted = means.mounts != "none"
+    hosts_file = layout.hosts / hosts.group_of(pod)
+    cwd = container.working_dir or str(home / WORK)
+    given = environment.base(pod, cwd, str(home / TMP))
+    binds = volumes.binds(container, directories, given, layout.root.parent)
+    given |= volumes.variables(container, binds, mounted=mounted)
+    given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
+    given[attempts.MARK] = container_id(pod, container, start.number)
+    command = environment.command(pod, container, place, given, means.lookup, means.allocatable)
+    return Order(
+        directory=str(directory),
+        argv=command.argv,
+        env=command.env,
+        cwd=cwd,
+        streak=start.streak,
+        mounts=means.mounts,
+        binds=(*binds, *_hosts_bind(hosts_file)) if mounted else (),
+        # The cluster's database, secrets and other pods' files are nothing to a container. Without root rights this
+        # is a wall, because a user namespace cannot look into processes outside; for root it is a curtain.
+        hide=str(layout.root.parent) if mounted else "",
+        keep=(str(home / WORK), str(home / TMP)),
+        memory_bytes=_limit(container, "memory"),
+        cpus=-(-_limit(container, "cpu") // 1000),
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        tty=container.tty,
+        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+    )
+
+
+def mentions(pod: Pod, name: str) -> bool:
+    """Whether a volume of the pod is made from a ConfigMap or Secret of this name."""
+    return any(
+        (volume.config_map is not None and volume.config_map.name == name)
+        or (volume.secret is not None and volume.secret.secret_name == name)
+        or (volume.projected is not None and name in str(volume.projected))
+        for volume in pod.spec.volumes
+    )
+
+
+def refresh_volumes(pod: Pod, place: Place, means: Means) -> None:
+    """Bring volumes that are made from objects up to date while the pod runs; what is missing stays as it was."""
+    try:
+        volumes.Volumes(pod, place, means.layout, means.lookup).refresh()
+    except (environment.ConfigError, OSError, ValueError) as error:
+        log.info("volumes of %s/%s stay as they were: %s", pod.metadata.namespace, pod.metadata.name, error)
+
+
+def identity(pod: Pod) -> dict[str, str]:
+    """Return what tells a pod's directory apart when the pod is gone."""
+    return {
+        "namespace": pod.metadata.namespace,
+        "name": pod.metadata.name,
+        "job": pod.metadata.annotations.get("volcano.sh/job-name", ""),
+    }
+
+
+def _hosts_bind(path: Path) -> tuple[Bind, ...]:
+    return (Bind(str(path), str(hosts.HOSTS)),) if hosts.HOSTS.exists() and path.exists() else ()
+
+
+def _limit(container: Container, name: str) -> int:
+    return amounts.of(container.resources.limits).get(name, 0)

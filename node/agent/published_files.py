@@ -1,0 +1,152 @@
+"""The content of volumes that are made from objects, as kubelets lay it out.
+
+    ..2026_11_22_10_15_00.3f2a1c/key   one version, complete before it is seen
+    ..data -> ..2026_11_22_10_15_00.3f2a1c
+    key -> ..data/key
+
+One rename of `..data` exchanges all files at once. Everything is done relative
+to the volume's descriptor and nothing is written where something is already:
+a pod that can write in the volume (where the machine lets it have no mounts,
+it can) cannot have the agent write through a link of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import time
+from typing import TYPE_CHECKING
+
+from node.shim.beneath import NEW_FILE, Make, PathRefused, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    Files = Mapping[str, tuple[bytes, int]]
+
+DATA = "..data"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def publish(volume: int, files: Files) -> None:
+    """Make a volume show exactly these files: path → content and mode; nothing is written when it does already.
+
+    volume is the descriptor of its directory. ValueError when a path would leave it.
+    """
+    for path in files:
+        _check(path)
+    before = _current(volume)
+    if before and _holds(volume, before, files):
+        return
+    version = f"..{time.strftime('%Y_%m_%d_%H_%M_%S', time.gmtime())}.{secrets.token_hex(6)}"
+    os.mkdir(version, dir_fd=volume)
+    try:
+        with Walk(volume) as way:
+            way.go(version)
+            for path, (content, mode) in files.items():
+                _write(way.fd, path, content, mode)
+        _point(volume, DATA, version)
+    except OSError:  # such as a full disk: the version that is shown stays
+        shutil.rmtree(version, ignore_errors=True, dir_fd=volume)
+        raise
+    names = {path.split("/")[0] for path in files}
+    for name in names:
+        if _target(volume, name) != f"{DATA}/{name}":
+            _point(volume, name, f"{DATA}/{name}")
+    _clear(volume, names, version)
+
+
+def _check(path: str) -> None:
+    parts = path.split("/")
+    if not path.strip("./") or path.startswith(("/", "..")) or ".." in parts or "\0" in path:
+        raise ValueError(f"{path!r} must be a relative path without '..' that does not start with '..'.")
+
+
+def _current(volume: int) -> str:
+    """Return the name of the version that is shown; empty when there is none that we could have made."""
+    try:
+        name = os.readlink(DATA, dir_fd=volume)
+    except OSError:
+        return ""
+    return name if name.startswith("..") and "/" not in name and name not in ("..", DATA) else ""
+
+
+def _holds(volume: int, version: str, files: Files) -> bool:
+    """Whether a version has these files and no others, and all of them are reached."""
+    try:
+        with Walk(volume) as way:
+            found = set(_files(way.go(version).fd))
+            reached = all(
+                os.readlink(name, dir_fd=volume) == f"{DATA}/{name}"
+                for name in {path.split("/")[0] for path in files}
+            )
+            wanted = {os.path.normpath(path) for path in files}
+            return reached and found == wanted and all(_same(way.fd, path, *files[path]) for path in files)
+    except (OSError, PathRefused):
+        return False
+
+
+def _files(folder: int) -> Iterable[str]:
+    for where, _, names, _ in os.fwalk(".", dir_fd=folder):
+        for name in names:
+            yield os.path.normpath(f"{where}/{name}")
+
+
+def _same(folder: int, path: str, content: bytes, mode: int) -> bool:
+    name = os.path.basename(path)  # noqa: PTH119
+    with Walk(folder) as way:
+        fd = os.open(name, _READ, dir_fd=way.go(path[: -len(name)]).fd)
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != len(content):
+            return False
+        return stat.S_IMODE(found.st_mode) == mode & 0o777 and file.read(len(content) + 1) == content
+
+
+def _write(folder: int, path: str, content: bytes, mode: int) -> None:
+    where, _, name = path.rpartition("/")
+    with Walk(folder, make=Make.DIRECTORY) as way:
+        fd = os.open(name, NEW_FILE, 0o600, dir_fd=way.go(where).fd)
+    with os.fdopen(fd, "wb") as file:
+        file.write(content)
+        os.fchmod(fd, mode & 0o777)
+
+
+def _point(volume: int, name: str, target: str) -> None:
+    """Make name a link to target, in the place of whatever has the name."""
+    draft = f"..{secrets.token_hex(6)}"
+    os.symlink(target, draft, dir_fd=volume)
+    try:
+        os.rename(draft, name, src_dir_fd=volume, dst_dir_fd=volume)
+    except IsADirectoryError:  # left by an older version of this cluster, or made by a pod
+        shutil.rmtree(name, dir_fd=volume)
+        os.rename(draft, name, src_dir_fd=volume, dst_dir_fd=volume)
+
+
+def _clear(volume: int, names: set[str], version: str) -> None:
+    """Take away the links and versions that are not shown any more; what else lies there is not ours, or a mount point."""
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=volume)
+    try:
+        found = os.listdir(folder)  # noqa: PTH208
+    finally:
+        os.close(folder)
+    for name in found:
+        old = name.startswith("..") and name not in (DATA, version)
+        if old or (name not in names and _target(volume, name) == f"{DATA}/{name}"):
+            _remove(volume, name)
+
+
+def _target(volume: int, name: str) -> str:
+    try:
+        return os.readlink(name, dir_fd=volume)
+    except OSError:
+        return ""
+
+
+def _remove(volume: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=volume)
+    except IsADirectoryError:
+        shutil.rmtree(name, ignore_errors=True, dir_fd=volume)

@@ -1,0 +1,84 @@
+"""The node's port: the API server asks here for what only the node can do, as it asks a kubelet.
+
+`DATA/run/agent.sock` is a door like those of the shims (`node.shim.door`),
+open to the user who runs the cluster. The agent only knows which shim a request
+is for and passes it on with its descriptors; it is neither in the way of the
+data nor needed once a command runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+from node.shim import door
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from node.agent.runtime import Runtime
+
+NAME = "agent.sock"
+AT_ONCE = 32  # requests between two looks at everything else
+log = logging.getLogger(__name__)
+
+
+def call(data: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
+    """Ask the node with this state directory; return the socket on which it answers, one line of JSON each.
+
+    OSError when no agent runs there. What is asked for ends when the socket is closed.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            door.send(str(data / "run"), request, [theirs.fileno(), *fds], NAME)
+        except OSError:
+            ours.close()
+            raise
+    ours.setblocking(False)
+    return ours
+
+
+class Port:
+    """The agent's end of the port."""
+
+    def __init__(self, data: Path) -> None:
+        folder = data / "run"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.socket = door.bind(str(folder), NAME)
+
+    def answer(self, runtime: Runtime) -> None:
+        """Pass on what has been asked for."""
+        for _ in range(AT_ONCE):
+            found = door.receive(self.socket)
+            if found is None:
+                return
+            request, fds = found
+            try:
+                self._pass_on(request, fds, runtime)
+            except OSError as error:
+                log.warning(
+                    "a request for container %s was not passed on: %s", request.get("container"), error
+                )
+                _refuse(fds[0], "The container has just ended, or it was started by an older version.")
+            finally:
+                door.close(fds)
+
+    def close(self) -> None:
+        """Take no more requests."""
+        self.socket.close()
+
+    def _pass_on(self, request: dict[str, Any], fds: list[int], runtime: Runtime) -> None:
+        directory = runtime.directory(str(request.get("uid")), str(request.get("container")))
+        if directory is None or directory.name != str(request.get("attempt")):
+            _refuse(fds[0], "The container does not run any more.")
+        else:
+            door.send(str(directory), request, fds)
+
+
+def _refuse(fd: int, why: str) -> None:
+    line = door.Line(socket.socket(fileno=fd))
+    line.socket.setblocking(False)
+    line.say({"refused": why})
+    line.socket.detach()

@@ -1,0 +1,254 @@
+"""A pod's volumes as directories, and where its containers see them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from cluster.access import hostpaths
+from kube.kinds.core import KeyToPath
+from node.agent import environment, published_files
+from node.agent.environment import ConfigError, Lookup
+from node.agent.lifecycle import Refusal
+from node.paths import VOLUMES, Layout, inside
+from node.shim.beneath import Make, PathRefused, Walk
+from node.shim.order import Bind
+from node.shim.sources import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kube.kinds.core import Container, Pod, Volume
+    from kube.kinds.pod import HostPathVolume
+    from node.status import Place
+
+SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
+PUBLISHED = ("config_map", "secret", "downward_api", "projected")
+MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
+
+
+def refusal(pod: Pod, layout: Layout) -> Refusal | None:
+    """Return why this node cannot give the pod its volumes, None when it can.
+
+    What is said here of a hostPath is a first answer: it is looked at again
+    when it is mounted, because a pod can exchange it meanwhile.
+    """
+    for volume in pod.spec.volumes:
+        if volume.host_path is not None:
+            problem = _host_path_problem(volume, layout)
+        elif _kind(volume) is None:
+            problem = f"This cluster has no volumes of its kind, only {SUPPORTED}."
+        else:
+            continue
+        if problem:
+            return Refusal("UnsupportedVolume", f"Volume {volume.name} cannot be had. {problem}")
+    mounted = [
+        mount.mount_path
+        for one in (*pod.spec.init_containers, *pod.spec.containers)
+        for mount in one.volume_mounts
+    ]
+    wrong = [
+        path
+        for path in mounted
+        if not path.startswith("/") or os.path.normpath(path) == "/" or ".." in path.split("/")
+    ]
+    if wrong:
+        return Refusal(
+            "UnsupportedVolume", f'Nothing can be mounted at "{wrong[0]}"; give an absolute path below /.'
+        )
+    return None
+
+
+def _host_path_problem(volume: Volume, layout: Layout) -> str:
+    path = Path(volume.host_path.path if volume.host_path else "")
+    own = layout.root.parent.resolve()
+    if not path.is_absolute() or ".." in path.parts:
+        return f'"{path}" is not an absolute path without "..".'
+    real = path.resolve()
+    if real == own or own in real.parents or real in own.parents:
+        return f'"{path}" holds files of the cluster itself; choose another directory.'
+    creates = volume.host_path is not None and (volume.host_path.type or "").endswith("OrCreate")
+    if not real.exists() and not creates:
+        return f'"{path}" does not exist on this machine.'
+    return ""
+
+
+def _kind(volume: Volume) -> str | None:
+    for kind in (
+        "empty_dir",
+        "config_map",
+        "secret",
+        "downward_api",
+        "projected",
+        "persistent_volume_claim",
+        "host_path",
+    ):
+        if getattr(volume, kind) is not None:
+            return kind
+    # A volume without a source is an emptyDir, in Kubernetes too.
+    given = msgspec.structs.asdict(volume)
+    return None if any(value is not None for name, value in given.items() if name != "name") else "empty_dir"
+
+
+class Prepared(NamedTuple):
+    """Where a volume's files are, and how they may be mounted (see `node.shim.order.Bind`)."""
+
+    path: Path
+    read_only: bool = False
+    within: tuple[str, ...] = ()
+    make: Make = Make.NOTHING
+
+
+class Volumes:
+    """Makes the directories of one pod's volumes."""
+
+    def __init__(self, pod: Pod, place: Place, layout: Layout, lookup: Lookup) -> None:
+        self.pod = pod
+        self.place = place
+        self.layout = layout
+        self.lookup = lookup
+
+    def prepare(self) -> dict[str, Prepared]:
+        """Create every volume's directory with its content; return them by volume name.
+
+        ConfigError says which ConfigMap or Secret is missing. Called again, it
+        brings the content up to date.
+        """
+        return {volume.name: self._prepare(volume) for volume in self.pod.spec.volumes}
+
+    def refresh(self) -> None:
+        """Bring the content of the volumes up to date that are made from objects."""
+        for volume in self.pod.spec.volumes:
+            if any(getattr(volume, kind) is not None for kind in PUBLISHED):
+                self._prepare(volume)
+
+    def _prepare(self, volume: Volume) -> Prepared:
+        if volume.host_path is not None:
+            return self._host_path(volume.name, volume.host_path)
+        claim = volume.persistent_volume_claim
+        if claim is not None:
+            root = self.layout.claim(self.pod.metadata.namespace, claim.claim_name)
+        else:
+            root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
+        files = self._files(volume)
+        with Walk(str(self.layout.root), make=Make.DIRECTORY) as way:
+            way.go(str(root.relative_to(self.layout.root)))
+            if files is not None:
+                published_files.publish(way.fd, files)
+        return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
+
+    def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
+        within = self.lookup.host_paths(self.pod)
+        if not within:
+            raise ConfigError(
+                f'volume "{name}": hostPath "{source.path}" is not allowed. {hostpaths.remedy()}'
+            )
+        return Prepared(Path(source.path), within=within, make=MADE.get(source.type or "", Make.NOTHING))
+
+    def _files(self, volume: Volume) -> dict[str, tuple[bytes, int]] | None:
+        """Return the content of a volume that is made from objects: path → bytes and mode."""
+        if volume.config_map is not None:
+            source = volume.config_map
+            return self._keys(
+                "configmap", source.name, source.items, bool(source.optional), source.default_mode
+            )
+        if volume.secret is not None:
+            secret = volume.secret
+            return self._keys(
+                "secret", secret.secret_name, secret.items, bool(secret.optional), secret.default_mode
+            )
+        if volume.downward_api is not None:
+            return self._downward(volume.downward_api)
+        if volume.projected is not None:
+            files: dict[str, tuple[bytes, int]] = {}
+            for part in volume.projected.get("sources") or ():
+                files |= self._projected(part, volume.projected.get("defaultMode"))
+            return files
+        return None
+
+    def _projected(self, part: dict[str, Any], mode: int | None) -> dict[str, tuple[bytes, int]]:
+        if "downwardAPI" in part:
+            return self._downward(part["downwardAPI"])
+        for field, kind in (("configMap", "configmap"), ("secret", "secret")):
+            if field in part:
+                source = part[field]
+                items = msgspec.convert(source.get("items") or [], list[KeyToPath])
+                return self._keys(kind, source.get("name", ""), items, bool(source.get("optional")), mode)
+        return {}  # a service account's token, of which this cluster has none
+
+    def _keys(
+        self, kind: str, name: str, items: Sequence[KeyToPath], optional: bool, default_mode: int | None
+    ) -> dict[str, tuple[bytes, int]]:
+        get = self.lookup.config_map if kind == "configmap" else self.lookup.secret
+        values = get(self.pod.metadata.namespace, name)
+        if values is None:
+            if optional:
+                return {}
+            raise ConfigError(f'{kind} "{name}" not found')
+        mode = default_mode if default_mode is not None else 0o644
+        if not items:
+            return {key: (value, mode) for key, value in values.items()}
+        missing = [item.key for item in items if item.key not in values]
+        if missing and not optional:
+            raise ConfigError(f'{kind} "{name}" has no key "{missing[0]}"')
+        return {
+            item.path: (values[item.key], item.mode if item.mode is not None else mode)
+            for item in items
+            if item.key in values
+        }
+
+    def _downward(self, source: dict[str, Any]) -> dict[str, tuple[bytes, int]]:
+        files = {}
+        for item in source.get("items") or ():
+            path = (item.get("fieldRef") or {}).get("fieldPath", "")
+            text = environment.pod_field(self.pod, path, self.place) if path else ""
+            files[item.get("path", "")] = (text.encode(), item.get("mode") or 0o644)
+        return files
+
+
+def binds(
+    container: Container, directories: Mapping[str, Prepared], env: Mapping[str, str], state: Path
+) -> tuple[Bind, ...]:
+    """Return where a container sees its volumes; ConfigError for a volume that it cannot have, with the reason.
+
+    The launcher opens each again when it mounts it, and that is what counts.
+    Here the same is tried in order that the pod says what is wrong, and that a
+    missing subPath is there where nothing is mounted.
+    """
+    found = []
+    for mount in container.volume_mounts:
+        if mount.name not in directories:
+            raise ConfigError(f'the pod has no volume "{mount.name}"')
+        volume = directories[mount.name]
+        below = mount.sub_path or environment.expand(mount.sub_path_expr, env)
+        bind = Bind(
+            str(volume.path),
+            os.path.normpath(mount.mount_path),
+            mount.read_only or volume.read_only,
+            str(inside(Path(), below)) if below else "",
+            volume.within,
+            volume.make.value,
+        )
+        try:
+            os.close(open_source(bind, str(state)))
+        except (PathRefused, OSError) as error:
+            why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else str(error)
+            what = "subPath" if below else "volume"
+            raise ConfigError(
+                f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}": {why}'
+            ) from None
+        found.append(bind)
+    return tuple(found)
+
+
+def variables(container: Container, binds: Sequence[Bind], *, mounted: bool) -> dict[str, str]:
+    """Return VOLUME_<NAME> for each volume of a container: where it finds it, mounted or not."""
+    return {
+        f"VOLUME_{mount.name.upper().replace('-', '_')}": bind.target
+        if mounted
+        else os.path.join(bind.source, bind.below)  # noqa: PTH118
+        for mount, bind in zip(container.volume_mounts, binds, strict=True)
+    }

@@ -1,0 +1,152 @@
+"""Reading attempts from disk: what a killed agent's successor learns, and what an ended shim left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from node.attempt import NEVER_RAN, Attempt, Run, State, unknown
+from node.shim import linux, tree
+from node.shim.beneath import NEW_FILE
+from node.shim.shim import read_json, write_json
+
+if TYPE_CHECKING:
+    from node.paths import Layout
+
+MARK = "VOLCANO_CONTAINER_ID"  # a variable by which a container's processes are known
+KEPT = 3  # attempts whose files are kept; kubelets keep two
+
+
+class Found(NamedTuple):
+    """An attempt on disk, and its shim's process id while that lives."""
+
+    attempt: Attempt
+    shim: int = 0
+
+
+def read(directory: Path, now_us: int) -> Found | None:
+    """Return the attempt in directory; None when nothing was started, so that it may be.
+
+    An attempt whose shim is gone without a word is written down as unknown, so
+    that every later reader finds the same.
+    """
+    number = int(directory.name)
+    shim = shim_of(directory)
+    if shim is None:
+        return None
+    alive = shim > 0
+    # Read after looking for the shim: a status written in between is seen.
+    outcome = read_json(f"{directory}/status.json")
+    if outcome:
+        return Found(_ended(number, outcome))
+    started = read_json(f"{directory}/started.json")
+    streak, started_us = int(started.get("streak", 0)), int(started.get("startedAt", 0))
+    if alive:
+        state = State.RUNNING if started else State.ORDERED
+        return Found(Attempt(number, state, streak, started_us), shim)
+    attempt = unknown(number, streak, started_us, now_us)
+    _write_down(directory, attempt)
+    return Found(attempt)
+
+
+def shim_of(directory: Path) -> int | None:
+    """Return the living shim that has the attempt, 0 when it is dead, None when there never was one."""
+    try:
+        pid, ticks = map(int, (directory / "claim").read_text().split())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return 0
+    return pid if ticks and linux.start_ticks(pid) == ticks else 0
+
+
+def _ended(number: int, outcome: dict[str, object]) -> Attempt:
+    def number_of(name: str) -> int:
+        value = outcome.get(name, 0)
+        return value if isinstance(value, int) else 0
+
+    return Attempt(
+        number,
+        State.ENDED,
+        number_of("streak"),
+        number_of("startedAt"),
+        number_of("finishedAt"),
+        number_of("exitCode"),
+        number_of("signal"),
+        str(outcome.get("reason", "")),
+        str(outcome.get("message", "")),
+        str(outcome.get("stopped", "")),
+    )
+
+
+def _write_down(directory: Path, attempt: Attempt) -> None:
+    outcome = {
+        "exitCode": attempt.exit_code,
+        "signal": attempt.signal,
+        "reason": attempt.reason,
+        "message": attempt.message,
+        "stopped": str(read_json(f"{directory}/stop.json").get("reason", "")),
+        "startedAt": attempt.started_us,
+        "finishedAt": attempt.finished_us,
+        "streak": attempt.streak,
+    }
+    write_json(f"{directory}/status.json", outcome)
+
+
+def numbers(directory: Path) -> list[int]:
+    """Return the numbers of a container's attempts, in order."""
+    try:
+        return sorted(int(entry.name) for entry in directory.iterdir() if entry.name.isdecimal())
+    except FileNotFoundError:
+        return []
+
+
+def run_of(directory: Path, now_us: int) -> tuple[Run, int]:
+    """Return the latest two attempts of a container, and the living shim of the latest."""
+    found = [one for number in numbers(directory)[-3:] if (one := read(directory / str(number), now_us))]
+    if not found:
+        return NEVER_RAN, 0
+    last = found[-2].attempt if len(found) > 1 else None
+    return Run(found[-1].attempt, last), found[-1].shim
+
+
+def containers(layout: Layout, uid: str) -> list[str]:
+    """Return the containers of a pod that have files."""
+    try:
+        return [one.name for one in layout.pod(uid).iterdir() if "_" not in one.name and one.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def kill_leftovers(container_ids: set[str]) -> int:
+    """Kill the processes of containers whose shim was killed; return how many there were.
+
+    The command itself dies with its shim. What it had forked is found by the
+    variable that all of a container's processes inherit.
+    """
+    wanted = {f"{MARK}={one}".encode() for one in container_ids}
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdecimal():
+            continue
+        try:
+            variables = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if not wanted.isdisjoint(variables):
+            tree.send(int(name), signal.SIGKILL)
+            count += 1
+    return count
+
+
+def write_identity(path: Path, identity: dict[str, str]) -> None:
+    """Note whose directory this is, for people and for logs of pods that are gone."""
+    try:
+        fd = os.open(path, NEW_FILE, 0o644)
+    except FileExistsError:
+        return
+    with os.fdopen(fd, "w") as file:
+        file.write(json.dumps(identity))

@@ -1,0 +1,50 @@
+"""What the node asks the store for beside pods, and how it goes on when the store does not answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connections
+
+from cluster.access import hostpaths
+from cluster.store import store
+from kube.errors import NotFound
+from kube.kinds.core import ConfigMap, Secret
+from kube.resources import CONFIGMAPS, SECRETS
+from node.agent.environment import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.runtime.outage import Outage
+    from kube.kinds.core import Pod
+
+
+def refused(outage: Outage, what: str, error: Exception) -> None:
+    """Note that the database did not do something, and have the next try begin with a new connection."""
+    outage.lasts(f"{what}: {error}")
+    connections.close_all()
+
+
+class StoreLookup:
+    """Reads the store each time: what a container gets is what is there when it starts."""
+
+    def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the values of a ConfigMap by key, None when there is no such ConfigMap."""
+        try:
+            found = store.get(CONFIGMAPS, namespace, name).read(ConfigMap)
+        except NotFound:
+            return None
+        return decoded(found.data, found.binary_data)
+
+    def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the values of a Secret by key, None when there is no such Secret."""
+        try:
+            found = store.get(SECRETS, namespace, name).read(Secret)
+        except NotFound:
+            return None
+        return decoded(found.string_data, found.data)
+
+    def host_paths(self, pod: Pod) -> tuple[str, ...]:
+        """Return the directories of this machine below which a pod may mount."""
+        return hostpaths.within(pod)

@@ -1,0 +1,58 @@
+"""Where the node keeps its files, below `DATA/node`.
+
+`pods/<uid>/<container>/<attempt>/` is one attempt (see `node.shim`).
+What belongs to the whole pod has a name that no container can have, because
+container names have no underscore.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LONGEST = 255  # bytes of a file's name
+WORK, TMP, VOLUMES, IDENTITY = "_work", "_tmp", "_volumes", "_pod.json"
+
+
+class Layout:
+    """The directories of one node."""
+
+    def __init__(self, data: Path) -> None:
+        self.root = data / "node"
+        self.pods = self.root / "pods"
+        self.claims = self.root / "volumes"
+        self.hosts = self.root / "hosts"
+
+    def pod(self, uid: str) -> Path:
+        """Return a pod's directory."""
+        return self.pods / checked(uid)
+
+    def container(self, uid: str, container: str) -> Path:
+        """Return the directory with a container's attempts."""
+        return self.pod(uid) / checked(container)
+
+    def attempt(self, uid: str, container: str, number: int) -> Path:
+        """Return one attempt's directory."""
+        return self.container(uid, container) / str(number)
+
+    def claim(self, namespace: str, name: str) -> Path:
+        """Return the directory of a persistent volume claim; it is kept when pods go."""
+        return self.claims / checked(namespace) / checked(name)
+
+
+def checked(name: str) -> str:
+    """Return a name that stays one path component; ValueError when it would lead elsewhere.
+
+    Names were validated when their objects were created. This is the second
+    lock on the door through which a process could write anywhere.
+    """
+    if not name or "/" in name or "\0" in name or name in (".", "..") or len(name.encode()) > LONGEST:
+        raise ValueError(f"{name!r} cannot be the name of a directory.")
+    return name
+
+
+def inside(root: Path, relative: str) -> Path:
+    """Return root/relative; ValueError when that lies outside of root."""
+    parts = Path(relative).parts
+    if Path(relative).is_absolute() or ".." in parts or "\0" in relative:
+        raise ValueError(f"{relative!r} must be a relative path without '..'.")
+    return root.joinpath(*parts)

@@ -1,0 +1,148 @@
+"""A container's output on disk, in the CRI log format that kubelets write.
+
+Each line is ``<time> <stream> <F|P> <bytes>``; P marks a piece of a line that
+goes on in the next entry. The bytes are the program's own: binary stays binary.
+
+The log is one endless sequence of bytes cut into segments, files named by the
+offset of their first byte. A rotation only opens the next segment and removes
+the oldest, so an offset means the same byte for as long as that byte exists and
+a reader never sees a file change its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from typing import TYPE_CHECKING
+
+from node.shim.beneath import WRITE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PIECE = 16 * 1024  # a longer line is split, as container runtimes do
+PREFIX = len("2026-01-01T00:00:00.000000Z stdout F ")  # what every entry begins with; "stderr" is as long
+HOLD_S = 0.25  # how long an unfinished line is kept back in the hope of its end
+SEGMENT_BYTES = 10 * 1024 * 1024
+SEGMENTS = 5
+
+
+def segment_name(offset: int) -> str:
+    """Return the file name of the segment whose first byte has this offset."""
+    return f"log.{offset:015d}"
+
+
+def segments(directory: str | Path) -> list[tuple[int, str]]:
+    """Return (offset, file name) of every segment in directory, oldest first."""
+    names = [name for name in os.listdir(directory) if name.startswith("log.") and name[4:].isdecimal()]
+    return sorted((int(name[4:]), name) for name in names)
+
+
+def stamp(now: float) -> bytes:
+    """Return a time as the log shows it, with microseconds."""
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now))}.{int(now % 1 * 1e6):06d}Z".encode()
+
+
+def _cut(line: bytes) -> list[bytes]:
+    if len(line) <= PIECE:
+        return [line]
+    return [line[start : start + PIECE] for start in range(0, len(line), PIECE)]
+
+
+class CriLog:
+    """Writes two streams into one rotated log; a full disk costs output, never the container.
+
+    What could not be written is counted, and said in the log as soon as there
+    is room again.
+    """
+
+    def __init__(self, directory: str, segment_bytes: int = SEGMENT_BYTES, count: int = SEGMENTS) -> None:
+        self.directory = directory
+        self.segment_bytes = segment_bytes
+        self.count = count
+        self.held = {"stdout": b"", "stderr": b""}
+        self.held_since = 0.0
+        self.lost = 0
+        self.offset = 0
+        self.start = 0
+        self.fd = -1
+
+    def feed(self, stream: str, data: bytes) -> None:
+        """Take what a stream produced; a line without its end waits for hold_until()."""
+        *lines, rest = (self.held[stream] + data).split(b"\n")
+        prefix = stamp(time.time()) + b" " + stream.encode()
+        full, piece = prefix + b" F ", prefix + b" P "
+        out: list[bytes] = []
+        for line in lines:
+            *pieces, last = _cut(line)
+            for part in pieces:
+                out += (piece, part, b"\n")
+            out += (full, last, b"\n")
+        *pieces, rest = _cut(rest)
+        for part in pieces:
+            out += (piece, part, b"\n")
+        self.held[stream] = rest
+        self.held_since = time.monotonic() if rest else self.held_since
+        self._write(b"".join(out))
+
+    def hold_until(self) -> float | None:
+        """Return the monotonic time at which flush() is due, None when nothing is held back."""
+        return self.held_since + HOLD_S if any(self.held.values()) else None
+
+    def flush(self) -> None:
+        """Write unfinished lines as they are, marked P: nothing is added that the program did not write."""
+        for stream, rest in self.held.items():
+            if rest:
+                self.held[stream] = b""
+                self._write(stamp(time.time()) + b" " + stream.encode() + b" P " + rest + b"\n")
+
+    def note(self, text: str) -> None:
+        """Write a line of the cluster's own into stderr."""
+        self._write(stamp(time.time()) + b" stderr F " + text.encode() + b"\n")
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.flush()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def _write(self, data: bytes) -> None:
+        if not data:
+            return
+        if self.lost:
+            text = f"[{self.lost} bytes of output were lost because the disk was full]\n"
+            data = stamp(time.time()) + b" stderr F " + text.encode() + data
+        try:
+            self._append(data)
+            self.lost = 0
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+                raise
+            self.lost += len(data)
+
+    def _append(self, data: bytes) -> None:
+        if self.fd < 0 or self.offset - self.start >= self.segment_bytes:
+            self._rotate()
+        before = self.offset
+        view = memoryview(data)
+        try:
+            while view:
+                written = os.write(self.fd, view)
+                self.offset += written
+                view = view[written:]
+        except OSError:
+            # A torn line would spoil the next one: take back what went in.
+            os.ftruncate(self.fd, before - self.start)
+            self.offset = before
+            raise
+
+    def _rotate(self) -> None:
+        path = f"{self.directory}/{segment_name(self.offset)}"
+        fd = os.open(path, WRITE | os.O_APPEND, 0o644)
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd, self.start = fd, self.offset
+        for _, name in segments(self.directory)[: -self.count]:
+            os.unlink(f"{self.directory}/{name}")

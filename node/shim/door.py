@@ -1,0 +1,224 @@
+"""The shim's door: how the cluster runs one more command in a running container, or reaches its input.
+
+The door is a datagram socket, `door` in the attempt's directory. A request is
+one datagram: a JSON object, and descriptors. The first descriptor is a
+*line* (one end of a pair of sockets) on which everything is answered, and
+which means "go on" as long as its other end is open.
+
+* `exec` brings descriptors for the command's standard streams. Answers:
+  `{"started": pid}` or `{"refused": why}`, then `{"exitCode": n}`. When the
+  line breaks, the command and what it forked are ended.
+* `attach` answers `{"attached": true}`, with a descriptor for the container's
+  input or terminal where it has one.
+
+So a command's data never passes through here, nobody has to be asked whether
+a client still lives, and the end of any process between client and command is
+seen by the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from node.shim import tree
+from node.shim.launch import LaunchError, Streams, launch
+
+if TYPE_CHECKING:
+    from node.shim.order import Order
+
+NAME = "door"
+LARGEST = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
+MOST = 4  # descriptors of a request: the line, input, output, errors
+GRACE_S = 2.0  # from asking a command to end whose client has gone to killing it
+STREAMS = ("stdin", "stdout", "stderr")
+
+
+def send(directory: str, request: dict[str, Any], fds: list[int], name: str = NAME) -> None:
+    """Put a request to the door in a directory; OSError when nobody is behind it."""
+    # The path may be longer than the address of a socket; by way of the directory's descriptor it is short.
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ours:
+            ours.setblocking(False)
+            ours.connect(f"/proc/self/fd/{folder}/{name}")
+            socket.send_fds(ours, [json.dumps(request).encode()], fds)
+    finally:
+        os.close(folder)
+
+
+def bind(directory: str, name: str = NAME) -> socket.socket:
+    """Return a door in a directory, open to the user who runs the cluster and nobody else."""
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    address = f"/proc/self/fd/{folder}/{name}"
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        if os.path.lexists(address):
+            os.unlink(address)
+        bound.setblocking(False)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    finally:
+        os.umask(before)
+        os.close(folder)
+    return bound
+
+
+def receive(door: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Take the next request from a door; None when there is none, or none that can be answered."""
+    try:
+        data, fds, _, _ = socket.recv_fds(door, LARGEST, MOST)
+    except BlockingIOError:
+        return None
+    for fd in fds:
+        os.set_inheritable(fd, False)
+    try:
+        request = json.loads(data)
+    except ValueError:
+        request = None
+    if fds and isinstance(request, dict):
+        return request, fds
+    close(fds)
+    return None
+
+
+def close(fds: list[int]) -> None:
+    """Close descriptors."""
+    for fd in fds:
+        os.close(fd)
+
+
+@dataclass(slots=True)
+class Line:
+    """One client: the socket on which it is answered, and its command while that runs."""
+
+    socket: socket.socket
+    pid: int = 0
+    kill_at: float | None = None
+
+    def say(self, answer: dict[str, Any], fds: list[int] | None = None) -> None:
+        """Answer; a client that is gone does not hear it."""
+        try:
+            socket.send_fds(self.socket, [json.dumps(answer).encode() + b"\n"], fds or [])
+        except OSError:
+            pass
+
+
+class Door:
+    """What of one container is open to the cluster while its command runs."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.input = -1  # where the container's standard input comes in, while it may
+        self.main = 0
+        self._door: socket.socket | None = None
+        self._lines: dict[int, Line] = {}
+        self._poll = select.poll()
+
+    def open(self, main: int, poll: select.poll) -> None:
+        """Begin to take requests for the container whose command is main; without room for a door there are none."""
+        self.main, self._poll = main, poll
+        try:
+            self._door = bind(self.order.directory)
+        except OSError:  # a full disk, or a file system without sockets
+            return
+        poll.register(self._door, select.POLLIN)
+
+    def on_ready(self, fd: int) -> None:
+        """Take a request, or notice that a client has gone."""
+        if self._door is not None and fd == self._door.fileno():
+            found = receive(self._door)
+            if found is not None:
+                self._answer(*found)
+        elif fd in self._lines:
+            self._hang_up(fd)
+
+    def due(self) -> float | None:
+        """Return the monotonic time at which on_time() has something to do."""
+        return min((line.kill_at for line in self._lines.values() if line.kill_at is not None), default=None)
+
+    def on_time(self, now: float) -> None:
+        """Kill commands that were asked to end and did not."""
+        for fd, line in list(self._lines.items()):
+            if line.kill_at is not None and now >= line.kill_at:
+                tree.kill(tree.session(os.getpid(), line.pid))
+                self._forget(fd, line)
+
+    def ended(self, statuses: dict[int, int]) -> None:
+        """Tell clients whose command ended how it did."""
+        for fd, line in list(self._lines.items()):
+            if line.pid in statuses:
+                code = os.waitstatus_to_exitcode(statuses[line.pid])
+                line.say({"exitCode": 128 - code if code < 0 else code})
+                # Of a command whose client has gone, what it forked may have stayed: that is still to be killed.
+                if line.kill_at is None or not tree.session(os.getpid(), line.pid):
+                    self._forget(fd, line)
+
+    def close(self) -> None:
+        """Let go of everything: the container has ended."""
+        for line in self._lines.values():
+            line.socket.close()
+        self._lines.clear()
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+
+    def _answer(self, request: dict[str, Any], fds: list[int]) -> None:
+        line = Line(socket.socket(fileno=fds.pop(0)))
+        line.socket.setblocking(False)
+        try:
+            if request.get("do") == "attach":
+                self._attach(line)
+            else:
+                self._execute(line, request, fds)
+        except (LaunchError, OSError, ValueError, TypeError, LookupError) as error:
+            line.say({"refused": str(error)})
+            line.socket.close()
+        else:
+            self._lines[line.socket.fileno()] = line
+            self._poll.register(line.socket, select.POLLIN)
+        finally:
+            close(fds)
+
+    def _execute(self, line: Line, request: dict[str, Any], fds: list[int]) -> None:
+        tty = bool(request["tty"])
+        names = [name for name in STREAMS if name in request["streams"]]
+        given = dict.fromkeys(STREAMS, fds[0]) if tty else dict(zip(names, fds, strict=True))
+        env = {"TERM": "xterm", **self.order.env} if tty else self.order.env
+        order = self.order._replace(argv=[str(word) for word in request["argv"]], env=env)
+        line.pid = launch(order, Streams(**given, tty=tty), beside=self.main)
+        line.say({"started": line.pid})
+
+    def _attach(self, line: Line) -> None:
+        line.say({"attached": True}, [self.input] if self.input >= 0 else [])
+
+    def _hang_up(self, fd: int) -> None:
+        """End the command of a client that has gone: in order at first."""
+        line = self._lines[fd]
+        if not line.pid:
+            if self.order.stdin_once and not self.order.tty and self.input >= 0:
+                os.close(self.input)
+                self.input = -1
+            self._forget(fd, line)
+            return
+        self._poll.unregister(fd)
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
+            for pid in tree.session(os.getpid(), line.pid):
+                tree.send(pid, number)
+        line.kill_at = time.monotonic() + GRACE_S
+
+    def _forget(self, fd: int, line: Line) -> None:
+        with contextlib.suppress(KeyError):  # it was hung up before
+            self._poll.unregister(fd)
+        del self._lines[fd]
+        line.socket.close()

@@ -1,0 +1,161 @@
+"""From fork to exec: the few steps in the container's own process before its command takes over."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import random
+import resource
+import signal
+import termios
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+from node.shim import linux, mounts
+
+if TYPE_CHECKING:
+    from node.shim.order import Order
+
+EXEC_MESSAGES = {
+    errno.EACCES: "permission denied",
+    errno.ENOEXEC: "exec format error; a script needs a first line like #!/bin/sh",
+}
+# The kernel's own out-of-memory killer takes containers before the cluster's processes.
+OOM_SCORE = "800"
+
+
+class LaunchError(Exception):
+    """The command could not be started."""
+
+
+class Streams(NamedTuple):
+    """What a command's standard input, output and error are; -1: /dev/null. With tty they are its terminal."""
+
+    stdin: int = -1
+    stdout: int = -1
+    stderr: int = -1
+    tty: bool = False
+
+
+def launch(order: Order, streams: Streams, beside: int = 0) -> int:
+    """Fork and exec the order's command; return its process id, or raise LaunchError.
+
+    With `beside`, the process id of a container's running command, the new one
+    joins it: it sees the same files and may use the same processors.
+    Returns only when exec has succeeded: the pipe that would carry an error is
+    closed by exec itself.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(order, streams, beside, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        problem = pipe.read()
+    if not problem:
+        return pid
+    os.waitpid(pid, 0)
+    raise LaunchError(problem.decode(errors="replace"))
+
+
+def _become(order: Order, streams: Streams, beside: int, writer: int) -> NoReturn:
+    try:
+        _prepare(order, streams, beside)
+        _execute(order)
+    except (OSError, ValueError, mounts.MountError) as error:
+        _tell(writer, str(error))
+    except BaseException as error:
+        _tell(writer, f"{type(error).__name__}: {error}")
+    os._exit(128)
+
+
+def _tell(writer: int, text: str) -> None:
+    os.write(writer, text.encode(errors="replace")[:4000])
+
+
+def _prepare(order: Order, streams: Streams, beside: int) -> None:
+    shim = os.getppid()
+    os.setsid()
+    _connect(streams)
+    _default_signals()
+    os.umask(0o022)
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(OOM_SCORE)
+    _limit(order, beside)
+    if order.mounts != "none":
+        if beside:
+            mounts.join(order.mounts, beside)
+        else:
+            _enter(order)
+    _limit_processes(order)
+    # Set after the namespaces, because a change of credentials clears it.
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != shim:
+        os._exit(128)
+    _change_directory(order.cwd)
+
+
+def _connect(streams: Streams) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard, fd in enumerate(streams[:3]):
+        os.dup2(fd if fd >= 0 else null, standard)
+    if streams.tty:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _enter(order: Order) -> None:
+    mounts.enter(order.mounts)
+    mounts.arrange(order.binds, order.directory, order.hide, order.keep)
+
+
+def _default_signals() -> None:
+    for number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _limit(order: Order, beside: int) -> None:
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, order.files)
+    allowed = sorted(os.sched_getaffinity(beside))
+    if not beside and 0 < order.cpus < len(allowed):
+        allowed = random.sample(allowed, order.cpus)
+    os.sched_setaffinity(0, allowed)
+
+
+def _limit_processes(order: Order) -> None:
+    if order.mounts == "user":
+        # Counted per user namespace, hence per container; elsewhere it would count the user's other processes.
+        _lower(resource.RLIMIT_NPROC, order.processes)
+
+
+def _lower(limit: int, value: int) -> None:
+    _, hard = resource.getrlimit(limit)
+    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (value, value))
+
+
+def _change_directory(path: str) -> None:
+    try:
+        os.chdir(path)
+    except OSError as error:
+        raise OSError(
+            f'The working directory "{path}" cannot be entered: {os.strerror(error.errno or 0).lower()}.'
+        ) from None
+
+
+def _execute(order: Order) -> None:
+    command = order.argv[0]
+    try:
+        os.execvpe(command, order.argv, order.env)  # noqa: S606 - running the user's command is the purpose
+    except OSError as error:
+        number = error.errno or 0
+        if number in (errno.ENOENT, errno.ENOTDIR):
+            text = "no such file or directory" if "/" in command else "executable file not found in $PATH"
+        else:
+            text = EXEC_MESSAGES.get(number, os.strerror(number).lower())
+        raise OSError(f"exec: {json.dumps(command)}: {text}") from None

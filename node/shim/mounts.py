@@ -1,0 +1,232 @@
+"""A private view of the file system: volumes appear at their mount paths for one container only.
+
+In a mount namespace of its own a container sees each volume where its pod
+wants it, and the machine's own files are not touched. Root may simply have
+one; anybody else gets it inside a user namespace, where the kernel allows that.
+
+A mount path that does not exist on the machine needs a place to be created in.
+The container then gets a root directory of its own, in memory, in which every
+directory along such a path is made anew and everything beside it is bound from
+the machine. What is written there next to the bound entries is lost with the
+container; everything else is the machine's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from node.shim import linux
+from node.shim.beneath import Links, Make, PathRefused, Walk
+from node.shim.sources import open_source, own_walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from node.shim.order import Bind
+
+ENTRIES = 4096  # a directory with more entries is not rebuilt
+
+
+class MountError(Exception):
+    """A volume cannot appear where its pod wants it."""
+
+
+def enter(mode: str) -> None:
+    """Move this process into a mount namespace; mode is "root" or "user"."""
+    if mode == "user":
+        uid, gid = os.getuid(), os.getgid()
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+        _write("/proc/self/gid_map", f"{gid} {gid} 1")
+    else:
+        linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+
+
+def join(mode: str, pid: int) -> None:
+    """Move this process into the namespaces of another, a container's command, which enter() made."""
+    kinds = {"user": linux.CLONE_NEWUSER, "mnt": linux.CLONE_NEWNS}
+    if mode != "user":
+        del kinds["user"]
+    # All are opened first: in the namespace /proc is another process's, and may be out of reach.
+    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
+    for fd, kind in opened:
+        linux.setns(fd, kind)
+        os.close(fd)
+
+
+def arrange(binds: Sequence[Bind], staging: str, hide: str = "", keep: Sequence[str] = ()) -> None:
+    """Make every bind, outer targets before inner ones; staging is an empty directory.
+
+    The directory hide is covered by an empty one, in which only the directories
+    of keep are what they were. Everything that is shown is opened before, and
+    nothing that a pod can change is looked up by its name: the covered directory
+    is out of reach when the first mount point is.
+    """
+    with contextlib.ExitStack() as stack:
+        shown = _open(binds, hide, stack)
+        kept = [(one, stack.enter_context(own_walk(one, hide)).fd) for one in keep]
+        place = stack.enter_context(own_walk(staging, hide))
+        for one in shown:
+            if one.holder is not None:
+                # In the holder's source, because its mount may be read-only.
+                _make_point(one.holder.fd, one.at, one)
+        if hide:
+            _hide(hide, kept)
+        with _root(shown, place):
+            for one in shown:
+                _mount(one, stack)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A bind whose source is open."""
+
+    bind: Bind
+    fd: int
+    holder: _Shown | None  # the bind inside whose target this one's lies
+    at: str  # the mount point: in the holder, or in the machine's directories with links resolved
+    missing: bool = False  # the machine has no such mount point
+    mounted: int = -1  # the mount, once it is made
+
+
+def _open(binds: Sequence[Bind], hide: str, stack: contextlib.ExitStack) -> list[_Shown]:
+    """Open the sources; outer targets come before inner ones."""
+    shown: list[_Shown] = []
+    for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
+        try:
+            fd = open_source(bind, hide)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise MountError(f"mount {bind.source} on {bind.target}: {why}") from None
+        stack.callback(os.close, fd)
+        holder = _holder(shown, bind)
+        if holder is not None:
+            shown.append(_Shown(bind, fd, holder, bind.target[len(holder.bind.target) :]))
+        else:
+            with _explained(bind):
+                shown.append(_Shown(bind, fd, None, *_resolved(bind.target)))
+    return shown
+
+
+def _resolved(path: str) -> tuple[str, bool]:
+    """Return a path of this machine without links, as far as it exists, and whether something of it does not."""
+    parts = path.split("/")
+    for count in range(len(parts), 0, -1):
+        try:
+            with Walk("/", Links.SYSTEM) as way:
+                found = os.readlink(_by_fd(way.go("/".join(parts[:count])).fd))
+        except FileNotFoundError:
+            continue
+        return os.path.join(found, *parts[count:]), count < len(parts)
+    return path, True
+
+
+def _by_fd(fd: int) -> str:
+    return f"/proc/self/fd/{fd}"
+
+
+def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
+    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+    for target, fd in kept:
+        Path(target).mkdir(parents=True)
+        linux.mount(_by_fd(fd), target, flags=linux.MS_BIND)
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+def _holder(outer: Sequence[_Shown], inner: Bind) -> _Shown | None:
+    holders = [one for one in outer if inner.target.startswith(one.bind.target.rstrip("/") + "/")]
+    return max(holders, key=lambda one: len(one.bind.target), default=None)
+
+
+def _make_point(root: int, path: str, one: _Shown) -> None:
+    """Make a mount point below a directory, where there is none: a file for a file."""
+    folder, _, name = path.rpartition("/")
+    make = Make.DIRECTORY if stat.S_ISDIR(os.fstat(one.fd).st_mode) else Make.FILE
+    with (
+        _explained(one.bind),
+        Walk(root, make=Make.DIRECTORY) as way,
+        Walk(way.go(folder).fd, make=make) as last,
+    ):
+        last.go(name)
+
+
+def _mount(one: _Shown, stack: contextlib.ExitStack) -> None:
+    """Mount one source on its target, in the mount of its holder or in the machine's own directories."""
+    bind = one.bind
+    with _explained(bind), Walk(one.holder.mounted if one.holder else "/") as way:
+        way.go(one.at)
+        linux.mount(_by_fd(one.fd), _by_fd(way.fd), flags=linux.MS_BIND | linux.MS_REC)
+        one.mounted = way.again()
+    stack.callback(os.close, one.mounted)
+    if bind.read_only:
+        # A user namespace may not lift nosuid and the like from a mount: repeat what is there.
+        kept = os.fstatvfs(one.mounted).f_flag & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+        flags = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | kept
+        linux.mount("none", _by_fd(one.mounted), flags=flags)
+
+
+@contextlib.contextmanager
+def _explained(bind: Bind) -> Iterator[None]:
+    try:
+        yield
+    except PathRefused as error:
+        raise MountError(f"A volume cannot be mounted at {bind.target}: {error}") from None
+
+
+@contextlib.contextmanager
+def _root(shown: Sequence[_Shown], place: Walk) -> Iterator[None]:
+    """Give this process a root directory of its own if a mount point is missing; place is an empty directory for it.
+
+    The former root stays in reach until the end, because what is mounted was opened in it.
+    """
+    missing = [one for one in shown if one.missing]
+    if not missing:
+        yield
+        return
+    linux.mount("tmpfs", _by_fd(place.fd), "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=16m")
+    root, former = place.again(), os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.fchdir(root)  # names from here are shorter, and so quicker, than those by its descriptor
+    _expose("/", ".", {one.at for one in missing})
+    for one in missing:
+        _make_point(root, one.at, one)
+    # The second "." covers the new root with the former one.
+    linux.pivot_root(".", ".")
+    os.chdir("/")
+    yield
+    os.fchdir(former)
+    linux.unmount(".", linux.MNT_DETACH)
+    os.chdir("/")
+    os.close(root)
+    os.close(former)
+
+
+def _expose(real: str, copy: str, wanted: set[str]) -> None:
+    """Show every entry of the directory real in copy; descend where a wanted path leads."""
+    names = os.listdir(real)
+    if len(names) > ENTRIES:
+        raise MountError(
+            f"A volume cannot be mounted below {real}, which has {len(names)} entries; choose another mountPath."
+        )
+    for name in names:
+        source, target = os.path.join(real, name), os.path.join(copy, name)
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+        elif os.path.isdir(source):
+            os.mkdir(target, os.stat(source).st_mode & 0o7777)
+            if any(path.startswith(source + "/") for path in wanted):
+                _expose(source, target, wanted)
+            else:
+                linux.mount(source, target, flags=linux.MS_BIND | linux.MS_REC)
+        elif os.path.isfile(source):
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+            linux.mount(source, target, flags=linux.MS_BIND)

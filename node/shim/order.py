@@ -1,0 +1,62 @@
+"""What the agent tells the spawner to run: one attempt of one container."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from node.shim import crilog
+
+PROCESSES = 4096
+FILES = 65536
+
+
+class Bind(NamedTuple):
+    """A directory or file of the host that appears at another path for the container.
+
+    A source that names directories in `within` is a path of the machine that
+    the pod chose; one without is the cluster's own.
+    """
+
+    source: str
+    target: str
+    read_only: bool = False
+    below: str = ""  # what of the source appears: a relative path, which is made where it is missing
+    within: tuple[str, ...] = ()  # it must lie below one of these directories
+    make: str = ""  # what is made where there is nothing: "directory", "file" or nothing
+
+
+class Order(NamedTuple):
+    """One attempt: everything the shim needs, so that it asks nobody later."""
+
+    directory: str
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
+    mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
+    binds: tuple[Bind, ...] = ()
+    hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
+    keep: tuple[str, ...] = ()  # ... but for these directories in it
+    memory_bytes: int = 0  # 0: no limit
+    cpus: int = 0  # how many processors the command may use; 0: all
+    processes: int = PROCESSES
+    files: int = FILES
+    grace_s: float = 30.0
+    stdin: bool = False  # its standard input stays open for those who attach ...
+    stdin_once: bool = False  # ... until the first of them goes
+    tty: bool = False
+    segment_bytes: int = crilog.SEGMENT_BYTES
+    segments: int = crilog.SEGMENTS
+
+    def encode(self) -> bytes:
+        """Return the order as it travels."""
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Order:
+        """Return the order that encode() made."""
+        fields = json.loads(data)
+        fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
+        fields["keep"] = tuple(fields["keep"])
+        return cls(**fields)

@@ -1,0 +1,342 @@
+"""The shim: starts one attempt of a container, keeps its log, enforces its limits, records how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import pty
+import select
+import signal
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from node.shim import linux, tree
+from node.shim.beneath import WRITE
+from node.shim.crilog import CriLog
+from node.shim.door import Door
+from node.shim.launch import LaunchError, Streams, launch
+
+if TYPE_CHECKING:
+    from node.shim.order import Order
+
+CHUNK = 64 * 1024
+WATCH_S = 0.5
+HURRY_S = 0.05  # how often memory is looked at once more than half of it is used
+DRAIN_S = 1.0
+RETRY_S = 0.5
+
+
+class Refused(Exception):
+    """The attempt was not started, and may be tried again."""
+
+
+def run(order: Order, notice: int) -> NoReturn:
+    """Live as the shim of one attempt; notice is a pipe on which the agent hears of start and end.
+
+    The agent reads "started", or "refused" with a reason, and the end of the
+    pipe when the shim is gone. Everything it needs to know is on disk by then.
+    """
+    code = 0
+    try:
+        os.setsid()
+        linux.prctl(linux.PR_SET_NAME, b"volcano-shim")
+        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+        _claim(order.directory)
+        Shim(order, notice).live()
+    except Refused as error:
+        _tell(notice, f"refused {error}\n")
+    except BaseException:
+        _tell(notice, f"refused {traceback.format_exc()}\n")
+        code = 1
+    os._exit(code)
+
+
+def _claim(directory: str) -> None:
+    """Make this attempt ours, for good: no second shim gets past this point, now or after a restart.
+
+    The claim appears with its content or not at all, and is on disk before the
+    command can start.
+    """
+    draft = f"{directory}/claim.{os.getpid()}"
+    try:
+        fd = os.open(draft, WRITE | os.O_TRUNC, 0o600)
+        os.write(fd, f"{os.getpid()} {linux.start_ticks(os.getpid())}\n".encode())
+        os.fsync(fd)
+        os.close(fd)
+        os.link(draft, f"{directory}/claim")
+    except FileExistsError:
+        raise Refused("This attempt is running or has run.") from None
+    except OSError as error:
+        raise Refused(f"{error.strerror}: {directory}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+
+
+def _tell(notice: int, text: str) -> None:
+    try:
+        os.write(notice, text.encode()[:4000])
+    except OSError:  # the agent is gone; the next one reads the files
+        pass
+
+
+def microseconds() -> int:
+    """Return the wall clock in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class Shim:
+    """One attempt from fork to status.json."""
+
+    def __init__(self, order: Order, notice: int) -> None:
+        self.order = order
+        self.notice = notice
+        self.log = CriLog(order.directory, order.segment_bytes, order.segments)
+        self.main = 0
+        self.status: int | None = None
+        self.started_at = 0
+        self.finished_at = 0
+        self.streams: dict[int, str] = {}
+        self.door = Door(order)
+        self.kill_at: float | None = None
+        self.stopped = ""  # the agent's reason for stopping it
+        self.reason = ""
+        self.message = ""
+        self.watch_at = time.monotonic() + WATCH_S
+        self.unwritten: dict[str, Any] | None = None  # started.json while the disk is full
+
+    def live(self) -> None:
+        """Run the command to its end and record it."""
+        signals = self._catch_signals()
+        try:
+            self._start()
+        except LaunchError as error:
+            self.reason, self.message, self.status = "StartError", str(error), 128 << 8
+            self.started_at = self.finished_at = microseconds()
+        else:
+            _tell(self.notice, "started\n")
+            self._loop(signals)
+            self._finish_output()
+        self._record()
+
+    def _catch_signals(self) -> int:
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        return reader
+
+    def _start(self) -> None:
+        theirs, self.streams, self.door.input = _terminal() if self.order.tty else _pipes(self.order)
+        try:
+            self.main = launch(self.order, theirs)
+        finally:
+            for fd in {*theirs[:3]} - {-1}:
+                os.close(fd)
+        self.started_at = microseconds()
+        self.unwritten = {
+            "pid": self.main,
+            "ticks": linux.start_ticks(self.main),
+            "startedAt": self.started_at,
+            "streak": self.order.streak,
+        }
+        self._write_started()
+
+    def _write_started(self) -> None:
+        if self.unwritten is not None:
+            try:
+                write_json(f"{self.order.directory}/started.json", self.unwritten)
+                self.unwritten = None
+            except OSError:  # a full disk; tried again with the next look at the limits
+                pass
+
+    def _loop(self, signals: int) -> None:
+        poll = select.poll()
+        for fd in (signals, *self.streams):
+            poll.register(fd, select.POLLIN)
+        self.door.open(self.main, poll)
+        while self.status is None:
+            for fd, _ in poll.poll(self._wait_ms()):
+                if fd == signals:
+                    self._on_signals(os.read(signals, 512))
+                elif fd in self.streams:
+                    self._copy(fd, poll)
+                else:
+                    self.door.on_ready(fd)
+            self._on_time(time.monotonic())
+
+    def _wait_ms(self) -> float:
+        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.door.due()]
+        return max(0.0, min(due for due in dues if due is not None) - time.monotonic()) * 1000
+
+    def _on_signals(self, numbers: bytes) -> None:
+        if signal.SIGTERM in numbers:
+            self._stop()
+        self._collect(tree.reap())
+
+    def _collect(self, statuses: dict[int, int]) -> None:
+        self.door.ended(statuses)
+        if self.main in statuses:
+            self.status = statuses[self.main]
+            self.finished_at = microseconds()
+
+    def _copy(self, fd: int, poll: select.poll) -> None:
+        """Move what a stream has into the log."""
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno != errno.EIO:  # how a terminal says that nobody has it open any more
+                raise
+            data = b""
+        if data:
+            self.log.feed(self.streams[fd], data)
+            if self.order.tty:
+                self.log.flush()  # somebody may sit before it and wait for a prompt
+            return
+        poll.unregister(fd)
+        os.close(fd)
+        del self.streams[fd]
+
+    def _on_time(self, now: float) -> None:
+        due = self.log.hold_until()
+        if due is not None and now >= due:
+            self.log.flush()
+        if self.kill_at is not None and now >= self.kill_at:
+            self.kill_at = None
+            self._kill()
+        self.door.on_time(now)
+        if self.status is None and now >= self.watch_at:
+            self.watch_at = now + self._watch()
+
+    def _stop(self) -> None:
+        """Ask the command to end, and set the time at which it is made to; a later request may only hurry."""
+        wish = read_json(f"{self.order.directory}/stop.json")
+        grace = float(wish.get("grace", self.order.grace_s))
+        kill_at = time.monotonic() + grace
+        if not self.stopped:
+            self.stopped = str(wish.get("reason", "Stopped"))
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                self._signal_group(number)
+        self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
+
+    def _signal_group(self, number: int) -> None:
+        try:
+            os.killpg(self.main, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def _kill(self) -> None:
+        self._signal_group(signal.SIGKILL)
+        self._collect(tree.end_all(os.getpid()))
+
+    def _watch(self) -> float:
+        """Compare the command with its limits; return the seconds until the next look."""
+        self._write_started()
+        if _threads_of_machine() > self.order.processes:
+            count = len(tree.below(os.getpid()))
+            if count > self.order.processes:
+                self._end_for(
+                    "ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed."
+                )
+                return WATCH_S
+        return self._watch_memory() if self.order.memory_bytes else WATCH_S
+
+    def _watch_memory(self) -> float:
+        limit = self.order.memory_bytes
+        pids = tree.below(os.getpid())
+        used = tree.resident_bytes(pids)
+        # Pages shared after a fork are counted once for each process above; look closer before killing.
+        if used > limit and (used := tree.proportional_bytes(pids)) > limit:
+            self._end_for("OOMKilled", f"It used {used} bytes of memory; its limit is {limit}.")
+        return HURRY_S if used > limit // 2 else WATCH_S
+
+    def _end_for(self, reason: str, message: str) -> None:
+        self.reason, self.message = reason, message
+        self._kill()
+
+    def _finish_output(self) -> None:
+        """End whatever the command left behind, then read its output to the end."""
+        self.door.ended(tree.end_all(os.getpid()))
+        self.door.close()
+        deadline = time.monotonic() + DRAIN_S
+        poll = select.poll()
+        for fd in self.streams:
+            poll.register(fd, select.POLLIN)
+        while self.streams and (left := deadline - time.monotonic()) > 0:
+            for fd, _ in poll.poll(left * 1000):
+                self._copy(fd, poll)
+        self.log.close()
+
+    def _record(self) -> None:
+        """Write status.json; with a full disk, wait until there is room, because the exit code must not be lost."""
+        outcome = self._outcome()
+        while True:
+            try:
+                self._write_started()
+                write_json(f"{self.order.directory}/status.json", outcome, sync=True)
+                return
+            except OSError:
+                time.sleep(RETRY_S)
+
+    def _outcome(self) -> dict[str, Any]:
+        code = os.waitstatus_to_exitcode(self.status or 0)
+        exit_code = 128 - code if code < 0 else code
+        return {
+            "exitCode": exit_code,
+            "signal": max(0, -code),
+            "reason": self.reason or ("Completed" if exit_code == 0 else "Error"),
+            "message": self.message,
+            "stopped": self.stopped,
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+            "streak": self.order.streak,
+        }
+
+
+def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:
+    """Return a command's standard streams, those to copy by the name of their stream, and where its input comes in."""
+    out_reader, out_writer = os.pipe2(os.O_CLOEXEC)
+    err_reader, err_writer = os.pipe2(os.O_CLOEXEC)
+    in_reader, in_writer = os.pipe2(os.O_CLOEXEC) if order.stdin else (-1, -1)
+    return Streams(in_reader, out_writer, err_writer), {out_reader: "stdout", err_reader: "stderr"}, in_writer
+
+
+def _terminal() -> tuple[Streams, dict[int, str], int]:
+    """Return the same for a command at a terminal of its own, whose other end is both input and output."""
+    ours, theirs = pty.openpty()
+    return Streams(theirs, theirs, theirs, tty=True), {ours: "stdout"}, ours
+
+
+def _threads_of_machine() -> int:
+    with open("/proc/loadavg") as file:
+        return int(file.read().split()[3].split("/")[1])
+
+
+def write_json(path: str, value: dict[str, Any], *, sync: bool = False) -> None:
+    """Write a file so that readers find it whole or not at all."""
+    draft = f"{path}.{os.getpid()}.new"
+    fd = os.open(draft, WRITE | os.O_TRUNC, 0o600)
+    try:
+        os.write(fd, json.dumps(value).encode())
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(draft, path)
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """Return a file's object; {} when it is absent, unreadable or torn."""
+    try:
+        with open(path, "rb") as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

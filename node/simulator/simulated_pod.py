@@ -1,0 +1,110 @@
+"""One simulated pod: its state, and what a stage makes of it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kube.kinds.core import PodPhase
+from node import status
+from node.agent.lifecycle import start_of
+from node.attempt import Attempt, Run, State, parse_us
+from node.simulator import stages
+from node.simulator.stages import Look
+from node.status import Place
+
+if TYPE_CHECKING:
+    from kube.kinds.core import Pod
+    from node.simulator.stages import Stage
+
+SCHEME = "simulated"
+
+
+@dataclass(slots=True)
+class Simulated:
+    """What the simulator knows of a pod between two of its stages."""
+
+    pod: Pod
+    revision: int
+    phase: str
+    accepted: bool
+    since_us: int  # when it came into its present state
+    started_us: int = 0  # when its containers began their present attempt
+    restarts: int = 0
+    last: Attempt | None = None
+    exit_code: int = 0
+    stage: Stage | None = None  # what happens next ...
+    turn: int = 0  # ... and which entry of the heap is the valid one
+    removed: bool = False
+
+    @classmethod
+    def of(cls, pod: Pod, revision: int, now_us: int) -> Simulated:
+        """Return the state that a pod's status tells, as after a restart of the simulator."""
+        known = pod.status.container_statuses[0] if pod.status.container_statuses else None
+        running = known.state.running if known else None
+        started = parse_us(running.started_at or "", now_us) if running else 0
+        return cls(
+            pod,
+            revision,
+            pod.status.phase,
+            bool(pod.status.start_time),
+            since_us=started or start_of(pod, now_us),
+            started_us=started,
+            restarts=known.restart_count if known else 0,
+        )
+
+    @property
+    def look(self) -> Look:
+        """The pod as stages see it."""
+        meta = self.pod.metadata
+        return Look(
+            self.phase,
+            self.pod.spec.restart_policy or "Always",
+            self.accepted,
+            bool(meta.deletion_timestamp),
+            meta.annotations,
+        )
+
+    def pass_through(self, stage: Stage, now_us: int) -> None:
+        """Come into the state that a stage leads to."""
+        after = stage.next
+        ends = after.exit_code is not None and self.started_us
+        if ends:
+            self.exit_code = stages.exit_code(after.exit_code, self.pod.metadata.annotations)
+        if after.restart and self.started_us:
+            self.last = self._attempt(State.ENDED, now_us)
+            self.restarts += 1
+            self.started_us = now_us
+        elif after.phase == PodPhase.RUNNING and not self.started_us:
+            self.started_us = now_us
+        self.phase = after.phase or self.phase
+        self.accepted = True
+        self.since_us = now_us
+        self.removed = after.delete
+
+    def status(self, host_ip: str, now_us: int) -> dict[str, Any]:
+        """Return the pod's whole status."""
+        pod = self.pod
+        state = State.RUNNING if self.phase == PodPhase.RUNNING else State.ENDED
+        run = Run(self._attempt(state, self.since_us), self.last) if self.started_us else Run()
+        runs = dict.fromkeys((container.name for container in pod.spec.containers), run)
+        if self.started_us and pod.spec.init_containers:
+            done = Run(Attempt(0, State.ENDED, 0, self.started_us, self.started_us))
+            runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
+        place = Place(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
+        return status.compose(
+            pod, runs, place, phase=self.phase, now_us=now_us, reason=pod.status.reason,
+            message=pod.status.message, scheme=SCHEME,
+        )  # fmt: skip
+
+    def _attempt(self, state: State, now_us: int) -> Attempt:
+        if state is State.RUNNING:
+            return Attempt(self.restarts, state, 0, self.started_us)
+        return Attempt(self.restarts, State.ENDED, 0, self.started_us, now_us, self.exit_code)
+
+
+def address(uid: str) -> str:
+    """Return the address that a simulated pod shows; nothing listens there."""
+    digest = hashlib.blake2b(uid.encode(), digest_size=3).digest()
+    return f"10.{128 + digest[0] % 128}.{digest[1]}.{digest[2]}"

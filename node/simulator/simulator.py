@@ -1,0 +1,319 @@
+"""The simulator: runs pods on simulated nodes by the clock, thousands in one process.
+
+Pods wait in a heap for the time of their next stage. What is due is taken in
+batches and written in one commit; so is what a commit brings forth at once.
+The statuses are made by the same code as a real node's. Nothing is kept that
+the store does not have: a simulator that was killed goes on from the statuses.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import os
+import selectors
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from django.db import Error as DatabaseError
+from msgspec import ValidationError
+
+from cluster.runtime.outage import Outage
+from cluster.store import Change, Delete, Group, Stored, Update, store
+from kube.errors import ApiError
+from kube.kinds.core import Node, Pod
+from kube.kinds.pod import ENDED
+from kube.resources import CONFIGMAPS, NODES, PODS
+from node.attempt import clock_us
+from node.listen import Listener
+from node.lookup import refused
+from node.simulator import stages
+from node.simulator.fleet import Fleet, Size
+from node.simulator.simulated_pod import Simulated
+from node.simulator.start_gate import Holds, hold_of
+from node.simulator.start_together import Gatherings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.store import Write
+    from node.simulator.stages import Stage
+
+BATCH = 1000  # status writes in one commit
+RETRY_S = 0.5
+THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
+log = logging.getLogger(__name__)
+
+
+class Simulator:
+    """All simulated nodes and their pods."""
+
+    def __init__(self, count: int, size: Size | None = None, directory: Path | None = None) -> None:
+        self.fleet = Fleet(count, size or Size())
+        self.stages: Sequence[Stage] = stages.load(directory or stages.DEFAULT)
+        self.selector = selectors.DefaultSelector()
+        self.listener = Listener(self.selector, (PODS, NODES, CONFIGMAPS))
+        self.pods: dict[str, Simulated] = {}
+        self.gatherings = Gatherings()
+        self.holds = Holds()
+        self.heap: list[tuple[int, int, str]] = []
+        self.turns = itertools.count(1)
+        self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
+        self.stopping = False
+        self.write_again_at = 0.0
+        self.outage = Outage("the fleet's work with the database", log)
+
+    def run(self) -> None:
+        """Work until a signal asks for the end."""
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self.selector.register(reader, selectors.EVENT_READ)
+        while not self.stopping:
+            try:
+                self.begin()
+                break
+            except DatabaseError as error:
+                refused(self.outage, "the database does not answer", error)
+                time.sleep(RETRY_S)
+        log.info("simulator ready: %d nodes", self.fleet.count)
+        while not self.stopping:
+            self.turn()
+        self._end()
+
+    def _on_signal(self, *_: object) -> None:
+        self.stopping = True
+
+    def begin(self) -> None:
+        """Bring the fleet up, and take on its pods where their statuses say they are."""
+        self.fleet.announce()
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        """Learn of every pod and node as it is, of the ConfigMaps when they are asked for; go on in the log from there."""
+        with store.reading() as revision:
+            found = {stored.uid: stored for stored in store.find(PODS)}
+            nodes = store.find(NODES)
+        self.holds = Holds()
+        self.gatherings.keep(found)
+        for uid in self.pods.keys() - found.keys():
+            del self.pods[uid]
+        for stored in nodes:
+            self.fleet.see(stored.name, stored.read(Node))
+        for stored in found.values():
+            self._take_body(stored)
+        self.own = {own for own in self.own if own > revision}
+        self.listener.position = revision
+        self._gather()
+
+    def _end(self) -> None:
+        try:
+            self.fleet.depart()
+        except DatabaseError as error:
+            log.warning("the fleet's end was not recorded: %s", error)
+        self.listener.close()
+        self.selector.close()
+
+    def turn(self) -> None:
+        """Wait for the next thing to happen and handle it."""
+        self._wait(self._timeout())
+        try:
+            self._read_changes()
+            while self._play():
+                pass
+            self.fleet.lose()
+            if self.fleet.beat():
+                self.outage.over()
+        except DatabaseError as error:
+            refused(self.outage, "the database refused", error)
+            self.write_again_at = time.monotonic() + RETRY_S
+
+    def _timeout(self) -> float:
+        now = time.monotonic()
+        dues = [self.listener.due() - now, self.fleet.due - now]
+        dues += [due - now for due in self.fleet.loss_due.values()]
+        if self.heap:
+            dues.append(max((self.heap[0][0] - clock_us()) / 1e6, self.write_again_at - now))
+        return max(0.0, min(dues))
+
+    def _wait(self, timeout: float) -> None:
+        self.listener.subscribe()
+        for key, _ in self.selector.select(timeout):
+            if key.data is self.listener:
+                self.listener.drain()
+            else:
+                os.read(key.fd, 512)
+
+    def _read_changes(self) -> None:
+        self.listener.read(self._learn, self._look_anew)
+        self._gather()
+
+    def _learn(self, change: Change) -> None:
+        if change.revision in self.own:
+            self.own.discard(change.revision)
+        else:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        if change.resource == NODES.id:
+            if change.verb != "DELETED" and self.fleet.see(change.name, change.read(Node)):
+                self._wake_node(change.name)
+        elif change.resource == CONFIGMAPS.id:
+            if self.holds.see(change):
+                self._let_go(change.key)
+        elif change.verb == "DELETED":
+            self.pods.pop(change.uid, None)
+            self.gatherings.leave(change.uid)
+        else:
+            known = self.pods.get(change.uid)
+            if known is None or known.revision < change.revision:
+                self._take_body(change)
+
+    def _wake_node(self, name: str) -> None:
+        for uid, known in self.pods.items():
+            if known.pod.spec.node_name == name:
+                self._schedule(uid, known, clock_us())
+
+    def _let_go(self, hold: str) -> None:
+        for uid, known in self.pods.items():
+            if hold_of(known.pod) == hold:
+                self._schedule(uid, known, clock_us())
+
+    def _take_body(self, source: Stored | Change) -> None:
+        try:
+            self._take(source.read(Pod), source.revision)
+        except ValidationError as error:
+            log.error("pod %s cannot be read and is left alone: %s", source.key, error)
+
+    def _take(self, pod: Pod, revision: int) -> None:
+        """Learn of a pod, or of its newest version."""
+        uid = pod.metadata.uid
+        self.gatherings.see(pod)
+        if pod.spec.node_name not in self.fleet.addresses:
+            return
+        known = self.pods.get(uid)
+        if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
+            self.pods.pop(uid, None)
+            return
+        if known is None:
+            known = self.pods[uid] = Simulated.of(pod, revision, clock_us())
+        else:
+            known.pod, known.revision, known.phase = pod, revision, pod.status.phase
+        self._schedule(uid, known, clock_us())
+
+    def _gather(self) -> None:
+        """Schedule the pods of jobs that have come together: their clocks begin."""
+        now_us = clock_us()
+        for uid in self.gatherings.begin(now_us):
+            if uid in self.pods:
+                self._schedule(uid, self.pods[uid], now_us)
+
+    def _schedule(self, uid: str, known: Simulated, now_us: int) -> None:
+        """Put a pod into the heap for its next stage; what was planned before is void."""
+        known.turn = next(self.turns)
+        known.stage = stages.match(self.stages, known.look)
+        if known.stage is None:
+            return
+        due = self._due(known, now_us)
+        if due is not None:
+            heapq.heappush(self.heap, (due, known.turn, uid))
+        if len(self.heap) > 2 * len(self.pods) + 1000:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop entries that are void, so that plans for next year do not pile up."""
+        turns = {one.turn for one in self.pods.values()}
+        self.heap = [entry for entry in self.heap if entry[1] in turns]
+        heapq.heapify(self.heap)
+
+    def _due(self, known: Simulated, now_us: int) -> int | None:
+        stage = known.stage
+        if stage is None or known.pod.spec.node_name in self.fleet.lost:
+            return None
+        annotations = known.pod.metadata.annotations
+        begins = [known.since_us]
+        if stages.waits_for_job(stage.delay, annotations):
+            begins.append(self.gatherings.began(known.pod) or 0)
+        if stage.delay.wait_for_job and (hold := hold_of(known.pod)):
+            begins.append(self.holds.since_us(hold) or 0)
+        return max(begins) + stages.delay_us(stage.delay, annotations) if all(begins) else None
+
+    def _play(self) -> bool:
+        """Pass every pod that is due through its stages and write that; return whether there may be more."""
+        now_us = clock_us()
+        if time.monotonic() < self.write_again_at:
+            return False
+        due: list[tuple[str, Simulated]] = []
+        while self.heap and self.heap[0][0] <= now_us and len(due) < BATCH:
+            _, turn, uid = heapq.heappop(self.heap)
+            known = self.pods.get(uid)
+            if known is not None and known.turn == turn and known.pod.spec.node_name not in self.fleet.lost:
+                due.append((uid, known))
+        if due:
+            self._pass(due, now_us)
+        return len(due) == BATCH
+
+    def _pass(self, due: Sequence[tuple[str, Simulated]], now_us: int) -> None:
+        for _, known in due:
+            self._through(known, now_us)
+        try:
+            outcomes = store.commit([Group(self._writes(known, now_us)) for _, known in due])
+        except DatabaseError:
+            for uid, known in due:
+                self._back(uid, known, now_us)
+            raise
+        for (uid, known), outcome in zip(due, outcomes, strict=True):
+            self._written(uid, known, outcome, now_us)
+        self._gather()
+
+    def _through(self, known: Simulated, now_us: int) -> None:
+        """Pass a pod through the stage that is due, and through those that then are due at once."""
+        for _ in range(THROUGH):
+            if known.stage is None:
+                return
+            known.pass_through(known.stage, now_us)
+            known.stage = None if known.removed else stages.match(self.stages, known.look)
+            due = self._due(known, now_us)
+            if due is None or due > now_us:
+                return
+
+    def _writes(self, known: Simulated, now_us: int) -> list[Write]:
+        meta = known.pod.metadata
+        if known.pod.status.phase in ENDED:
+            return [Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0)]
+        status = known.status(self.fleet.addresses[known.pod.spec.node_name], now_us)
+        # Replacing the status is much cheaper than merging it, and the version makes sure that nothing is lost.
+        named = {
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        }
+        writes: list[Write] = [Update(PODS, {"metadata": named, "status": status}, "status")]
+        if known.removed:
+            writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
+        return writes
+
+    def _back(self, uid: str, known: Simulated, now_us: int) -> None:
+        """Nothing was written: the pod is where its stored status says, and what is due stays due."""
+        self.pods[uid] = again = Simulated.of(known.pod, known.revision, now_us)
+        self._schedule(uid, again, now_us)
+
+    def _written(self, uid: str, known: Simulated, outcome: list[Stored] | ApiError, now_us: int) -> None:
+        if isinstance(outcome, ApiError):
+            # Somebody else changed the pod meanwhile; the log has it, and the pod goes on from that.
+            self._back(uid, known, now_us)
+            self.listener.hurry()
+            return
+        known.pod, known.revision = outcome[0].read(Pod), outcome[0].revision
+        if known.revision > self.listener.position:
+            self.own.add(known.revision)
+        self.gatherings.see(known.pod)
+        if known.removed or known.phase in ENDED:
+            self.pods.pop(uid, None)
+        else:
+            self._schedule(uid, known, now_us)

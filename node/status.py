@@ -1,0 +1,227 @@
+"""A pod's status as a kubelet writes it, from the attempts of its containers.
+
+The agent and the simulator both write statuses with this module, so that a
+simulated pod reads like a real one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from kube.kinds.core import ContainerRestartPolicy, PodPhase
+from node.attempt import NEVER_RAN, Attempt, Run, State, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from kube.kinds.core import Container, Pod
+
+
+class Waiting(NamedTuple):
+    """Why a container does not run."""
+
+    reason: str
+    message: str = ""
+
+
+class Place(NamedTuple):
+    """Where a pod is: its own address and its node's, and when the node took it on."""
+
+    pod_ip: str
+    host_ip: str
+    start_us: int
+
+
+def is_sidecar(container: Container) -> bool:
+    """Whether an init container keeps running beside the others."""
+    return container.restart_policy == ContainerRestartPolicy.ALWAYS
+
+
+def compose(
+    pod: Pod,
+    runs: Mapping[str, Run],
+    place: Place,
+    *,
+    phase: str,
+    now_us: int,
+    reason: str = "",
+    message: str = "",
+    waiting: Mapping[str, Waiting] | None = None,
+    scheme: str = "process",
+) -> dict[str, Any]:
+    """Return the whole status of a pod as JSON.
+
+    Conditions that did not change keep their transition time, and conditions of
+    types that a node does not write stay as they are. The scheme of container
+    ids tells real containers from simulated ones.
+    """
+    waiting = waiting or {}
+    prefix = f"{scheme}://{pod.metadata.uid}"
+    creating = Waiting("PodInitializing" if pod.spec.init_containers else "ContainerCreating")
+    if phase == PodPhase.FAILED and not runs:  # it was refused: nobody creates anything
+        creating = Waiting(reason, message)
+
+    def entries(containers: Sequence[Container], default: Waiting, *, init: bool) -> list[dict[str, Any]]:
+        return [
+            _container(one, runs.get(one.name, NEVER_RAN), waiting.get(one.name, default), prefix, init=init)
+            for one in containers
+        ]
+
+    status: dict[str, Any] = {
+        "phase": str(phase),
+        "conditions": conditions(pod, runs, phase, now_us),
+        "hostIP": place.host_ip,
+        "hostIPs": [{"ip": place.host_ip}],
+        "podIP": place.pod_ip,
+        "podIPs": [{"ip": place.pod_ip}],
+        "startTime": time_text(place.start_us),
+        "containerStatuses": entries(pod.spec.containers, creating, init=False),
+        "qosClass": pod.status.qos_class or qos_class(pod.spec.containers),
+    }
+    if pod.spec.init_containers:
+        status["initContainerStatuses"] = entries(
+            pod.spec.init_containers, Waiting("PodInitializing"), init=True
+        )
+    if reason:
+        status["reason"] = reason
+    if message:
+        status["message"] = message
+    return status
+
+
+def _container(
+    container: Container, run: Run, waiting: Waiting, prefix: str, *, init: bool
+) -> dict[str, Any]:
+    current, last = run
+    prefix = f"{prefix}/{container.name}"
+    running = current is not None and current.state is State.RUNNING
+    done = current is not None and current.state is State.ENDED and current.exit_code == 0
+    if current is None or current.state is State.ORDERED:
+        state: dict[str, Any] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
+    elif running:
+        state = {"running": {"startedAt": time_text(current.started_us)}}
+    elif waiting.reason == "CrashLoopBackOff":
+        state = {"waiting": {"reason": waiting.reason, "message": waiting.message}}
+        last = current
+    else:
+        state = {"terminated": _terminated(current, prefix)}
+    result: dict[str, Any] = {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "ready": done if init and not is_sidecar(container) else running,
+        "started": running,
+        "restartCount": current.number if current is not None else 0,
+        "state": state,
+        "lastState": {} if last is None else {"terminated": _terminated(last, prefix)},
+    }
+    if current is not None:
+        result["containerID"] = f"{prefix}/{current.number}"
+    return result
+
+
+def container_id(pod: Pod, container: Container, number: int) -> str:
+    """Return how a status names one attempt of a container that really runs."""
+    return f"process://{pod.metadata.uid}/{container.name}/{number}"
+
+
+def _terminated(attempt: Attempt, prefix: str) -> dict[str, Any]:
+    ended: dict[str, Any] = {
+        "exitCode": attempt.exit_code,
+        "reason": attempt.reason or ("Completed" if attempt.exit_code == 0 else "Error"),
+        "startedAt": time_text(attempt.started_us or attempt.finished_us),
+        "finishedAt": time_text(attempt.finished_us),
+        "containerID": f"{prefix}/{attempt.number}",
+    }
+    if attempt.signal:
+        ended["signal"] = attempt.signal
+    if attempt.message:
+        ended["message"] = attempt.message
+    return ended
+
+
+def _without_empty(**fields: str) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> list[dict[str, Any]]:
+    """Return the pod's conditions; those of other types than the node's own are kept."""
+    wanted = {
+        "PodScheduled": ("True", "", ""),
+        "Initialized": _initialized(pod, runs, phase),
+        "ContainersReady": (ready := _ready(pod.spec.containers, runs, phase)),
+        "Ready": ready,
+    }
+    before = {condition.type: condition for condition in pod.status.conditions}
+    result = []
+    for kind, (value, reason, message) in wanted.items():
+        old = before.pop(kind, None)
+        changed = old is None or old.status != value or not old.last_transition_time
+        fields = {"reason": reason, "message": message}
+        result.append(
+            {
+                "type": kind,
+                "status": value,
+                "lastTransitionTime": time_text(now_us)
+                if changed or old is None
+                else old.last_transition_time,
+                **{name: text for name, text in fields.items() if text},
+            }
+        )
+    others = [_kept(condition) for condition in before.values()]
+    return [*others, *result]
+
+
+def _kept(condition: Any) -> dict[str, Any]:
+    kept: dict[str, Any] = msgspec.to_builtins(condition)
+    return kept
+
+
+def _initialized(pod: Pod, runs: Mapping[str, Run], phase: str) -> tuple[str, str, str]:
+    if phase == PodPhase.SUCCEEDED:
+        return "True", "PodCompleted", ""
+    undone = [
+        one.name for one in pod.spec.init_containers if not _init_done(one, runs.get(one.name, NEVER_RAN))
+    ]
+    if undone:
+        return "False", "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(undone)}]"
+    return "True", "", ""
+
+
+def _init_done(container: Container, run: Run) -> bool:
+    if run.current is None:
+        return False
+    if is_sidecar(container):
+        return run.current.state is not State.ORDERED
+    return run.current.state is State.ENDED and run.current.exit_code == 0
+
+
+def _ready(containers: Sequence[Container], runs: Mapping[str, Run], phase: str) -> tuple[str, str, str]:
+    if phase == PodPhase.SUCCEEDED:
+        return "False", "PodCompleted", ""
+    if phase == PodPhase.FAILED:
+        return "False", "PodFailed", ""
+    unready = [one.name for one in containers if not _is_running(runs.get(one.name, NEVER_RAN))]
+    if unready:
+        return "False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
+    return "True", "", ""
+
+
+def _is_running(run: Run) -> bool:
+    return run.current is not None and run.current.state is State.RUNNING
+
+
+def qos_class(containers: Sequence[Container]) -> str:
+    """Return Guaranteed, Burstable or BestEffort, by Kubernetes' rule over CPU and memory."""
+    asked = guaranteed = 0
+    for container in containers:
+        requests, limits = container.resources.requests, container.resources.limits
+        asked += any(name in requests or name in limits for name in ("cpu", "memory"))
+        guaranteed += all(
+            name in limits and requests.get(name, limits[name]) == limits[name] for name in ("cpu", "memory")
+        )
+    if not asked:
+        return "BestEffort"
+    return "Guaranteed" if guaranteed == len(containers) else "Burstable"

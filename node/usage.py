@@ -1,0 +1,206 @@
+"""What this machine and its containers use: measured by the agent, read by whoever asks (metrics.k8s.io).
+
+One look at all processes every `EVERY_S` seconds, in a thread of its own. What
+a container has used is the time of its living processes and of those that its
+shim has collected; what it uses is the difference of two looks. The latest
+figures are a file, `usage.json` in the node's directory: nothing of them is
+worth a write to the store.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from node.shim.shim import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from node.paths import Layout
+
+EVERY_S = 15.0  # as metrics-server does
+LEAST_S = 1.0  # the kernel counts hundredths of a second: less time says little
+STALE_S = 4 * EVERY_S  # older figures are of an agent that is gone
+NAME = "usage.json"
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+log = logging.getLogger(__name__)
+
+
+class Process(NamedTuple):
+    """One process, as the kernel tells it in one line."""
+
+    parent: int
+    ticks: int  # of its own processor time
+    collected: int  # of the children's that it has waited for
+    started: int  # ticks after boot
+    memory: int  # bytes, resident
+
+
+class Container(NamedTuple):
+    """A running container, known by its shim."""
+
+    uid: str
+    name: str
+    shim: int
+
+
+class Total(NamedTuple):
+    """What a container has used until a time."""
+
+    at: float  # seconds after boot
+    seconds: float
+    memory: int = 0
+
+
+class Usage(NamedTuple):
+    """What something used in a stretch of time."""
+
+    nanocores: int
+    memory: int
+    window_ms: int
+
+
+class Sampler:
+    """Measures again and again; `running` says which containers there are, and is called in another thread."""
+
+    def __init__(self, layout: Layout, node: str, running: Callable[[], list[Container]]) -> None:
+        self.path = layout.root / NAME
+        self.node = node
+        self._running = running
+        self._before: dict[int, Total] = {}  # by shim
+        self._machine = Total(0.0, 0.0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Measure no more."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.sample()
+            except (OSError, ValueError) as error:
+                log.warning("usage not measured: %s", error)
+            self._stop.wait(EVERY_S)
+
+    def sample(self) -> None:
+        """Measure once, and write down what has been used since the last time; too soon after that do nothing."""
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if now - self._machine.at < LEAST_S:
+            return
+        containers = self._running()
+        totals = self._totals(containers, now)
+        machine = machine_total(now)
+        used = [
+            [one.uid, one.name, *usage]
+            for one in containers
+            if one.shim in totals and (usage := _between(self._before.get(one.shim), totals[one.shim]))
+        ]
+        figures = {"node": self.node, "at": time.time_ns() // 1_000_000, "containers": used}
+        figures["machine"] = _between(self._machine if self._machine.at else None, machine)
+        self._before, self._machine = totals, machine
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(str(self.path), figures)
+
+    def _totals(self, containers: list[Container], now: float) -> dict[int, Total]:
+        if not containers:
+            return {}
+        processes = all_processes()
+        totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
+        owners = dict.fromkeys(totals, 0) | {shim: shim for shim in totals}
+        for pid, process in processes.items():
+            owner = _owner(pid, processes, owners)
+            if owner:
+                # A shim's own time is the cluster's; what it has collected is the container's.
+                own = process.ticks if pid != owner else 0
+                totals[owner][0] += own + process.collected
+                totals[owner][1] += process.memory if pid != owner else 0
+        for shim in totals:
+            if shim not in self._before:
+                self._begin(shim, processes[shim].started / TICKS, now)
+        return {shim: Total(now, ticks / TICKS, memory) for shim, (ticks, memory) in totals.items()}
+
+    def _begin(self, shim: int, started: float, now: float) -> None:
+        """A container that has started since the last look had used nothing when it did."""
+        if now - started < 2 * EVERY_S:
+            self._before[shim] = Total(started, 0.0)
+
+
+def _owner(pid: int, processes: dict[int, Process], owners: dict[int, int]) -> int:
+    """Return the shim above a process, 0 when there is none; owners remembers."""
+    path = []
+    while pid not in owners:
+        path.append(pid)
+        process = processes.get(pid)
+        if process is None or process.parent <= 1:
+            owners[pid] = 0
+            break
+        pid = process.parent
+    owner = owners[pid]
+    for each in path:
+        owners[each] = owner
+    return owner
+
+
+def _between(before: Total | None, after: Total) -> Usage | None:
+    if before is None or after.at - before.at < LEAST_S:
+        return None
+    window = after.at - before.at
+    nanocores = int(max(0.0, after.seconds - before.seconds) / window * 1e9)
+    return Usage(nanocores, after.memory, int(window * 1000))
+
+
+def all_processes() -> dict[int, Process]:
+    """Return every process of this machine that can be read."""
+    found: dict[int, Process] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb", buffering=0) as file:  # noqa: PTH123
+                text = file.read(1024)
+        except OSError:  # it ended meanwhile
+            continue
+        fields = text[text.rindex(b")") + 2 :].split()
+        found[int(name)] = Process(
+            int(fields[1]),
+            int(fields[11]) + int(fields[12]),
+            int(fields[13]) + int(fields[14]),
+            int(fields[19]),
+            int(fields[21]) * PAGE,
+        )
+    return found
+
+
+def machine_total(now: float) -> Total:
+    """Return what this whole machine has used since boot, and the memory that it could not give to others."""
+    with Path("/proc/stat").open() as file:
+        user, nice, system, _idle, _wait, irq, soft, steal = map(int, file.readline().split()[1:9])
+    memory = {}
+    for line in Path("/proc/meminfo").read_text().splitlines()[:8]:
+        name, _, rest = line.partition(":")
+        memory[name] = int(rest.split()[0]) * 1024
+    busy = (user + nice + system + irq + soft + steal) / TICKS
+    return Total(now, busy, memory["MemTotal"] - memory["MemAvailable"])
+
+
+def read(layout: Layout, now: int) -> dict[str, Any]:
+    """Return the latest figures, {} when there are none that still mean something."""
+    try:
+        figures = json.loads((layout.root / NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    fresh = isinstance(figures, dict) and abs(now - figures.get("at", 0)) < STALE_S * 1000
+    return figures if fresh else {}

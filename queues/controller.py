@@ -1,0 +1,254 @@
+"""The queue controller: keeps each queue's state, counters and allocated resources.
+
+Reads queues, pod groups, pods, namespaces and Commands. Thousands of changes a second may concern
+one queue: its status is written at most every `PAUSE_MS`, with a timer for
+the last one; a change of state is written at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.store import Change, Create, Group, Update, Write, store
+from kube import amounts, commands, events, usage
+from kube.kinds.fields import View
+from kube.kinds.pod import UNENDED
+from kube.kinds.scheduling import PodGroupPhase, QueueState
+from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
+from kube.usage import Usage
+from queues import state_commands, states
+from queues.state_commands import QueueFact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kube.commands import CommandFact
+
+NAME = "queues"
+PAUSE_MS = 250  # between two writes of one queue's counters
+_COUNTED = tuple(phase.value for phase in PodGroupPhase)
+_FLUSH = "flush"
+log = logging.getLogger(__name__)
+
+
+class _GroupStatus(View):
+    phase: str = ""
+
+
+class _Group(View):
+    status: _GroupStatus = _GroupStatus()
+
+
+_decode_group = msgspec.json.Decoder(_Group).decode
+
+
+@dataclass(slots=True)
+class State:
+    """All queues, and what each of them holds."""
+
+    queues: dict[str, QueueFact] = field(default_factory=dict)
+    groups: dict[str, tuple[str, str]] = field(default_factory=dict)  # key → (queue, phase)
+    phases: dict[str, Counter[str]] = field(default_factory=dict)  # queue → pod groups by phase
+    commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
+    usage: Usage = field(default_factory=Usage)
+    written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
+    stale: set[str] = field(default_factory=set)
+
+
+class QueueConsumer(Consumer[State]):
+    """Keeps the status of all queues."""
+
+    name = NAME
+
+    def load(self, shard: int, revision: int) -> State:
+        """Read all queues and pod groups, and the pods that have not ended."""
+        state = State()
+        for stored in store.find(QUEUES):
+            state.queues[stored.name] = stored.read(QueueFact)
+        for stored in store.find(NAMESPACES):
+            state.usage.put_namespace(stored.name, usage.namespace_queue(stored.body))
+        for stored in store.find(POD_GROUPS):
+            _put_group(state, stored.key, stored.body)
+        for stored in store.find(PODS, phase=UNENDED):
+            state.usage.put_pod(stored.key, usage.pod_use(stored.body))
+        for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
+            _put_command(state, stored.key, commands.read(stored.body, stored.revision))
+        state.stale = set(state.queues)
+        return state
+
+    def apply(self, state: State, change: Change) -> None:
+        """Bring the counts from one revision to the next."""
+        try:
+            _APPLY[change.resource](state, change)
+        except msgspec.ValidationError as error:
+            log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
+
+    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Carry out Commands, and write the status of queues that changed, but of none too often."""
+        state.stale.update(timer.key for timer in timers if timer.kind == RETRY and timer.key in state.queues)
+        groups = list(_carry_out(state, now))
+        for name in list(_with_ancestors(state, state.stale)):
+            queue = state.queues[name]
+            wanted = status_of(state, queue)
+            if wanted == queue.status:
+                state.stale.discard(name)
+            elif _is_due(state, queue, wanted, now):
+                groups.append(Group(_writes(queue, wanted, now), name))
+                state.written[name] = now
+                state.stale.discard(name)
+            else:
+                state.stale.add(name)
+        state.stale &= state.queues.keys()
+        return Plan(groups, [Timer(_FLUSH, "", now + PAUSE_MS)] if state.stale else [])
+
+
+def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
+    """Return the status that a queue should have; what nobody here writes is kept."""
+    name = queue.metadata.name
+    parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
+    wishes = {other.metadata.name: other.spec.state for other in state.queues.values()}
+    phases = state.phases.get(name) or Counter()
+    wish = QueueState.OPEN if name == states.ROOT else queue.spec.state
+    standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
+    status = {
+        key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
+    }
+    status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
+    status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
+    total = Counter({"cpu": 0, "memory": 0})
+    for below in _subtree(name, parents):
+        total.update(state.usage.in_queue.get(below) or {})
+    held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
+    status["allocated"] = amounts.resource_list(held)
+    return status
+
+
+def _carry_out(state: State, now: int) -> Iterator[Group]:
+    """Carry out the first Command to each queue; the next follows when this one is gone."""
+    busy: set[str] = set()
+    for command in state.commands.values():
+        if command.target_name not in busy:
+            busy.add(command.target_name)
+            queue = state.queues.get(command.target_name)
+            yield Group(state_commands.writes(command, queue, now), command.target_name)
+
+
+def _is_due(state: State, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
+    if wanted["state"] != queue.status.get("state"):
+        return True
+    return now - state.written.get(queue.metadata.name, 0) >= PAUSE_MS
+
+
+def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
+    about = queue.about
+    writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
+    if queue.status.get("state") not in (None, "", wanted["state"]):
+        event = events.event(
+            about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT
+        )
+        writes.append(Create(EVENTS, event))
+    return writes
+
+
+def _apply_queue(state: State, change: Change) -> None:
+    # A queue's wish and its parent decide about the queues below it as well.
+    state.stale.update(state.queues)
+    if change.verb == "DELETED":
+        state.queues.pop(change.name, None)
+        state.written.pop(change.name, None)
+    else:
+        state.queues[change.name] = change.read(QueueFact)
+        state.stale.add(change.name)
+
+
+def _apply_group(state: State, change: Change) -> None:
+    _put_group(state, change.key, None if change.verb == "DELETED" else change.body)
+
+
+def _apply_pod(state: State, change: Change) -> None:
+    use = None if change.verb == "DELETED" else usage.pod_use(change.body)
+    state.stale |= state.usage.put_pod(change.key, use)
+
+
+def _apply_namespace(state: State, change: Change) -> None:
+    queue = "" if change.verb == "DELETED" else usage.namespace_queue(change.body)
+    state.stale |= state.usage.put_namespace(change.name, queue)
+
+
+def _apply_command(state: State, change: Change) -> None:
+    is_gone = change.verb == "DELETED"
+    _put_command(state, change.key, None if is_gone else commands.read(change.body, change.revision))
+
+
+_APPLY = {
+    QUEUES.id: _apply_queue,
+    POD_GROUPS.id: _apply_group,
+    PODS.id: _apply_pod,
+    NAMESPACES.id: _apply_namespace,
+    COMMANDS.id: _apply_command,
+}
+
+
+def _put_command(state: State, key: str, command: CommandFact | None) -> None:
+    """Note a Command to a queue until it is gone."""
+    if command is None or command.deleting:
+        state.commands.pop(key, None)
+    elif command.target == QUEUES.id:
+        state.commands[key] = command
+
+
+def _put_group(state: State, key: str, body: bytes | None) -> None:
+    """Count a pod group where it belongs, and no longer where it was."""
+    before = state.groups.get(key)
+    after = None if body is None else (usage.group_queue(body), _phase(body))
+    if before == after:
+        return
+    if before is not None:
+        del state.groups[key]
+        state.phases[before[0]][before[1]] -= 1
+        state.stale.add(before[0])
+    if after is not None:
+        state.groups[key] = after
+        state.phases.setdefault(after[0], Counter())[after[1]] += 1
+        state.stale.add(after[0])
+    state.stale |= state.usage.put_group(key, after[0] if after else "")
+
+
+def _phase(body: bytes) -> str:
+    return _decode_group(body).status.phase or PodGroupPhase.PENDING
+
+
+def _parent(queue: QueueFact) -> str:
+    return "" if queue.metadata.name == states.ROOT else queue.spec.parent or states.ROOT
+
+
+def _with_ancestors(state: State, names: set[str]) -> Iterator[str]:
+    """Yield the known queues of names and those above them, each once."""
+    seen: set[str] = set()
+    for name in sorted(names):
+        current = name
+        while current in state.queues and current not in seen:
+            seen.add(current)
+            yield current
+            current = _parent(state.queues[current])
+
+
+def _subtree(name: str, parents: dict[str, str]) -> Iterator[str]:
+    """Yield a queue and all below it."""
+    children: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    seen: set[str] = set()
+    left = [name]
+    while left:
+        current = left.pop()
+        if current not in seen:
+            seen.add(current)
+            yield current
+            left += children.get(current, [])

@@ -1,0 +1,221 @@
+"""One scheduling cycle: a pure function from the world to decisions.
+
+enqueue (who may have pods), allocate (who gets nodes), then what is said about
+those who do not. Pod groups go by priority, then age, then key. A group whose
+queue is wrong gets its cause and stops nobody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scheduler.cycle.ceilings import Ceilings, queue_cause
+from scheduler.cycle.decisions import Adoption, Bind, Decisions
+from scheduler.cycle.enqueue import enqueue, is_outside
+from scheduler.cycle.gang_layout import first_pods
+from scheduler.cycle.status import NOTED_PODS, Outcome, Writer
+from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import Cluster, PodClass
+from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.place import Placer, place
+
+if TYPE_CHECKING:
+    from scheduler.cycle.gang_layout import Layout
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.snapshot.records import Group, Orphan
+    from scheduler.snapshot.snapshot import Snapshot
+
+GRACE_MS = 10_000
+"""How long pods of a gang may be about to be created before that is called waiting."""
+
+
+def schedule(snapshot: Snapshot, now: int) -> Decisions:
+    """Return what is to be done now; the snapshot is not changed (but for its memo of layouts).
+
+    The same snapshot and time give the same decisions, whatever order the
+    changes came in.
+    """
+    decisions = Decisions(adoptions=_adoptions(snapshot))
+    ordered = _ordered(snapshot)
+    cycle = _Cycle(snapshot, now, decisions)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.ceilings)
+    cycle.allocate([group for group in ordered if answers.get(group.key) is None])
+    writer = Writer(decisions, waiting=len(ordered), now=now)
+    for group in ordered:
+        if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
+            continue
+        writer.write(cycle.outcome(group, answers))
+    for key in sorted(snapshot.dirty - snapshot.waiting):
+        if (settled := snapshot.groups.get(key)) is not None and settled.exists:
+            writer.write(Outcome(settled, [], []))
+    return decisions
+
+
+def _ordered(snapshot: Snapshot) -> list[Group]:
+    """Return the waiting groups: priority, age, key."""
+    groups = [snapshot.groups[key] for key in snapshot.waiting]
+    return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
+
+
+class _Cycle:
+    """The arrays of one cycle, and what became of each gang."""
+
+    def __init__(self, snapshot: Snapshot, now: int, decisions: Decisions) -> None:
+        self._snapshot, self._now, self._decisions = snapshot, now, decisions
+        nodes = snapshot.nodes
+        allocatable, free = nodes.matrices()
+        self.ceilings = Ceilings(snapshot)
+        self._classes: dict[int, PodClass] = {}
+        self.cluster = Cluster(allocatable, free, self._classes, self.ceilings.rooms, nodes.exclusions)
+        self._names = Names(
+            nodes.names(),
+            list(nodes.columns),
+            self.ceilings.names,
+            [r.copy() for r in self.ceilings.ceilings],
+        )
+        self._pods = nodes.columns.get("pods", -1)
+        self._placer: Placer | None = None
+        self._gangs: dict[str, Gang] = {}
+        self._attempts: dict[str, Attempt] = {}
+        self._causes: dict[tuple[Gang, int], Cause] = {}
+
+    def allocate(self, groups: list[Group]) -> None:
+        """Place the gangs of these groups, in order."""
+        for group in groups:
+            if group.exists and group.pending and queue_cause(self._snapshot, group) is None:
+                layout = self._snapshot.layout_of(group)
+                if layout.pod_sets and not layout.absent and layout.constraint() is None:
+                    self._gangs[group.key] = self._gang(group, layout)
+        attempts = place(self.cluster, self._gangs.values(), pods=self._pods)
+        self._attempts = dict(zip(self._gangs, attempts, strict=True))
+
+    def is_unchanged(self, group: Group) -> bool:
+        """Tell whether a group still waits for its first pods, as in the cycle before."""
+        if group.pending or is_outside(group) or group.key in self._snapshot.dirty:
+            return False
+        due = group.changed + GRACE_MS
+        if due <= self._now:
+            return False
+        self._decisions.wake_at(due)
+        return True
+
+    def goes_on_waiting(self, group: Group, answers: dict[str, Cause | None]) -> bool:
+        """Tell whether a group waited before, waits still, and nothing of its own changed."""
+        if group.key in self._snapshot.dirty:
+            return False
+        attempt = self._attempts.get(group.key)
+        return answers.get(group.key) is not None or (attempt is not None and attempt.short is not None)
+
+    def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
+        """Return what became of a waiting group, with the cause if it goes on waiting."""
+        if not group.exists:
+            return self._after_grace(group, Cause(Reason.GROUP_NOT_FOUND, group=group.name))
+        layout = self._snapshot.layout_of(group)
+        pods = layout.pods()
+        cause = answers.get(group.key) or queue_cause(self._snapshot, group)
+        entered = is_outside(group) and cause is None
+        if cause is not None:
+            return Outcome(group, [], first_pods(group, NOTED_PODS), _about_the_rest(group, cause))
+        if (constraint := layout.constraint()) is not None:
+            cause = Cause(Reason.UNKNOWN_CONSTRAINT, constraint=constraint)
+            return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
+        if layout.absent:
+            return self._absent(group, layout, entered=entered)
+        attempt = self._attempts.get(group.key)
+        if attempt is None:
+            return Outcome(group, [], pods, entered=entered)
+        if attempt.short is not None:
+            return Outcome(group, [], pods, self._explain(group, layout), entered)
+        return self._started(group, layout, attempt, entered=entered)
+
+    def _started(self, group: Group, layout: Layout, attempt: Attempt, *, entered: bool) -> Outcome:
+        binds: list[Bind] = []
+        unbound = []
+        for number, some in enumerate(layout.pod_sets):
+            taken = attempt.taken[number]
+            chosen = attempt.nodes(number).tolist() if taken else []
+            binds += [
+                Bind(pod, self._names.nodes[node])
+                for pod, node in zip(some.pods[:taken], chosen, strict=True)
+            ]
+            unbound += some.pods[taken:]
+        cause = None
+        if unbound:
+            cause = explain_rest(
+                self._explainer(), self._gangs[group.key], attempt, self._names, started=group.ready()
+            )
+        return Outcome(group, binds, unbound, cause, entered)
+
+    def _absent(self, group: Group, layout: Layout, *, entered: bool) -> Outcome:
+        """Return the outcome for a gang some of whose pods do not exist."""
+        exist = layout.needed - layout.absent
+        cause = Cause(
+            Reason.SCHEDULING_GATED if layout.gated else Reason.NOT_ENOUGH_TASKS,
+            fit=group.ready() + exist,
+            needed=group.ready() + layout.needed,
+            gated=layout.gated,
+        )
+        if entered:
+            return Outcome(group, [], [], None, entered)
+        if group.scheduled() >= group.min_member and not group.pending:
+            return Outcome(group, [], [])  # all have run or run still; nothing is missing (§5.2)
+        return self._after_grace(group, cause)
+
+    def _after_grace(self, group: Group, cause: Cause) -> Outcome:
+        due = group.changed + GRACE_MS
+        if due > self._now:
+            self._decisions.wake_at(due)
+            return Outcome(group, [], [])
+        return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
+
+    def _explain(self, group: Group, layout: Layout) -> Cause:
+        """Return why a gang did not fit; equal gangs are explained once."""
+        gang = self._gangs[group.key]
+        key = replace(gang, level=0), layout.needed
+        cause = self._causes.get(key)
+        if cause is None:
+            cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            self._causes[key] = cause
+        return cause
+
+    def _explainer(self) -> Placer:
+        if self._placer is None:
+            self._placer = Placer(self.cluster, pods=self._pods)
+        return self._placer
+
+    def _gang(self, group: Group, layout: Layout) -> Gang:
+        for shape in (some.shape for some in layout.pod_sets):
+            if shape.number not in self._classes:
+                self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)
+        limits = self.ceilings.limits(group.queue)
+        return replace(layout.gang, queues=limits) if limits else layout.gang
+
+
+def _about_the_rest(group: Group, cause: Cause) -> Cause:
+    """Return a cause as it is: about the pods beyond the minimum, where the minimum has its nodes."""
+    ready = group.ready()
+    started = bool(ready) and ready >= group.min_member
+    return msgspec.structs.replace(cause, started=True) if started else cause
+
+
+def _adoptions(snapshot: Snapshot) -> list[Adoption]:
+    """Return the groups to be made for pods that name none (queue-podgroup §3.6).
+
+    Pods of one controller share a group, named after its uid; a pod without
+    controller gets a group of its own.
+    """
+    found: dict[tuple[str, str], list[Orphan]] = {}
+    for key in sorted(snapshot.orphans):
+        orphan = snapshot.orphans[key]
+        name = f"podgroup-{orphan.owner.uid if orphan.owner else orphan.pod.uid}"
+        found.setdefault((orphan.pod.namespace, name), []).append(orphan)
+    return [_adoption(snapshot, namespace, name, pods) for (namespace, name), pods in found.items()]
+
+
+def _adoption(snapshot: Snapshot, namespace: str, name: str, pods: list[Orphan]) -> Adoption:
+    known = snapshot.groups.get(f"{namespace}/{name}")
+    queue = snapshot.queue_of(pods[0].pod)
+    return Adoption(namespace, name, queue, known is None or not known.exists, pods)

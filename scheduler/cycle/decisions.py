@@ -1,0 +1,81 @@
+"""What a cycle decided, as plain values. scheduler.writes turns them into writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from scheduler.snapshot.records import Orphan, Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A pod gets a node."""
+
+    pod: Pod
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A waiting pod is told why."""
+
+    pod: Pod
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An event on the pod group; type is Normal or Warning."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class GroupDecision:
+    """What happens to one pod group: all of binds, status and report, or nothing.
+
+    status holds only the fields that change, as a merge patch. uid is empty
+    when there is no such group; then there are only notes.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    binds: list[Bind] = field(default_factory=list)
+    status: Object = field(default_factory=dict)
+    report: Report | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """namespace/name of the pod group."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Pods without a group get one; it is created unless it exists."""
+
+    namespace: str
+    name: str
+    queue: str
+    create: bool
+    pods: list[Orphan]
+
+
+@dataclass(slots=True)
+class Decisions:
+    """All of a cycle. wake is when to look again although nothing changed, or None."""
+
+    groups: list[GroupDecision] = field(default_factory=list)
+    adoptions: list[Adoption] = field(default_factory=list)
+    wake: int | None = None
+
+    def wake_at(self, due: int) -> None:
+        """Ask to be woken at due, or sooner."""
+        self.wake = due if self.wake is None else min(self.wake, due)

@@ -1,0 +1,158 @@
+"""Which pods of a group start first, and which of them must start together.
+
+Rules: design §4 ("which pods make the minimum"), minTaskMember of
+reference/volcano-queue-podgroup §3.1.
+
+* Task order: priority, highest first; equal pods role by role in the order of
+  their first pods; inside a role by the number at the end of the name, then
+  age, then name.
+* The minimum is made in that order: pods of higher priority are part of it or
+  nobody starts. Among pods of the priority at which the minimum ends, any that
+  fit will do.
+* minTaskMember holds as well, unless its sum is larger than minMember.
+* Pods that have a node already, run or succeeded count; failed ones do not. A
+  pod that a scheduling gate holds back does not exist yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from scheduler.engine.gang import Bin, Gang, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from scheduler.engine.cause import Constraint
+    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.records import Group, Pod
+
+    PriorityOf = Callable[[str], int]
+    """The value of a priority class."""
+
+
+@dataclass(slots=True)
+class PodSet:
+    """Pods of one priority, role and shape that wait for nodes, in task order."""
+
+    priority: int
+    role: str
+    shape: Shape
+    pods: list[Pod]
+
+
+@dataclass(slots=True)
+class Layout:
+    """A group as a gang: gang.bins[i] is pod_sets[i]. needed pods must start together; absent of them do not exist.
+
+    gated pods are in no set.
+    """
+
+    pod_sets: list[PodSet]
+    gang: Gang
+    needed: int
+    absent: int
+    gated: int
+
+    def pods(self) -> list[Pod]:
+        """Return the pods in task order."""
+        return [pod for some in self.pod_sets for pod in some.pods]
+
+    def constraint(self) -> Constraint | None:
+        """Return the first demand of the pods that the scheduler cannot judge, or None."""
+        return next((some.shape.constraint for some in self.pod_sets if some.shape.constraint), None)
+
+
+def first_pods(group: Group, count: int) -> list[Pod]:
+    """Return the first waiting pods of a group, whatever their priority.
+
+    Those behind scheduling gates are left with what the API server said of them.
+    """
+    return nsmallest(count, [pod for pod in group.pending.values() if not pod.gated], key=_rank)
+
+
+def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
+    """Return the layout of a group."""
+    missing = max(group.min_member - group.ready(), 0)
+    if len(group.pending) < missing:  # while pods of a large gang are being created, each round
+        return Layout([], Gang(()), missing, missing - len(group.pending), 0)
+    waiting = [pod for pod in group.pending.values() if not pod.gated]
+    sets = _pod_sets(waiting, priority_of)
+    roles = _role_minima(group)
+    if len(sets) == 1 and not roles:
+        return _of_equals(group, sets[0], missing, priority_of)
+    needed = max(missing, sum(roles.values()))
+    present = Counter(pod.role for pod in waiting)
+    absent = max(missing - len(waiting), sum(max(n - present[role], 0) for role, n in roles.items()))
+    steps = () if absent > 0 else tuple(_steps(sets, roles, missing))
+    bins = tuple(Bin(some.shape.number, len(some.pods)) for some in sets)
+    gang = Gang(bins, steps, level=priority_of(group.priority_class))
+    return Layout(sets, gang, needed, max(absent, 0), len(group.pending) - len(waiting))
+
+
+def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf) -> Layout:
+    """Return the layout when all pods are equal: one bin, at most one step."""
+    absent = max(missing - len(some.pods), 0)
+    steps = (Step(missing, (0,)),) if missing and not absent else ()
+    level = priority_of(group.priority_class)
+    gang = Gang((Bin(some.shape.number, len(some.pods)),), steps, level=level)
+    return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
+
+
+def _pod_sets(pods: list[Pod], priority_of: PriorityOf) -> list[PodSet]:
+    if len(pods) == 1:
+        pod = pods[0]
+        return [PodSet(_priority(pod, priority_of), pod.role, pod.shape, pods)]
+    ranks = {id(pod): _rank(pod) for pod in pods}
+    found: dict[tuple[int, str, int], PodSet] = {}
+    for pod in sorted(pods, key=lambda pod: ranks[id(pod)]):
+        priority = _priority(pod, priority_of)
+        some = found.setdefault(
+            (priority, pod.role, pod.shape.number), PodSet(priority, pod.role, pod.shape, [])
+        )
+        some.pods.append(pod)
+    return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
+
+
+def _priority(pod: Pod, priority_of: PriorityOf) -> int:
+    return priority_of(pod.priority_class) if pod.priority is None else pod.priority
+
+
+def _rank(pod: Pod) -> tuple[int, int, str]:
+    tail = pod.name.rpartition("-")[2]
+    number = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else -1
+    return number, pod.created, pod.name
+
+
+def _role_minima(group: Group) -> dict[str, int]:
+    """Return how many more pods each role must get; empty when roles set no minimum."""
+    minima = (group.view.spec.min_task_member if group.view else None) or {}
+    if sum(minima.values()) > group.min_member:
+        return {}
+    missing = {role: least - group.ready_roles[role] for role, least in minima.items()}
+    return {role: number for role, number in missing.items() if number > 0}
+
+
+def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterable[Step]:
+    """Yield the minima of roles, then what is left of the minimum by priority."""
+    taken: Counter[int] = Counter()
+    left = dict(roles)
+    for some in sets:
+        first = min(left.get(some.role, 0), len(some.pods))
+        taken[some.priority] += first
+        if first:
+            left[some.role] -= first
+    for role, number in roles.items():
+        yield Step(number, tuple(i for i, some in enumerate(sets) if some.role == role))
+    more = missing - sum(roles.values())
+    for priority in dict.fromkeys(some.priority for some in sets):
+        if more <= 0:
+            return
+        level = tuple(i for i, some in enumerate(sets) if some.priority == priority)
+        here = min(sum(len(sets[i].pods) for i in level) - taken[priority], more)
+        if here:
+            more -= here
+            yield Step(taken[priority] + here, level)

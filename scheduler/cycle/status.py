@@ -1,0 +1,280 @@
+"""What a pod group and its pods say about themselves after a cycle.
+
+Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
+
+* Pods that got their node in this very cycle count as scheduled, so a gang
+  goes to Running in the write that binds it.
+* A group that was let in stays let in while it has pods: it falls back to
+  Inqueue, not to Pending. Without any pod left a group that ran goes to
+  Pending and must enter again; a Completed one stays Completed.
+
+Conditions: Unschedulable and Scheduled. One of them is True, the other, once
+written, False. The reason of Unschedulable is a word of
+scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
+text (§5.3); scheduler.engine.message.people gives the sentence back.
+
+Nothing is written that has not changed. What a waiting group was told is
+looked at again after REFRESH_MS at the soonest, later when many groups wait,
+so that a long queue costs the same work a second as a short one; a change of
+its own pods is told at once. An event is written when a group becomes ready and when the
+reason of its waiting changes. Pods: see notes().
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kube.kinds.core import EventType
+from kube.kinds.scheduling import PodGroupPhase
+from kube.meta import now_text, parse_time
+from kube.usage import value_of
+from scheduler.cycle.decisions import Bind, GroupDecision, Note, Report
+from scheduler.engine.message import people
+from scheduler.engine.sentence import fit_errors, sentence
+from scheduler.snapshot.reading import GroupCondition
+from scheduler.snapshot.records import READY, Standing
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable
+
+    from scheduler.cycle.decisions import Decisions
+    from scheduler.engine.cause import Cause
+    from scheduler.snapshot.records import Group, Pod
+
+REFRESH_MS = 5000
+REFRESH_PER_GROUP_MS = 20
+NOTE_MS = 60_000
+NOTED_PODS = 10
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULED = "Scheduled"
+READY_REASON = "tasks in gang are ready to be scheduled"
+READY_MESSAGE = "pod group is ready"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a cycle found out about one group. entered: it was let in by this cycle."""
+
+    group: Group
+    binds: list[Bind]
+    unbound: list[Pod]
+    cause: Cause | None = None
+    entered: bool = False
+
+
+class Writer:
+    """Decides what is written about groups in one cycle."""
+
+    def __init__(self, decisions: Decisions, *, waiting: int, now: int) -> None:
+        self._decisions = decisions
+        self._now = now
+        self._time = now_text(now)
+        self._refresh = max(REFRESH_MS, waiting * REFRESH_PER_GROUP_MS)
+        self._told: dict[int, str] = {}
+        self._causes: list[Cause] = []
+
+    def was_told(self, group: Group) -> bool:
+        """Tell whether a group was told lately why it waits; if so it is looked at again when due."""
+        known = _find(group, UNSCHEDULABLE)
+        if known is None or known.status != "True":
+            return False
+        due = _time(known.last_transition_time) + self._refresh
+        if due <= self._now:
+            return False
+        self._decisions.wake_at(due)
+        return True
+
+    def write(self, outcome: Outcome) -> None:
+        """Add to the decisions what must be written about one group, if anything."""
+        group = outcome.group
+        decision = GroupDecision(group.namespace, group.name, group.uid, outcome.binds)
+        told = self._sentence(outcome.cause) if outcome.cause else ""
+        if group.view is not None:
+            counts = _after(group, outcome.binds)
+            waits = outcome.cause is not None and not outcome.cause.started
+            self._status(decision, outcome, counts, waits=waits)
+            if waits and (written := _standing_message(decision, group)):
+                told = people(written)
+        if told:
+            decision.notes = list(self.notes(outcome.unbound, told))
+        if decision.binds or decision.status or decision.notes:
+            self._decisions.groups.append(decision)
+
+    def _sentence(self, cause: Cause) -> str:
+        """Return the sentence of a cause; gangs that wait for the same share the object."""
+        told = self._told.get(id(cause))
+        if told is None:
+            told = self._told[id(cause)] = sentence(cause)
+            self._causes.append(cause)  # keeps the id in use
+        return told
+
+    def notes(self, pods: Iterable[Pod], message: str) -> Iterable[Note]:
+        """Yield what waiting pods are told: condition PodScheduled=False.
+
+        Only the first NOTED_PODS of a gang in task order are told, each at
+        most once in NOTE_MS: the gang's reason is on its pod group, and a gang
+        of ten thousand must not cost ten thousand writes.
+        """
+        for pod, _ in zip(pods, range(NOTED_PODS), strict=False):
+            known = pod_scheduled(pod)
+            if known.get("status") == "False" and known.get("message") == message:
+                continue
+            due = _time(known.get("lastTransitionTime")) + NOTE_MS
+            if known and due > self._now:
+                self._decisions.wake_at(due)
+            else:
+                yield Note(pod, message)
+
+    def _status(
+        self, decision: GroupDecision, outcome: Outcome, counts: Counter[Standing], *, waits: bool
+    ) -> None:
+        group = outcome.group
+        view = group.view
+        if view is None:
+            return
+        wanted: dict[str, Any] = {
+            "phase": str(phase_of(group, counts, waits=waits, entered=outcome.entered)),
+            "running": counts[Standing.RUNNING],
+            "succeeded": counts[Standing.SUCCEEDED],
+            "failed": counts[Standing.FAILED],
+        }
+        decision.status = {
+            name: value for name, value in wanted.items() if getattr(view.status, name) != value
+        }
+        ready = sum(counts[s] for s in READY)
+        if waits and outcome.cause is not None:
+            self._unschedulable(decision, group, outcome.cause, counts)
+        elif ready and ready >= group.min_member:
+            if self._set(decision, group, SCHEDULED, READY_REASON, ""):
+                decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
+        elif outcome.entered:
+            self._lift(decision, group, UNSCHEDULABLE)
+
+    def _unschedulable(
+        self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[Standing]
+    ) -> None:
+        known = _find(group, UNSCHEDULABLE)
+        repeated = known is not None and known.status == "True" and known.reason == cause.reason
+        if repeated and known is not None:
+            due = _time(known.last_transition_time) + self._refresh
+            if due > self._now:
+                self._decisions.wake_at(due)
+                return
+        message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"
+        self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
+        if not repeated:
+            decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
+
+    def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:
+        """Make one condition True and the other False; tell whether that is a change."""
+        known = _find(group, kind)
+        if known is not None and (known.status, known.reason, known.message) == ("True", reason, message):
+            return False
+        new = GroupCondition(
+            type=kind,
+            status="True",
+            reason=str(reason),
+            message=message,
+            last_transition_time=self._time,
+            transition_id=str(self._now),
+        )
+        other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
+        kept = [self._false(c) if c.type == other else c for c in _conditions(group) if c.type != kind]
+        decision.status["conditions"] = msgspec.to_builtins([*kept, new])
+        return True
+
+    def _lift(self, decision: GroupDecision, group: Group, kind: str) -> None:
+        known = _find(group, kind)
+        if known is not None and known.status == "True":
+            conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
+            decision.status["conditions"] = msgspec.to_builtins(conditions)
+
+    def _false(self, condition: GroupCondition) -> GroupCondition:
+        if condition.status == "False":
+            return condition
+        return msgspec.structs.replace(
+            condition,
+            status="False",
+            last_transition_time=self._time,
+            transition_id=str(self._now),
+        )
+
+
+def phase_of(group: Group, counts: Counter[Standing], *, waits: bool, entered: bool) -> str:
+    """Return the phase of a group whose pods stand as counted."""
+    total = counts.total()
+    completed = counts[Standing.FAILED] + counts[Standing.SUCCEEDED]
+    scheduled = total - counts[Standing.PENDING] - counts[Standing.UNKNOWN]
+    inside = entered or group.phase not in ("", PodGroupPhase.PENDING)
+    if counts[Standing.RUNNING] and waits:
+        return PodGroupPhase.UNKNOWN
+    if scheduled and scheduled >= group.min_member:
+        return PodGroupPhase.COMPLETED if scheduled == completed else PodGroupPhase.RUNNING
+    if not inside:
+        return PodGroupPhase.PENDING
+    if not total and not entered and group.phase != PodGroupPhase.INQUEUE:
+        return PodGroupPhase.COMPLETED if group.phase == PodGroupPhase.COMPLETED else PodGroupPhase.PENDING
+    return PodGroupPhase.INQUEUE
+
+
+def volcano_text(group: Group, cause: Cause, counts: Counter[Standing]) -> str:
+    """Return `3/4 tasks in gang unschedulable: pod group is not ready, …`, as Volcano's gang plugin writes it."""
+    total, pending = counts.total(), counts[Standing.PENDING]
+    ready = sum(counts[s] for s in READY)
+    schedulable = min(cause.fit, pending) if cause.tally else 0
+    short = max(group.min_member - ready - schedulable, 0)
+    shown = sorted([f"{n} {s.title}" for s, n in counts.items() if n] + [f"{group.min_member} minAvailable"])
+    text = f"{short}/{total} tasks in gang unschedulable: pod group is not ready, {', '.join(shown)}"
+    if pending and cause.tally:
+        split = (
+            f"{schedulable} Schedulable" if schedulable else "",
+            f"{pending - schedulable} Unschedulable",
+        )
+        text += f"; Pending: {', '.join(sorted(filter(None, split)))}. Origin reason is {fit_errors(cause)}"
+    else:
+        text += "."
+    return text
+
+
+def pod_scheduled(pod: Pod) -> dict[str, Any]:
+    """Return the pod's condition PodScheduled, or an empty dict."""
+    conditions = value_of(pod.conditions) or ()
+    return next((c for c in conditions if c.get("type") == "PodScheduled"), {})
+
+
+def _after(group: Group, binds: list[Bind]) -> Counter[Standing]:
+    if not binds:
+        return group.counts
+    counts = group.counts.copy()
+    counts[Standing.PENDING] -= len(binds)
+    counts[Standing.BOUND] += len(binds)
+    return counts
+
+
+def _conditions(group: Group) -> list[GroupCondition]:
+    return (group.view.status.conditions if group.view else None) or []
+
+
+def _find(group: Group, kind: str) -> GroupCondition | None:
+    return next((c for c in _conditions(group) if c.type == kind), None)
+
+
+def _standing_message(decision: GroupDecision, group: Group) -> str:
+    """Return the message of Unschedulable as it is after the decision."""
+    for condition in decision.status.get("conditions", ()):
+        if condition["type"] == UNSCHEDULABLE:
+            return str(condition["message"])
+    known = _find(group, UNSCHEDULABLE)
+    return known.message if known else ""
+
+
+def _time(text: Any) -> int:
+    try:
+        return parse_time(text or "")
+    except ValueError:
+        return 0

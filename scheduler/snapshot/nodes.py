@@ -1,0 +1,321 @@
+"""The nodes as matrices that follow the log.
+
+Rows are given to nodes in the order of arrival and given back; columns are the
+resources that nodes offer, in an order of their own. Nothing is rebuilt for a
+pod: placing one adds a vector to a row. What a cycle works on is a copy with
+the nodes sorted by name, so that history has no influence on decisions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kube import amounts, quantity
+from kube.usage import request_key, request_of, value_of
+from scheduler.engine.cluster import OPEN, Exclusion, PodClass, Vector, Verdicts
+from scheduler.snapshot.constraints import unknown_constraint
+from scheduler.snapshot.node_selection import NodeFacts, Rule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kube.amounts import Amounts
+    from kube.usage import RequestKey
+    from scheduler.engine.cause import Constraint
+    from scheduler.snapshot.reading import NodeView, PodSpecView
+
+UNREADABLE = "resources that cannot be read"
+"""Stands for a request that is no quantity: no node offers it."""
+
+LARGEST = 1 << 53
+"""Amounts are cut here, so that no sum of pods leaves 64 bits; nine petabytes of memory."""
+
+
+class Place:
+    """Nodes that pods of one rule may use, kept up to date lazily."""
+
+    __slots__ = ("rule", "seen", "verdicts")
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.seen = -1
+        self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
+
+
+ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None"]
+
+
+class Shape:
+    """Pods that ask for the same and may use the same nodes, as long as there are any.
+
+    A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
+    number is free again once no pod is left. constraint is what keeps the pods
+    from being placed, whatever room there is.
+    """
+
+    __slots__ = ("constraint", "foreign", "key", "number", "pods", "request", "rule_key", "vector", "version")
+
+    def __init__(self, number: int, key: ShapeKey) -> None:
+        self.number, self.key = number, key
+        self.rule_key, request, self.constraint = key
+        self.request = _readable_request(request)
+        self.pods = 0
+        self.version = -1
+        self.vector: Vector = np.zeros(0, dtype=np.int64)
+        self.foreign: tuple[tuple[str, int], ...] = ()
+
+
+class Node:
+    """One row. A pod may name a node that is not there (any more): then facts is None."""
+
+    __slots__ = ("allocatable", "facts", "row", "shapes")
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.facts: NodeFacts | None = None
+        self.allocatable: Amounts = {}
+        self.shapes: dict[Shape, int] = {}
+
+
+class NodeTable:
+    """All nodes, what they offer and what is used of it."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, int] = {}
+        self._offering: Counter[str] = Counter()
+        self._version = 0
+        self.exclusions: list[Exclusion] = [OPEN]
+        self._codes: dict[Exclusion, int] = {}
+        self._nodes: dict[str, Node] = {}
+        self._free_rows: list[int] = []
+        self._allocatable = np.zeros((16, 0), dtype=np.int64)
+        self._used = np.zeros((16, 0), dtype=np.int64)
+        self._changed: list[str] = []
+        self._places: dict[tuple[Any, ...], Place] = {}
+        self._shapes: dict[ShapeKey, Shape] = {}
+        self._free_numbers: list[int] = []
+        self._sorted: tuple[list[str], NDArray[np.intp]] | None = None
+
+    # Pods
+
+    def shape_of(self, spec: PodSpecView) -> Shape:
+        """Return the shape of a pod; the same object for equal pods as long as hold() keeps it."""
+        rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
+        key = rule_key, request_key(spec), unknown_constraint(spec)
+        shape = self._shapes.get(key)
+        if shape is None:
+            number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
+            shape = self._shapes[key] = Shape(number, key)
+        return shape
+
+    def hold(self, shape: Shape, pods: int) -> None:
+        """Count pods of a shape; one that nobody holds is forgotten."""
+        shape.pods += pods
+        if not shape.pods:
+            del self._shapes[shape.key]
+            self._free_numbers.append(shape.number)
+            if len(self._places) > 2 * len(self._shapes) + 64:
+                kept = {held.rule_key for held in self._shapes.values()}
+                self._places = {key: place for key, place in self._places.items() if key in kept}
+
+    def occupy(self, name: str, shape: Shape, pods: int) -> None:
+        """Add pods to a node, or with a negative count take them off."""
+        node = self._nodes.get(name) or self._add(name)
+        left = node.shapes.get(shape, 0) + pods
+        if left:
+            node.shapes[shape] = left
+        else:
+            del node.shapes[shape]
+        self._used[node.row] += self.vector(shape) * pods
+        self._drop_if_gone(name, node)
+
+    def vector(self, shape: Shape) -> Vector:
+        """Return the request by column; what no node offers is in shape.foreign."""
+        if shape.version != self._version:
+            shape.version = self._version
+            shape.vector = self.amounts(shape.request)
+            shape.foreign = tuple(
+                (name, amount)
+                for name, amount in sorted(shape.request.items())
+                if amount > 0 and name not in self.columns
+            )
+        return shape.vector
+
+    def amounts(self, some: Amounts) -> Vector:
+        """Return amounts by column; resources that no node offers are left out."""
+        vector = np.zeros(len(self.columns), dtype=np.int64)
+        for name, amount in some.items():
+            column = self.columns.get(name)
+            if column is not None:
+                vector[column] = min(max(amount, 0), LARGEST)
+        return vector
+
+    # Nodes
+
+    def put(self, name: str, view: NodeView) -> None:
+        """Take over a node as it is."""
+        node = self._nodes.get(name) or self._add(name)
+        offered = view.status.allocatable or view.status.capacity
+        if node.facts is None:
+            self._sorted = None
+        self._offer(node, _readable(offered))
+        facts = NodeFacts(
+            name,
+            view.metadata.labels or {},
+            view.spec.taints or [],
+            bool(view.spec.unschedulable),
+            any(c.type == "Ready" and c.status == "True" for c in view.status.conditions or ()),
+        )
+        if facts != node.facts:
+            node.facts = facts
+            self._note_change(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a node; pods that still name it keep being counted on it."""
+        node = self._nodes.get(name)
+        if node is None or node.facts is None:
+            return
+        node.facts = None
+        self._offer(node, {})
+        self._note_change(name)
+        self._sorted = None
+        self._drop_if_gone(name, node)
+
+    # What a cycle works on
+
+    def names(self) -> list[str]:
+        """Return the nodes in the order of all arrays of a cycle."""
+        return self._order()[0]
+
+    def matrices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return fresh copies of (allocatable, free), each (nodes, resources)."""
+        rows = self._order()[1]
+        allocatable = self._allocatable[rows]
+        return allocatable, allocatable - self._used[rows]
+
+    def taking_pods(self) -> NDArray[np.bool_]:
+        """Return which nodes are ready and not closed to new pods."""
+        nodes = (self._nodes[name].facts for name in self.names())
+        return np.array([f is not None and f.ready and not f.unschedulable for f in nodes], dtype=bool)
+
+    def verdicts(self, shape: Shape) -> Verdicts:
+        """Return for each node an index into exclusions; 0 where the shape may run."""
+        place = self._places.get(shape.rule_key)
+        if place is None:
+            selector, affinity, tolerations = (value_of(raw) for raw in shape.rule_key)
+            place = self._places[shape.rule_key] = Place(Rule(selector, affinity, tolerations))
+        self._judge(place)
+        return place.verdicts[self._order()[1]]
+
+    def pod_class(self, shape: Shape) -> PodClass:
+        """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
+        return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign)
+
+    def used_by_node(self) -> dict[str, dict[str, int]]:
+        """Return what is used of every known node, for checks."""
+        return {
+            name: {
+                r: int(self._used[node.row, c]) for r, c in self.columns.items() if self._used[node.row, c]
+            }
+            for name, node in self._nodes.items()
+        }
+
+    def _order(self) -> tuple[list[str], NDArray[np.intp]]:
+        if self._sorted is None:
+            names = sorted(name for name, node in self._nodes.items() if node.facts is not None)
+            self._sorted = names, np.array([self._nodes[name].row for name in names], dtype=np.intp)
+        return self._sorted
+
+    def _note_change(self, name: str) -> None:
+        """Remember that verdicts about a node are out of date."""
+        self._changed.append(name)
+        if len(self._changed) > 1000 + 4 * len(self._nodes):
+            self._changed.clear()
+            for place in self._places.values():
+                place.seen = -1
+
+    def _judge(self, place: Place) -> None:
+        """Bring verdicts up to date: all rows at first, later those that changed."""
+        fresh = place.seen < 0 or len(place.verdicts) != len(self._used)
+        names = self._nodes if fresh else set(self._changed[place.seen :])
+        place.seen = len(self._changed)
+        if fresh:
+            place.verdicts = np.zeros(len(self._used), dtype=np.int16)
+        for name in names:
+            node = self._nodes.get(name)
+            if node is not None and node.facts is not None:
+                place.verdicts[node.row] = self._code(place.rule.exclusion(node.facts))
+
+    def _code(self, exclusion: Exclusion | None) -> int:
+        if exclusion is None:
+            return 0
+        code = self._codes.get(exclusion)
+        if code is None:
+            code = self._codes[exclusion] = len(self.exclusions)
+            self.exclusions.append(exclusion)
+        return code
+
+    def _add(self, name: str) -> Node:
+        row = self._free_rows.pop() if self._free_rows else len(self._nodes)
+        if row == len(self._used):
+            self._allocatable = _taller(self._allocatable)
+            self._used = _taller(self._used)
+        node = self._nodes[name] = Node(row)
+        return node
+
+    def _drop_if_gone(self, name: str, node: Node) -> None:
+        if node.facts is None and not node.shapes and not node.allocatable:
+            del self._nodes[name]
+            self._free_rows.append(node.row)
+
+    def _offer(self, node: Node, offered: Amounts) -> None:
+        if offered == node.allocatable:
+            return
+        self._offering.subtract(dict.fromkeys(node.allocatable, 1))
+        self._offering.update(dict.fromkeys(offered, 1))
+        node.allocatable = offered
+        if {name for name, nodes in self._offering.items() if nodes} != self.columns.keys():
+            self._set_columns()
+        self._allocatable[node.row] = self.amounts(offered)
+
+    def _set_columns(self) -> None:
+        """Make the columns those resources that some node offers; rare, so everything is laid out anew."""
+        self._offering = +self._offering
+        self.columns = {name: column for column, name in enumerate(sorted(self._offering, key=_rank))}
+        self._version += 1
+        self._allocatable = np.zeros((len(self._used), len(self.columns)), dtype=np.int64)
+        self._used = np.zeros_like(self._allocatable)
+        for node in self._nodes.values():
+            self._allocatable[node.row] = self.amounts(node.allocatable)
+            for shape, count in node.shapes.items():
+                self._used[node.row] += self.vector(shape) * count
+
+
+def _rank(resource: str) -> tuple[int, str]:
+    """Order resources as people name them: CPU, memory, the special ones, pods."""
+    return {"cpu": 0, "memory": 1, "pods": 3}.get(resource, 2), resource
+
+
+def _readable_request(key: RequestKey) -> Amounts:
+    try:
+        return request_of(key)
+    except ValueError:
+        return {"pods": 1, UNREADABLE: 1}
+
+
+def _readable(offered: dict[str, Any] | None) -> Amounts:
+    """Return what a node offers; an entry that is no quantity is not offered."""
+    known: Amounts = {}
+    for name, text in (offered or {}).items():
+        try:
+            known |= amounts.of({name: text})
+        except quantity.QuantityError:
+            continue
+    return known
+
+
+def _taller(matrix: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.pad(matrix, ((0, len(matrix)), (0, 0)))

@@ -1,0 +1,187 @@
+"""What the snapshot keeps of an object."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import TYPE_CHECKING
+
+from kube.kinds.scheduling import PodGroupPhase
+from kube.usage import DEFAULT_QUEUE
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from kube.amounts import Amounts
+    from kube.meta import OwnerReference
+    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.reading import GroupView
+
+
+class Standing(IntEnum):
+    """Where a pod stands, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, as they are hashed a lot."""
+
+    PENDING = auto()
+    BOUND = auto()
+    RUNNING = auto()
+    RELEASING = auto()
+    SUCCEEDED = auto()
+    FAILED = auto()
+    UNKNOWN = auto()
+
+    @property
+    def title(self) -> str:
+        """The word in messages."""
+        return self.name.capitalize()
+
+
+HOLDING = frozenset((Standing.BOUND, Standing.RUNNING, Standing.RELEASING, Standing.UNKNOWN))
+"""Pods that use their node."""
+
+READY = frozenset((Standing.BOUND, Standing.RUNNING, Standing.SUCCEEDED))
+"""Pods that count for the minimum of their gang."""
+
+
+@dataclass(slots=True, eq=False)
+class Pod:
+    """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: int
+    group: str
+    wish: str
+    ours: bool
+    role: str
+    shape: Shape
+    node: str
+    standing: Standing
+    gated: bool
+    priority: int | None
+    priority_class: str
+    conditions: msgspec.Raw
+    deleting: bool
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def holds(self) -> bool:
+        """Whether it uses its node."""
+        return self.standing in HOLDING and bool(self.node)
+
+    @property
+    def is_barred(self) -> bool:
+        """Whether it cannot be placed yet, whatever room there is: it expects nothing."""
+        return self.gated or self.shape.constraint is not None
+
+
+@dataclass(slots=True, eq=False)
+class Orphan:
+    """A pod of ours that names no group; one will be made for it."""
+
+    pod: Pod
+    owner: OwnerReference | None
+
+
+class Group:
+    """A pod group, or what is known of one that pods name but that does not exist (view is None)."""
+
+    __slots__ = (
+        "barred",
+        "changed",
+        "counts",
+        "created",
+        "holders",
+        "key",
+        "min_resources",
+        "name",
+        "namespace",
+        "pending",
+        "ready_roles",
+        "shapes",
+        "uid",
+        "view",
+    )
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.namespace, self.name, self.key = namespace, name, f"{namespace}/{name}"
+        self.view: GroupView | None = None
+        self.uid = ""
+        self.created = 0
+        self.changed = 0
+        self.min_resources: tuple[tuple[str, int], ...] | None = None
+        self.counts: Counter[Standing] = Counter()
+        self.ready_roles: Counter[str] = Counter()
+        self.pending: dict[str, Pod] = {}
+        self.barred: Counter[Shape] = Counter()
+        """Its waiting pods that cannot be placed yet."""
+        self.shapes: Counter[Shape] = Counter()
+        """What its pods hold."""
+        self.holders: dict[str, Pod] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such an object."""
+        return self.view is not None
+
+    @property
+    def phase(self) -> str:
+        """The phase last written."""
+        return self.view.status.phase if self.view else ""
+
+    @property
+    def queue(self) -> str:
+        """The queue it is in."""
+        return (self.view.spec.queue if self.view else "") or DEFAULT_QUEUE
+
+    @property
+    def priority_class(self) -> str:
+        """The priority class it names."""
+        return (self.view.spec.priority_class_name if self.view else "") or ""
+
+    @property
+    def min_member(self) -> int:
+        """How many pods must start together; also under the names of the KEP."""
+        if self.view is None:
+            return 0
+        spec = self.view.spec
+        for value in (spec.min_member, spec.min_members, spec.num_member):
+            if value is not None:
+                return max(value, 0)
+        return 0
+
+    @property
+    def total(self) -> int:
+        """How many pods it has."""
+        return self.counts.total()
+
+    def ready(self) -> int:
+        """Return how many pods count for the minimum."""
+        return sum(self.counts[standing] for standing in READY)
+
+    def scheduled(self) -> int:
+        """Return how many pods got a node so far, finished ones included."""
+        return self.total - self.counts[Standing.PENDING] - self.counts[Standing.UNKNOWN]
+
+    def is_waiting(self) -> bool:
+        """Whether each cycle must look at it."""
+        if self.pending or self.view is None:
+            return bool(self.pending)
+        if self.phase in (PodGroupPhase.PENDING, PodGroupPhase.INQUEUE, ""):
+            return True
+        return self.phase != PodGroupPhase.COMPLETED and self.scheduled() < self.min_member
+
+
+@dataclass(slots=True)
+class Queue:
+    """A queue: state, ceiling (absent resource = unlimited) and parent."""
+
+    name: str
+    state: str
+    capability: Amounts
+    parent: str

@@ -1,0 +1,371 @@
+"""The world as the scheduler sees it, kept up to date from the log.
+
+One change costs the same whatever the size of the cluster: a pod event moves a
+few counters and adds a vector to a row. What every cycle must look at again
+(`waiting`) and what changed since the last one (`dirty`) are sets of pod group
+keys; finished work is in neither, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from kube import amounts, quantity, resources, usage
+from kube.kinds.core import PodPhase
+from kube.meta import parse_time
+from scheduler.cycle.gang_layout import lay_out
+from scheduler.snapshot import reading
+from scheduler.snapshot.nodes import NodeTable
+from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kube.amounts import Amounts
+    from scheduler.cycle.gang_layout import Layout
+    from scheduler.snapshot.nodes import Shape
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Changed(Protocol):
+    """What apply() needs of a change; cluster.store.Change has it."""
+
+    @property
+    def resource(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+class Snapshot:
+    """Nodes, pods, pod groups, queues, priority classes; see apply()."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.pods: dict[str, Pod] = {}
+        self.orphans: dict[str, Orphan] = {}
+        self.groups: dict[str, Group] = {}
+        self.queues: dict[str, Queue] = {}
+        self.priorities: dict[str, int] = {}
+        self.default_priority = 0
+        self.group_queues: dict[str, str] = {}
+        self.namespace_queues: dict[str, str] = {}
+        self.usage: dict[tuple[str, str], Counter[Shape]] = {}
+        """What pods hold, by the queue that they use (kube.usage) and the priority class of their group."""
+        self.dirty: set[str] = set()
+        self.waiting: set[str] = set()
+        self._layouts: dict[str, Layout] = {}
+        self._children: Counter[str] = Counter()
+        self._default_classes: dict[str, int] = {}
+        self._handlers: dict[str, Callable[[Changed, bool], None]] = {
+            resources.PODS.id: self._pod,
+            resources.NODES.id: self._node,
+            resources.POD_GROUPS.id: self._group,
+            resources.QUEUES.id: self._queue,
+            resources.PRIORITY_CLASSES.id: self._priority_class,
+            resources.NAMESPACES.id: self._namespace,
+        }
+
+    def apply(self, change: Changed) -> None:
+        """Bring the world from one revision to the next. An object that cannot be read counts as absent."""
+        handler = self._handlers.get(change.resource)
+        if handler is None:
+            return
+        try:
+            handler(change, change.verb != "DELETED")
+        except msgspec.ValidationError as error:
+            log.warning(
+                "object cannot be read: %s %s/%s: %s", change.resource, change.namespace, change.name, error
+            )
+            handler(change, False)
+
+    def priority_of(self, class_name: str) -> int:
+        """Return the value of a priority class; of the global default for an empty or unknown name."""
+        return self.priorities.get(class_name, self.default_priority)
+
+    def queue_of(self, pod: Pod) -> str:
+        """Return the queue that a pod uses; empty for a pod of another scheduler."""
+        return usage.queue_of(pod, self.group_queues, self.namespace_queues)
+
+    def has_children(self, queue: str) -> bool:
+        """Tell whether a queue has queues below it."""
+        return queue in self._children
+
+    def layout_of(self, group: Group) -> Layout:
+        """Return the layout of a group; it is kept until the group or one of its pods changes."""
+        layout = self._layouts.get(group.key)
+        if layout is None:
+            layout = self._layouts[group.key] = lay_out(group, self.priority_of)
+        return layout
+
+    def settled(self) -> None:
+        """Note that a cycle has seen everything; later only changes are dirty."""
+        self.dirty.clear()
+
+    # Pods
+
+    def _pod(self, change: Changed, exists: bool) -> None:
+        key = f"{change.namespace}/{change.name}"
+        self.orphans.pop(key, None)
+        pod = self._read_pod(change, key) if exists else None
+        if pod is not None:
+            self.nodes.hold(pod.shape, 1)
+        old = self.pods.pop(key, None)
+        if old is not None:
+            self._count(old, -1, change.at)
+        if pod is not None:
+            self.pods[key] = pod
+            self._count(pod, 1, change.at)
+        if old is not None:
+            self.nodes.hold(old.shape, -1)
+
+    def _read_pod(self, change: Changed, key: str) -> Pod:
+        view = _decode(change.body, reading.PodView)
+        metadata, spec = view.metadata, view.spec
+        notes = metadata.annotations or reading.PodAnnotations()
+        standing = _standing(view)
+        ours = (spec.scheduler_name or "") in usage.OUR_SCHEDULERS
+        pod = Pod(
+            change.namespace,
+            change.name,
+            metadata.uid,
+            _time(metadata.creation_timestamp),
+            f"{change.namespace}/{notes.group}" if ours and notes.group else "",
+            notes.queue or notes.job_queue,
+            ours,
+            notes.role or (metadata.labels.role if metadata.labels else ""),
+            self.nodes.shape_of(spec),
+            spec.node_name or "",
+            standing,
+            bool(spec.scheduling_gates),
+            _number(notes.priority) if notes.priority else spec.priority,
+            spec.priority_class_name or "",
+            view.status.conditions,
+            metadata.deletion_timestamp is not None,
+        )
+        if ours and not notes.group and standing is Standing.PENDING and not pod.deleting:
+            owners = view.metadata.owner_references or ()
+            self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
+        return pod
+
+    def _count(self, pod: Pod, sign: int, at: int) -> None:
+        if pod.holds:
+            self.nodes.occupy(pod.node, pod.shape, sign)
+            self._use(pod, sign)
+        if not pod.group:
+            return
+        group = self._group_at(pod.group)
+        if pod.standing is not Standing.RELEASING or pod.node:
+            _bump(group.counts, pod.standing, sign)
+        if pod.standing in READY:
+            _bump(group.ready_roles, pod.role, sign)
+        if pod.holds:
+            _bump(group.shapes, pod.shape, sign)
+            _keep(group.holders, pod, sign)
+        if pod.standing is Standing.PENDING:
+            _keep(group.pending, pod, sign)
+            if pod.is_barred:
+                _bump(group.barred, pod.shape, sign)
+        group.changed = max(group.changed, at)
+        self._touch(group)
+
+    # Pod groups
+
+    def _group(self, change: Changed, exists: bool) -> None:
+        group = self._group_at(f"{change.namespace}/{change.name}")
+        view = _decode(change.body, reading.GroupView) if exists else None
+        phase = group.phase
+        moved = group.holders if _counted_at(view) != _counted_at(group.view) else {}
+        self._use_all(moved, -1)
+        group.view = view
+        group.uid = view.metadata.uid if view else ""
+        group.created = _time(view.metadata.creation_timestamp) if view else 0
+        group.min_resources = _minimum(view) if view else None
+        if view:
+            self.group_queues[group.key] = group.queue
+        else:
+            self.group_queues.pop(group.key, None)
+        self._use_all(moved, 1)
+        if change.verb == "ADDED" or group.phase != phase:
+            group.changed = max(group.changed, change.at)
+        self._touch(group)
+
+    def _group_at(self, key: str) -> Group:
+        group = self.groups.get(key)
+        if group is None:
+            namespace, _, name = key.partition("/")
+            group = self.groups[key] = Group(namespace, name)
+        return group
+
+    def _touch(self, group: Group) -> None:
+        self._layouts.pop(group.key, None)
+        if group.view is None and not group.counts and not group.pending:
+            del self.groups[group.key]
+            self.dirty.discard(group.key)
+            self.waiting.discard(group.key)
+            return
+        self.dirty.add(group.key)
+        if group.is_waiting():
+            self.waiting.add(group.key)
+        else:
+            self.waiting.discard(group.key)
+
+    def _use_all(self, pods: dict[str, Pod], sign: int) -> None:
+        for pod in pods.values():
+            self._use(pod, sign)
+
+    def _use(self, pod: Pod, sign: int) -> None:
+        queue = self.queue_of(pod)
+        if not queue:
+            return
+        group = self.groups.get(pod.group)
+        key = (queue, group.priority_class if group is not None and group.exists else pod.priority_class)
+        used = self.usage.setdefault(key, Counter())
+        _bump(used, pod.shape, sign)
+        if not used:
+            del self.usage[key]
+
+    # Everything else
+
+    def _node(self, change: Changed, exists: bool) -> None:
+        if exists:
+            self.nodes.put(change.name, _decode(change.body, reading.NodeView))
+        else:
+            self.nodes.remove(change.name)
+
+    def _queue(self, change: Changed, exists: bool) -> None:
+        old = self.queues.pop(change.name, None)
+        if old is not None and old.parent != old.name:
+            _bump(self._children, old.parent, -1)
+        if not exists:
+            return
+        view = _decode(change.body, reading.QueueView)
+        ceiling = _readable(view.spec.capability)
+        self.queues[change.name] = Queue(change.name, view.status.state, ceiling, view.spec.parent or "")
+        if view.spec.parent != change.name:
+            _bump(self._children, view.spec.parent or "", 1)
+
+    def _priority_class(self, change: Changed, exists: bool) -> None:
+        self.priorities.pop(change.name, None)
+        self._default_classes.pop(change.name, None)
+        if exists:
+            view = _decode(change.body, reading.PriorityClassView)
+            self.priorities[change.name] = view.value
+            if view.global_default:
+                self._default_classes[change.name] = view.value
+        self.default_priority = max(self._default_classes.values(), default=0)
+        self._layouts.clear()
+
+    def _namespace(self, change: Changed, exists: bool) -> None:
+        queue = usage.namespace_queue(change.body) if exists else ""
+        if queue == self.namespace_queues.get(change.name, ""):
+            return
+        moved = {key: pod for key, pod in self.pods.items() if pod.namespace == change.name and pod.holds}
+        self._use_all(moved, -1)
+        self.namespace_queues.pop(change.name, None)
+        if queue:
+            self.namespace_queues[change.name] = queue
+        self._use_all(moved, 1)
+
+
+_decoders: dict[type, msgspec.json.Decoder[object]] = {}
+
+
+def _decode(body: bytes, kind: type[T]) -> T:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(body)  # type: ignore[return-value]
+    except msgspec.ValidationError:
+        # Kubernetes takes null for absent; that is rare enough for a second look.
+        return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))  # type: ignore[return-value]
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(some) for key, some in value.items() if some is not None}
+    return [_without_nulls(some) for some in value] if isinstance(value, list) else value
+
+
+def _standing(view: reading.PodView) -> Standing:
+    phase, deleting = view.status.phase, view.metadata.deletion_timestamp is not None
+    if phase == PodPhase.SUCCEEDED:
+        return Standing.SUCCEEDED
+    if phase == PodPhase.FAILED:
+        return Standing.FAILED
+    if deleting:
+        return Standing.RELEASING
+    if phase == PodPhase.RUNNING:
+        return Standing.RUNNING
+    if phase in (PodPhase.PENDING, ""):
+        return Standing.BOUND if view.spec.node_name else Standing.PENDING
+    return Standing.UNKNOWN
+
+
+def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None] | None:
+    """Return what of a group decides where the use of its pods is counted."""
+    return (view.spec.queue, view.spec.priority_class_name) if view else None
+
+
+def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
+    """Return minResources, sorted, without the ResourceQuota spellings of the same amounts (queue-podgroup §3.6)."""
+    stated = view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+    if stated is None:
+        return None
+    quota = ("requests.", "limits.", "count/")
+    known = sorted(_readable(stated).items())
+    return tuple((name, amount) for name, amount in known if amount > 0 and not name.startswith(quota))
+
+
+def _readable(some: dict[str, object] | None) -> Amounts:
+    known: Amounts = {}
+    for name, text in (some or {}).items():
+        try:
+            known |= amounts.of({name: text})
+        except quantity.QuantityError:
+            continue
+    return known
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:
+    if sign > 0:
+        pods[pod.key] = pod
+    else:
+        del pods[pod.key]
+
+
+def _bump(counter: Counter[T], key: T, by: int) -> None:
+    """Add to a counter that keeps no zeros, so that equal contents compare equal."""
+    left = counter[key] + by
+    if left:
+        counter[key] = left
+    else:
+        del counter[key]

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from apiserver import watch
+from cluster.runtime import nudge
+from tests.apiserver.watch import world
+
+
+@pytest.fixture
+def redis(redis_url, settings):
+    """The follower and the nudges of this process use the test's Redis."""
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    yield redis_url
+    nudge.client.cache_clear()
+
+
+@pytest.fixture
+async def port(transactional_db, redis):
+    """The port of a running API server that serves watches."""
+    async with world.serving() as number:
+        yield number
+
+
+@pytest.fixture
+def keeper():
+    return watch.keeper
+
+
+@pytest.fixture
+def board():
+    return watch.board
+
+
+@pytest.fixture
+def follower():
+    return watch.follower

@@ -1,0 +1,247 @@
+"""What ends a watch, and what one client's end costs the others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+
+from cluster import access
+from cluster.access import authorizer, tokens
+from cluster.models import RoleBinding, Token
+from cluster.store import Create, store
+from kube.errors import Expired
+from kube.resources import PODS
+from tests.apiserver.watch import world
+from tests.apiserver.watch.test_watch import DEFAULT, told
+from tests.apiserver.watch.world import Client, in_db, make, until
+from tests.waiting import HANG_S
+
+ANYWHERE = "/api/v1/pods"
+
+
+@in_db
+def make_large(name, size=200_000):
+    pod = world.pod(name)
+    pod["metadata"]["annotations"] = {"fill": "x" * size}
+    return store.write(Create(PODS, pod))[0].revision
+
+
+@in_db
+def person(name, *namespaces):
+    """An actor who may read in these namespaces."""
+    user = User.objects.create_user(name, password="x")
+    for namespace in namespaces:
+        RoleBinding.objects.create(user=user, namespace=namespace, role="viewer")
+    world.ACTORS[name] = access.for_user(user)
+    return {"x-actor": name}
+
+
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+async def stuck(port, headers=""):
+    """A client that asks for a watch and never reads, with hardly any buffer."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    raw.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", port))
+    request = f"GET {DEFAULT}?watch=true HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
+    await asyncio.get_running_loop().sock_sendall(raw, request.encode())
+    return raw
+
+
+async def closed(raw):
+    """Read what was sent and tell how the connection ended."""
+    loop, size = asyncio.get_running_loop(), 0
+    async with asyncio.timeout(HANG_S):
+        try:
+            while data := await loop.sock_recv(raw, 1 << 20):
+                size += len(data)
+        except ConnectionResetError:
+            return size, "reset"
+    return size, "closed"
+
+
+@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
+@pytest.mark.parametrize("bound", ["queue", "time"])
+async def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(
+    port, keeper, monkeypatch, caplog, bound, headers
+):
+    if bound == "queue":
+        monkeypatch.setattr("apiserver.watch.stream.QUEUE_BYTES", 1_000_000)
+    else:
+        monkeypatch.setattr("apiserver.watch.stream_keeper.SEND_S", 0.3)
+    slow = keeper.slow
+    raw = await stuck(port, headers)
+    async with Client(port, DEFAULT) as healthy:
+        await until(lambda: len(keeper.streams) == 2, "two watches")
+        names = [f"large-{number:02}" for number in range(60)]
+        for name in names:
+            await make_large(name)
+            if keeper.slow > slow:
+                break
+        await until(lambda: keeper.slow > slow, "the cut")
+        await until(lambda: len(keeper.streams) == 1, "its end")
+        await make("last")
+        seen = [(await healthy.hear(1))[0]]
+        while seen[-1].name != "last":
+            seen += await healthy.hear(1)
+    sent = [name for name in names if name in {line.name for line in seen}]
+    assert [line.name for line in seen] == [*sent, "last"]
+    assert (await closed(raw))[1] in ("reset", "closed")
+    raw.close()
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+async def test_a_large_state_reaches_a_client_that_takes_its_time(port):
+    names = [f"large-{number:02}" for number in range(40)]
+    for name in names:
+        await make_large(name)
+    async with Client(port, DEFAULT) as client:
+        assert [line.name for line in await client.hear(40)] == names
+        await make("later")
+        assert told(await client.hear(1)) == [("ADDED", "later")]
+
+
+async def test_a_client_that_goes_is_forgotten(port, keeper, board):
+    async with Client(port, DEFAULT, labelSelector="a=b"), Client(port, ANYWHERE):
+        await until(lambda: len(keeper.streams) == 2, "two watches")
+    await until(lambda: not keeper.streams, "their end")
+    assert not board._places
+
+
+async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_STREAMS", 1)
+    async with Client(port, DEFAULT):
+        await until(lambda: keeper.streams, "the first")
+        async with Client(port, DEFAULT) as second:
+            status = await second.body()
+    assert (second.status, status["reason"]) == (429, "TooManyRequests")
+    assert int(second.headers["retry-after"]) > 0
+
+
+async def test_one_user_cannot_take_all_the_room(port, keeper, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_OF_ONE", 1)
+    alice, bob = await person("alice", "default"), await person("bob", "default")
+    async with Client(port, DEFAULT, headers=alice):
+        await until(lambda: keeper.streams, "the first")
+        async with (
+            Client(port, DEFAULT, headers=alice) as second,
+            Client(port, DEFAULT, headers=bob) as other,
+        ):
+            assert (second.status, other.status) == (429, 200)
+
+
+async def test_a_role_in_one_namespace_watches_that_namespace_only(port):
+    alice = await person("alice", "default")
+    async with (
+        Client(port, DEFAULT, headers=alice) as own,
+        Client(port, ANYWHERE, headers=alice) as everywhere,
+        Client(port, "/api/v1/namespaces/other/pods", headers=alice) as other,
+    ):
+        assert (own.status, everywhere.status, other.status) == (200, 403, 403)
+        assert (await everywhere.body())["message"].startswith(
+            'pods is forbidden: User "alice" cannot watch resource "pods" in API group "" at the cluster scope'
+        )
+        await make("elsewhere", "other")
+        await make("a")
+        assert told(await own.hear(1)) == [("ADDED", "a")]
+
+
+async def test_a_watch_ends_when_the_right_to_it_is_taken_away(port, monkeypatch):
+    monkeypatch.setattr(authorizer, "FRESH_S", 0.1)
+    alice, bob = await person("alice", "default"), await person("bob", "default")
+    async with Client(port, DEFAULT, headers=alice) as loses, Client(port, DEFAULT, headers=bob) as keeps:
+        await make("a")
+        assert told(await loses.hear(1)) == [("ADDED", "a")]
+        await in_db(RoleBinding.objects.filter(user__username="alice").delete)()
+        assert await loses.rest() == []
+        await make("b")
+        assert told(await keeps.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_a_watch_ends_when_its_token_is_revoked(port, monkeypatch):
+    monkeypatch.setattr(authorizer, "FRESH_S", 0.1)
+    headers = await person("alice", "default")
+    issued = await in_db(token_of)("alice")
+    async with (
+        Client(port, DEFAULT, headers={**headers, "Authorization": f"Bearer {issued.secret}"}) as ends,
+        Client(port, DEFAULT, headers=headers) as stays,
+    ):
+        await make("a")
+        assert told(await ends.hear(1)) == [("ADDED", "a")]
+        await in_db(Token.objects.all().delete)()
+        assert await ends.rest() == []
+        await make("b")
+        assert told(await stays.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def token_of(name):
+    return tokens.issue(access.CONSOLE, User.objects.get(username=name), "laptop", tokens.DAY_S)
+
+
+async def test_a_head_request_is_no_watch(port):
+    async with httpx.AsyncClient() as client:
+        assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
+
+
+async def test_history_that_is_forgotten_under_a_running_watch_is_an_error_event(port, keeper, follower):
+    async with Client(port, DEFAULT, resourceVersion=await make("a")) as client:
+        await until(lambda: keeper.streams, "the watch")
+        await until(lambda: next(iter(keeper.streams))._feed is not None, "its beginning")
+        follower.lose()
+        (line,) = await client.rest()
+    assert (line.type, line.object["code"], line.object["reason"]) == ("ERROR", 410, "Expired")
+
+
+async def test_history_that_is_forgotten_while_it_is_replayed_is_an_error_event(port, monkeypatch):
+    def gone(*_, **__):
+        raise Expired("too old resource version: 1 (9)")
+
+    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    begin = await make("a")
+    async with Client(port, DEFAULT, resourceVersion=begin) as live:
+        await make("b")
+        await live.hear(1)
+        monkeypatch.setattr("cluster.store.log.after", gone)
+        async with Client(port, DEFAULT, resourceVersion=begin) as client:
+            assert client.status == 200
+            (line,) = await client.rest()
+    assert (line.type, line.object["reason"]) == ("ERROR", "Expired")
+
+
+async def test_watches_end_cleanly_when_the_server_stops(transactional_db, redis):
+    async with world.serving() as port:
+        client = await Client(port, DEFAULT).__aenter__()
+        await make("a")
+        assert told(await client.hear(1)) == [("ADDED", "a")]
+    assert await client.rest() == []
+    await client.__aexit__()
+
+
+async def test_each_event_is_written_once_for_each_form(port, keeper, board):
+    clients = [await Client(port, DEFAULT).__aenter__() for _ in range(5)]
+    clients += [await Client(port, ANYWHERE).__aenter__() for _ in range(5)]
+    await until(lambda: len(keeper.streams) == 10 and all(s._feed for s in keeper.streams), "ten watches")
+    before = board.counts.encoded
+    for number in range(20):
+        await make(f"n-{number:02}")
+    for client in clients:
+        await client.hear(20)
+        await client.__aexit__()
+    assert board.counts.encoded - before == 20
+
+
+async def test_without_redis_changes_come_by_polling(transactional_db, settings, tmp_path):
+    settings.REDIS_URL = f"unix://{tmp_path}/nobody"
+    async with world.serving() as port, Client(port, DEFAULT) as client:
+        await make("a")
+        assert told(await client.hear(1)) == [("ADDED", "a")]

@@ -1,0 +1,140 @@
+"""The follower and its memory of the recent past."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError
+
+from apiserver.watch import log_follower, window
+from apiserver.watch.log_follower import Follower
+from apiserver.watch.selection import Entry
+from cluster.store import Change, sql, store
+from tests.apiserver.watch.world import in_db, make, phase, remove, until
+
+
+def entry(revision, resource="pods", size=10):
+    change = Change(revision, resource, "default", f"n-{revision}", "uid", "ADDED", 0, b"x" * size)
+    return Entry(change)
+
+
+SINCE = {
+    "from its beginning": (10, [11, 13, 14]),
+    "from within": (13, [14]),
+    "between two": (12, [13, 14]),
+    "from its end": (14, []),
+    "from after its end": (99, []),
+    "from before its beginning": (9, None),
+}
+
+
+@pytest.mark.parametrize(("after", "expected"), SINCE.values(), ids=SINCE)
+def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
+    kept = window.Window(10)
+    kept.add([entry(11), entry(12, "nodes"), entry(13), entry(14)])
+    found = kept.since("pods", after)
+    assert (None if found is None else [each.change.revision for each in found]) == expected
+
+
+@pytest.mark.parametrize(("after", "known"), [(9, False), (10, True)])
+def test_a_kind_that_nothing_happened_to_is_known_from_the_beginning(after, known):
+    assert (window.Window(10).since("pods", after) == []) is known
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [pytest.param(10, window.MOST_ENTRIES, id="count"), pytest.param(window.MOST_BYTES // 4, 3, id="bytes")],
+)
+def test_the_window_is_bounded_and_says_so(size, count):
+    kept = window.Window()
+    last = window.MOST_ENTRIES + 50
+    kept.add(entry(revision, size=size) for revision in range(1, last + 1))
+    kept.add([entry(last + 1, "nodes")])
+    assert kept.since("pods", last - count - 1) is None
+    assert len(kept.since("pods", last - count)) == count
+    assert len(kept.since("nodes", 0)) == 1
+
+
+def nothing():
+    pass
+
+
+@pytest.fixture
+async def follower(transactional_db, redis):
+    it = Follower()
+    yield it
+    await it.stop()
+
+
+async def test_who_listens_is_called_for_each_change_in_order(follower):
+    heard = []
+    follower.listen(lambda change: heard.append((change.verb, change.name)), nothing)
+    await make("before")
+    await follower.start()
+    await make("a")
+    await phase("a", "Running")
+    await remove("a")
+    await until(lambda: len(heard) == 3, "three changes")
+    assert heard == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_listener_that_fails_keeps_nothing_from_the_others(follower):
+    heard = []
+
+    def broken(change):
+        raise ValueError(change.name)
+
+    follower.listen(broken, nothing)
+    follower.listen(lambda change: heard.append(change.name), nothing)
+    await follower.start()
+    await make("a")
+    await make("b")
+    await until(lambda: heard == ["a", "b"], "both changes")
+
+
+async def test_a_follower_that_was_overtaken_by_retention_says_so_and_goes_on(follower, monkeypatch):
+    heard, lost, log_row = [], [], sql.log_row
+    follower.listen(lambda change: heard.append(change.name), lambda: lost.append(follower.position))
+    await make("a")
+    await follower.start()
+    monkeypatch.setattr(sql, "log_row", lambda using: (log_row(using)[0], 1 << 40))
+    unheard = await make("unheard")
+    await until(lambda: unheard in lost, "the loss")
+    monkeypatch.undo()
+    await make("b")
+    await until(lambda: "b" in heard, "the change after it")
+    assert heard == ["b"]
+
+
+async def test_a_follower_can_be_stopped_and_started_again(follower):
+    heard = []
+    follower.listen(lambda change: heard.append(change.name), nothing)
+    await follower.start()
+    await follower.stop()
+    await make("meanwhile")
+    await follower.start()
+    await make("a")
+    await until(lambda: heard, "the change")
+    assert heard == ["a"]
+    assert follower.position == await in_db(store.revision)()
+
+
+async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, caplog):
+    tries = []
+
+    def away(*_):
+        tries.append(1)
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(Follower, "pace", Follower.pace._replace(poll_s=0.01))
+    await follower.start()
+    with monkeypatch.context() as outage:
+        outage.setattr(Follower, "_read", away)
+        await until(lambda: len(tries) > 2, "the tries")
+    heard = []
+    follower.listen(heard.append, nothing)
+    await make("a")
+    await until(lambda: heard, "the change")
+    first, last = [record for record in caplog.records if record.name == log_follower.__name__]
+    assert first.getMessage() == "following the log is put off: gone"
+    assert last.getMessage().startswith("following the log goes on")
+    assert first.exc_info is None

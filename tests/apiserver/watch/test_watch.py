@@ -1,0 +1,309 @@
+"""Watches over real TCP, on the real store and a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import websockets
+
+from cluster.store import Create, store
+from kube.resources import EVENTS
+from tests.apiserver.watch import world
+from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove
+
+PODS = "/api/v1/pods"
+DEFAULT = "/api/v1/namespaces/default/pods"
+
+
+def told(lines):
+    return [(line.type, line.name) for line in lines]
+
+
+async def test_headers_come_at_once_and_the_stream_is_chunked_json(port):
+    async with Client(port, PODS) as client:
+        assert client.status == 200
+        assert client.headers["content-type"] == "application/json"
+        assert client.headers["transfer-encoding"] == "chunked"
+
+
+async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
+    async with Client(port, DEFAULT, resourceVersion=0) as client:
+        first = await make("a")
+        changed = await phase("a", "Running")
+        gone = await remove("a")
+        lines = await client.hear(3)
+    assert told(lines) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert [line.revision for line in lines] == [first, changed, gone]
+    assert lines[2].object["status"] == {"phase": "Running"}
+    body = (await in_db(store.changes)(first - 1))[0].body
+    assert lines[0].text == b'{"type":"ADDED","object":' + body + b"}"
+
+
+# Rows of the table 4.2 for a watch begun when a and b exist and b has just changed, then c is made.
+BEGINNINGS = {
+    "unset": ({}, ["a", "b", "c"]),
+    "zero": ({"resourceVersion": "0"}, ["a", "b", "c"]),
+    "a revision": ({"resourceVersion": "first"}, ["b", "b", "c"]),
+    "the newest": ({"resourceVersion": "newest"}, ["c"]),
+    "initial events": (
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"},
+        ["a", "b", "end", "c"],
+    ),
+    "initial events from a revision": (
+        {
+            "sendInitialEvents": "true",
+            "resourceVersionMatch": "NotOlderThan",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": "first",
+        },
+        ["a", "b", "end", "c"],
+    ),
+    "initial events without bookmarks": (
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
+        ["a", "b", "c"],
+    ),
+    "no initial events": ({"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}, ["c"]),
+    "no initial events, zero": (
+        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"},
+        ["c"],
+    ),
+    "no initial events after a revision": (
+        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "first"},
+        ["b", "b", "c"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("params", "expected"), BEGINNINGS.values(), ids=BEGINNINGS)
+async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
+    first = await make("a")
+    await make("b")
+    newest = await phase("b", "Running")
+    words = {"first": first, "newest": newest}
+    async with Client(port, DEFAULT, **{k: words.get(v, v) for k, v in params.items()}) as client:
+        await make("c")
+        lines = await client.hear(len(expected))
+    assert [line.name or "end" for line in lines] == expected
+    ends = [line for line in lines if line.type == "BOOKMARK"]
+    for end in ends:
+        assert end.object == {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "metadata": {
+                "resourceVersion": str(newest),
+                "annotations": {"k8s.io/initial-events-end": "true"},
+            },
+        }
+
+
+async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 3)
+    monkeypatch.setattr("apiserver.watch.stream.REPLAYED", 4)
+    monkeypatch.setattr("apiserver.watch.stream.SPAN", 7)
+    begin = await make("first")
+    async with Client(port, DEFAULT, resourceVersion=begin) as live:
+        for number in range(20):
+            await make(f"n-{number:02}")
+            await make(f"x-{number:02}", "elsewhere")
+        expected = [("ADDED", f"n-{number:02}") for number in range(20)]
+        assert told(await live.hear(20)) == expected
+    async with Client(port, DEFAULT, resourceVersion=begin) as late:
+        await make("last")
+        assert told(await late.hear(21)) == [*expected, ("ADDED", "last")]
+
+
+TRANSITIONS = {
+    "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "new")]),
+    "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "new"), ("DELETED", "old")]),
+    "goes on to match": ({"app": "web"}, {"app": "web", "x": "1"}, [("ADDED", "new"), ("MODIFIED", "new")]),
+    "never matches": ({"app": "a"}, {"app": "b"}, []),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), TRANSITIONS.values(), ids=TRANSITIONS)
+@pytest.mark.parametrize("remembered", [0, 1000], ids=["from the log", "from memory"])
+async def test_selectors_turn_changes_into_arrivals_and_departures(
+    port, before, after, expected, remembered, monkeypatch
+):
+    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", remembered)
+    begin = await make("other", app="none")
+    query = {"labelSelector": "app=web", "resourceVersion": begin}
+    async with Client(port, DEFAULT, **query) as live:
+        created = await make("a", **before)
+        changed = await label("a", **after)
+        mark = await make("mark", app="web")
+        lines = await live.hear(len(expected) + 1)
+    async with Client(port, DEFAULT, **query) as late:
+        assert [line.text for line in await late.hear(len(lines))] == [line.text for line in lines]
+    *events, last = lines
+    assert last.revision == mark
+    assert [line.type for line in events] == [verb for verb, _ in expected]
+    assert [line.revision for line in events] == [created, changed][2 - len(expected) :]
+    for line, (_, state) in zip(events, expected, strict=True):
+        assert line.object["metadata"]["labels"] == (
+            before if state == "old" else after if line.revision == changed else before
+        )
+
+
+async def test_an_object_that_goes_while_it_matches_is_deleted_and_else_nothing(port):
+    begin = await make("in", app="web")
+    await make("out", app="other")
+    async with Client(port, DEFAULT, labelSelector="app=web", resourceVersion=begin) as client:
+        await remove("out")
+        gone = await remove("in")
+        (line,) = await client.hear(1)
+    assert (line.type, line.name, line.revision) == ("DELETED", "in", gone)
+
+
+FIELDS = {
+    "name": ("metadata.name=b", ["b", "b"]),
+    "name and phase": ("metadata.name=b,status.phase=Running", ["b"]),
+    "namespace": ("metadata.namespace=team", ["c"]),
+    "two names": ("metadata.name=a,metadata.name=b", []),
+    "not a name": ("metadata.name!=b", ["a", "c"]),
+}
+
+
+@pytest.mark.parametrize(("selector", "expected"), FIELDS.values(), ids=FIELDS)
+async def test_field_selectors_narrow_a_watch(port, selector, expected):
+    async with Client(port, PODS, fieldSelector=selector, timeoutSeconds=1) as client:
+        await make("a")
+        await make("b")
+        await phase("b", "Running")
+        await make("c", "team")
+        lines = await client.rest()
+    assert [line.name for line in lines] == expected
+
+
+async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where(port):
+    await make("a")
+    async with Client(port, DEFAULT, timeoutSeconds=1, allowWatchBookmarks="true") as client:
+        elsewhere = await make("b", "elsewhere")
+        lines = await client.rest()
+    assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert lines[-1].revision == elsewhere
+
+
+async def test_without_leave_there_are_no_bookmarks(port, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.stream_keeper.BOOKMARK_EVERY_S", (0.0, 0.0))
+    async with Client(port, DEFAULT, timeoutSeconds=1) as client:
+        await make("a")
+        assert told(await client.rest()) == [("ADDED", "a")]
+
+
+async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.stream_keeper.BOOKMARK_EVERY_S", (0.0, 0.0))
+    async with Client(port, DEFAULT, allowWatchBookmarks="true") as client:
+        elsewhere = await make("b", "elsewhere")
+        lines = await client.hear(1)
+        while lines[-1].revision < elsewhere:
+            lines += await client.hear(1)
+    assert {line.type for line in lines} == {"BOOKMARK"}
+
+
+async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, monkeypatch):
+    head = await make("a")
+    monkeypatch.setattr("apiserver.watch.log_follower.Follower.reach.__defaults__", (0.2,), raising=False)
+    async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
+        assert client.status == 504
+        status = await client.body()
+    assert status["reason"] == "Timeout"
+    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+async def test_a_revision_of_the_near_future_is_waited_for(port):
+    head = await make("a")
+    opening = asyncio.create_task(Client(port, DEFAULT, resourceVersion=head + 1).__aenter__())
+    await make("b")
+    await make("c")
+    client = await opening
+    assert told(await client.hear(1)) == [("ADDED", "c")]
+    await client.__aexit__()
+
+
+async def test_a_forgotten_past_is_410_before_the_stream_begins(port, follower, settings, monkeypatch):
+    settings.HISTORY_HOURS = 0
+    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    old = await make("a")
+    await phase("a", "Running")
+    await follower.reach(await phase("a", "Failed"))
+    await in_db(world.forget)()
+    async with Client(port, DEFAULT, resourceVersion=old) as client:
+        status = await client.body()
+    assert (client.status, status["reason"], status["code"]) == (410, "Expired", 410)
+
+
+async def test_metadata_watches_carry_the_metadata_alone(port):
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    async with Client(port, DEFAULT, headers={"Accept": accept}) as client:
+        await make("a")
+        (line,) = await client.hear(1)
+    assert line.object["kind"] == "PartialObjectMetadata"
+    assert set(line.object) == {"kind", "apiVersion", "metadata"}
+
+
+@pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
+async def test_only_the_first_event_of_a_table_names_its_columns(port, include):
+    await make("a")
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+    params = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "includeObject": include,
+    }
+    async with Client(port, DEFAULT, headers={"Accept": accept}, **params) as client:
+        await make("b")
+        lines = await client.hear(3)
+    assert [line.type for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
+    assert [bool(line.object.get("columnDefinitions")) for line in lines] == [True, False, False]
+    assert [line.object["rows"][0]["cells"][0] for line in lines[::2]] == ["a", "b"]
+    (row,) = lines[1].object["rows"]
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_web_socket_brings_one_event_in_each_message(port):
+    await make("a")
+    url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=true"
+    async with websockets.connect(url, compression=None) as client:
+        await make("b")
+        lines = [world.Line(await client.recv()) for _ in range(2)]
+    assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+@in_db
+def tell(name, reason="New"):
+    about = {"kind": "Pod", "name": "web-0", "namespace": "default"}
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"}}
+    return store.write(Create(EVENTS, {**event, "involvedObject": about, "reason": reason, "message": "m"}))[
+        0
+    ]
+
+
+async def test_a_view_is_watched_in_its_own_form(port):
+    first = await tell("a")
+    selected = {"fieldSelector": "regarding.name=web-0,reason=New"}
+    state = {
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+    }
+    rows = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    view = "/apis/events.k8s.io/v1/events"
+    async with (
+        Client(port, view, **selected, **state) as ours,
+        Client(port, "/api/v1/events", fieldSelector="involvedObject.name=web-0,reason=New") as core,
+        Client(port, view, headers=rows, resourceVersion=first.revision) as table,
+    ):
+        before = await ours.hear(2)
+        await core.hear(1)
+        await tell("other", "Old")
+        await tell("b")
+        line, cores = (await ours.hear(1))[0], (await core.hear(1))[0]
+        shown = (await table.hear(2))[1]
+    assert told(before) == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert {each.object["apiVersion"] for each in (*before, line)} == {"events.k8s.io/v1"}
+    assert (line.name, line.object["note"], line.object["regarding"]["name"]) == ("b", "m", "web-0")
+    assert (cores.name, cores.object["message"]) == ("b", "m")
+    assert "pod/web-0" in shown.object["rows"][0]["cells"]

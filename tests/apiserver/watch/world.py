@@ -1,0 +1,158 @@
+"""An API server in the test's own event loop, over real TCP, and a client that reads a watch line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+from urllib.parse import urlencode
+
+import uvicorn
+from asgiref.sync import sync_to_async
+
+from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
+from apiserver.http.app import App
+from cluster import access
+from cluster.store import Create, Delete, Patch, clock, retention, store
+from kube.resources import PODS
+from tests.waiting import HANG_S
+from volcano_ui import apiserver
+
+in_db = sync_to_async
+ACTORS = {"": access.SYSTEM}
+
+
+async def by_header(headers):
+    return ACTORS[headers.get("x-actor", "")]
+
+
+@contextlib.asynccontextmanager
+async def serving(host="127.0.0.1"):
+    """Serve; yield the port. Everything is ended with the block."""
+    listener = socket.socket()
+    listener.bind((host, 0))
+    listener.listen(128)
+    server = uvicorn.Server(apiserver.config(App(by_header)))
+    server.capture_signals = contextlib.nullcontext
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    await until(lambda: server.started, "the server")
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await task
+        await asyncio.to_thread(threads.close)
+
+
+class Line:
+    """One event, as a client has it."""
+
+    def __init__(self, text):
+        self.text = text
+        event = json.loads(text)
+        self.type, self.object = event["type"], event["object"]
+        meta = self.object.get("metadata", {})
+        self.name, self.revision = meta.get("name"), int(meta.get("resourceVersion") or 0)
+
+    def __repr__(self):
+        return f"{self.type} {self.name} {self.revision}"
+
+
+class Client:
+    """A watch over a connection of its own: `async with Client(port, "/api/v1/pods", resourceVersion=3) as it`."""
+
+    def __init__(self, port, path, *, headers=None, **params):
+        self.port = port
+        self.target = f"{path}?{urlencode({'watch': 'true', **params})}"
+        self.sent = headers or {}
+        self.status = 0
+        self.headers = {}
+
+    async def __aenter__(self):
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
+        lines = [f"GET {self.target} HTTP/1.1", "Host: x", *(f"{k}: {v}" for k, v in self.sent.items())]
+        self.writer.write("\r\n".join([*lines, "", ""]).encode())
+        head = await self._within(self.reader.readuntil(b"\r\n\r\n"))
+        first, *rest = head.decode().split("\r\n")
+        self.status = int(first.split()[1])
+        self.headers = dict(line.lower().split(": ", 1) for line in rest if line)
+        return self
+
+    async def __aexit__(self, *_):
+        self.writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+    async def _within(self, work):
+        async with asyncio.timeout(HANG_S):
+            return await work
+
+    async def body(self):
+        """The whole body of an answer that is no stream."""
+        return json.loads(await self._within(self.reader.readexactly(int(self.headers["content-length"]))))
+
+    async def lines(self):
+        """Every event until the clean end of the answer."""
+        rest = b""
+        while True:
+            size = int(await self.reader.readline(), 16)
+            data = await self.reader.readexactly(size)
+            assert await self.reader.readexactly(2) == b"\r\n"
+            if not size:
+                assert not rest
+                return
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                yield Line(line)
+
+    async def hear(self, count):
+        """The next events, that many."""
+        self._lines = getattr(self, "_lines", None) or self.lines()
+        return [await self._within(anext(self._lines)) for _ in range(count)]
+
+    async def rest(self):
+        """All events up to the clean end."""
+        self._lines = getattr(self, "_lines", None) or self.lines()
+
+        async def collect():
+            return [line async for line in self._lines]
+
+        return await self._within(collect())
+
+
+def pod(name, namespace="default", **labels):
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": {}, "status": {}}
+
+
+@in_db
+def make(name, namespace="default", **labels):
+    return store.write(Create(PODS, pod(name, namespace, **labels)))[0].revision
+
+
+@in_db
+def label(name, namespace="default", **labels):
+    return store.write(Patch(PODS, namespace, name, {"metadata": {"labels": labels}}))[0].revision
+
+
+@in_db
+def phase(name, word, namespace="default"):
+    return store.write(Patch(PODS, namespace, name, {"status": {"phase": word}}, "status"))[0].revision
+
+
+@in_db
+def remove(name, namespace="default"):
+    return store.write(Delete(PODS, namespace, name, grace=0))[0].revision
+
+
+async def until(condition, what="the condition"):
+    deadline = time.monotonic() + HANG_S
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come true"
+        await asyncio.sleep(0.01)
+
+
+def forget():
+    """Let retention remove all that is superseded."""
+    retention.run(time.monotonic() + HANG_S, now=clock() + 3_600_000)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.access.roles import ALL, CLUSTER, LETTER, NAMESPACED, Grants, Role, decide, needed, places
+from kube import resources
+
+GOLDEN = Path(__file__).with_name("rights.txt")
+RESOURCES = [
+    *(name for name in NAMESPACED if not name.startswith("*/")),
+    "jobs.batch.volcano.sh/status",
+    "namespaces/finalize",
+    "namespaces/status",
+    *CLUSTER,
+    "namespaces",
+]
+PLACES = {"role here": "here", "role elsewhere": "there", "role everywhere": "*"}
+
+
+def verdict(role, verb, resource, held_in):
+    grants = Grants("alice", {held_in: role})
+    namespace = "" if resource.partition("/")[0] in CLUSTER else "here"
+    if decide(grants, verb, resource, namespace, owner="bob"):
+        return "any"
+    return "own" if decide(grants, verb, resource, namespace, owner="alice") else "-"
+
+
+def matrix():
+    for resource in RESOURCES:
+        yield f"{resource}"
+        for place, held_in in PLACES.items():
+            for role in Role:
+                row = " ".join(f"{verb}={verdict(role, verb, resource, held_in)}" for verb in LETTER)
+                yield f"  {place}, {role}: {row}"
+
+
+def test_every_role_may_do_exactly_what_the_recorded_matrix_says(request):
+    text = "\n".join(matrix()) + "\n"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+@pytest.mark.parametrize("resource", resources.ALL, ids=lambda r: r.id)
+def test_the_table_knows_every_resource(resource):
+    table = NAMESPACED if resource.namespaced else {**CLUSTER, "namespaces": ()}
+    assert resource.id in table
+
+
+@pytest.mark.parametrize(
+    ("roles", "verb", "resource", "namespace", "owner", "expected"),
+    [
+        pytest.param({}, "get", "jobs.batch.volcano.sh", "a", None, False, id="nobody may do anything"),
+        pytest.param({"a": "viewer"}, "get", "secrets", "a", None, False, id="viewers see no secrets"),
+        pytest.param({"a": "viewer"}, "get", "queues.scheduling.volcano.sh", "", None, True, id="any role reads queues"),
+        pytest.param({"a": "viewer"}, "get", "users", "", None, False, id="any role does not read users"),
+        pytest.param({"a": "administrator"}, "create", "queues.scheduling.volcano.sh", "", None, False, id="queues are made by administrators of everything"),
+        pytest.param({"*": "operator"}, "update", "queues.scheduling.volcano.sh/state", "", None, True, id="operators of everything open and close queues"),
+        pytest.param({"a": "operator"}, "update", "queues.scheduling.volcano.sh/state", "", None, False, id="operators of one namespace do not"),
+        pytest.param({"*": "operator"}, "update", "queues.scheduling.volcano.sh", "", None, False, id="operators do not edit queues"),
+        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "me", True, id="submitters delete their own jobs"),
+        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "you", False, id="submitters do not delete others' jobs"),
+        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", None, False, id="what belongs to nobody is not theirs"),
+        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "b", "me", False, id="nor is what they made where they hold no role"),
+        pytest.param({"a": "viewer"}, "get", "namespaces", "a", None, True, id="a namespace is seen with a role in it"),
+        pytest.param({"a": "viewer"}, "get", "namespaces", "b", None, False, id="and not without"),
+        pytest.param({"a": "administrator"}, "delete", "namespaces", "a", None, False, id="namespaces go by administrators of everything"),
+        pytest.param({"*": "operator"}, "create", "pods/binding", "a", None, False, id="operators do not choose nodes"),
+        pytest.param({"a": "administrator"}, "create", "pods/binding", "a", None, True, id="administrators bind pods"),
+        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "me", True, id="submitters run commands in their pods"),
+        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "you", False, id="and not in those of others"),
+        pytest.param({"a": "administrator"}, "update", "namespaces/status", "a", None, False, id="a namespace's status is for administrators of everything"),
+        pytest.param({"*": "administrator"}, "update", "namespaces/finalize", "a", None, True, id="who also finalize it"),
+        pytest.param({"*": "administrator"}, "fly", "pods", "a", None, False, id="an unknown verb"),
+        pytest.param({"*": "administrator"}, "get", "unicorns", "a", None, False, id="an unknown resource"),
+        pytest.param({"a": "operator"}, "list", "pods", "", None, False, id="all namespaces need a role everywhere"),
+    ],
+)  # fmt: skip
+def test_decide(roles, verb, resource, namespace, owner, expected):
+    grants = Grants("me", {place: Role(role) for place, role in roles.items()})
+    assert decide(grants, verb, resource, namespace, owner) is expected
+
+
+def test_who_has_no_name_owns_nothing():
+    assert not decide(Grants("", {"a": Role.SUBMITTER}), "delete", "pods", "a", owner="")
+
+
+def test_lists_are_limited_to_where_the_role_is_held():
+    grants = Grants("me", {"a": Role.VIEWER, "b": Role.OPERATOR})
+    assert places(grants, "pods") == {"a", "b"}
+    assert places(grants, "secrets") == {"b"}
+    assert places(grants, "audit") == {"b"}
+    assert places(grants, "namespaces") == {"a", "b"}
+    assert places(grants, "queues.scheduling.volcano.sh") is ALL
+    assert places(Grants("me", {"*": Role.VIEWER}), "pods") is ALL
+    assert places(Grants("me"), "nodes") == frozenset()
+
+
+@pytest.fixture
+def custom(monkeypatch):
+    """Two kinds that users added: crons in namespaces and crowns of the cluster."""
+    kinds = {
+        f"{plural}.example.com": replace(
+            resources.CONFIGMAPS,
+            group="example.com",
+            plural=plural,
+            namespaced=plural == "crons",
+            schema={"type": "object"},
+        )
+        for plural in ("crons", "crowns")
+    }
+    built_in = resources.by_id
+    monkeypatch.setattr(resources, "by_id", lambda name: kinds.get(name) or built_in(name))
+
+
+@pytest.mark.parametrize("verb", LETTER)
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize(
+    ("kind", "like", "namespace"),
+    [
+        ("crons.example.com", "configmaps", "a"),
+        ("crowns.example.com", "priorityclasses.scheduling.k8s.io", ""),
+        ("crons.example.com/status", "configmaps/status", "a"),
+    ],
+)
+@pytest.mark.usefixtures("custom")
+def test_kinds_that_users_add_are_for_whom_the_like_of_them_is(kind, like, namespace, role, verb):
+    for held in ("a", "*"):
+        grants = Grants("me", {held: role})
+        for owner in ("me", "you"):
+            expected = decide(grants, verb, like, namespace, owner)
+            assert decide(grants, verb, kind, namespace, owner) is expected
+        assert places(grants, kind, verb) == places(grants, like, verb)
+
+
+def test_the_weakest_role_that_may():
+    assert needed("delete", "jobs.batch.volcano.sh") is Role.OPERATOR
+    assert needed("create", "pods/portforward") is None
+
+
+roles = st.dictionaries(st.sampled_from(["a", "b", "*"]), st.sampled_from(Role))
+questions = st.tuples(
+    st.sampled_from(list(LETTER)), st.sampled_from(RESOURCES), st.sampled_from(["a", "b", ""]), st.sampled_from(["me", "you", None])
+)  # fmt: skip
+
+
+@given(roles, st.sampled_from(["a", "b", "*"]), questions)
+def test_a_stronger_role_takes_nothing_away(held, place, question):
+    ranks = list(Role)
+    for weaker, stronger in pairwise(ranks):
+        if decide(Grants("me", {**held, place: weaker}), *question):
+            assert decide(Grants("me", {**held, place: stronger}), *question)
+
+
+@given(roles, questions)
+def test_whatever_is_allowed_somewhere_is_allowed_everywhere(held, question):
+    if held and decide(Grants("me", held), *question):
+        best = max(held.values(), key=list(Role).index)
+        assert decide(Grants("me", {"*": best}), *question)

@@ -1,0 +1,110 @@
+"""Many at once, on both databases: what holds in one thread must hold among rivals."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+from django.core.management import call_command
+from django.db import connection, connections
+
+from cluster import access, api
+from cluster.access import logins
+from cluster.models import AuditEntry
+from cluster.store import Create, store
+from kube import resources
+from kube.errors import ApiError, NotFound
+from tests.settings import DATA
+from volcano_ui import env
+
+from .conftest import config_map, make_user, namespace
+
+RIVALS = 8
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, transactional_db, monkeypatch):
+    """The default database on each back end; on PostgreSQL in a schema that goes away."""
+    if request.param == "sqlite":
+        yield
+        return
+    monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
+    with default_database(settings_of(search_path="public")):
+        execute("CREATE SCHEMA rivals")
+    try:
+        with default_database(settings_of(search_path="rivals")):
+            call_command("migrate", verbosity=0)
+            yield
+    finally:
+        with default_database(settings_of(search_path="public")):
+            execute("DROP SCHEMA rivals CASCADE")
+
+
+def settings_of(search_path):
+    connections.databases["rivals"] = env.database(DATA / "unused")
+    connections.configure_settings(connections.databases)
+    values = connections.databases.pop("rivals")
+    values["OPTIONS"] = {**values["OPTIONS"], "options": f"-c search_path={search_path}"}
+    return values
+
+
+@contextmanager
+def default_database(values):
+    """Let "default" be another database, in every thread, for the length of the block."""
+    usual, settings = connections["default"], connections.settings["default"]
+    connections.settings["default"] = values
+    connections["default"] = connections.create_connection("default")
+    try:
+        yield
+    finally:
+        connections["default"].close()
+        connections.settings["default"], connections["default"] = settings, usual
+
+
+def execute(text):
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+
+
+def together(deed):
+    """Do deed(number) in RIVALS threads that start at the same moment; return what they return."""
+    start, results = threading.Barrier(RIVALS), [None] * RIVALS
+
+    def run(number):
+        start.wait()
+        try:
+            results[number] = deed(number)
+        except ApiError as error:
+            results[number] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(RIVALS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_of_many_who_follow_a_link_at_once_one_gets_in(database):
+    token = logins.login_link("http://h", make_user("alice")).rstrip("/").rpartition("/")[2]
+    results = together(lambda _: logins.claim(token, "::1"))
+    assert sum(not isinstance(result, NotFound) for result in results) == 1
+    assert AuditEntry.objects.filter(verb="login").count() == 1
+
+
+def test_many_guesses_at_once_are_all_counted(database):
+    results = together(lambda n: logins.attempt("alice", "10.0.0.1", {}))
+    refused = sum(isinstance(result, ApiError) for result in results)
+    assert refused == RIVALS - logins.MOST_FOR_NAME
+
+
+def test_patches_of_one_object_by_many_all_arrive(database):
+    store.write(Create(resources.NAMESPACES, namespace("default")))
+    user, kind = make_user("root", is_superuser=True), resources.CONFIGMAPS
+    api.create(access.for_user(user), kind, config_map("x"))
+    together(lambda n: api.patch(access.for_user(user), kind, "default", "x", {"data": {str(n): "1"}}))
+    assert len(store.get(kind, "default", "x").object["data"]) == RIVALS
+    assert AuditEntry.objects.filter(verb="patch", outcome="done").count() == RIVALS

@@ -1,0 +1,157 @@
+"""A follower of the log: what it takes has no gaps, or it hears that it has."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from cluster.runtime import nudge
+from cluster.runtime.follower import Follower, Pace, Wanted
+from cluster.store import Create, Delete, Patch, log, store
+from kube.errors import Timeout
+from kube.resources import CONFIGMAPS, PODS
+from tests.cluster.store.forgetting import forget, forget_elsewhere
+from tests.dashboard.live.world import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Notes(Follower):
+    """Notes what it takes and that it lost something."""
+
+    pace = Pace(shortest_s=0.0, longest_s=0.0, load=1.0, poll_s=0.02, sweep_s=0.05)
+    batch = 3
+    kinds = None
+
+    def __init__(self):
+        super().__init__()
+        self.taken = []
+        self.lost = []
+        self.defect = None
+
+    def wanted(self):
+        return Wanted(self.kinds)
+
+    async def take(self, changes):
+        self.taken += [(change.revision, change.verb, change.name) for change in changes]
+        if changes and self.defect:
+            defect, self.defect = self.defect, None
+            raise defect
+
+    def lose(self):
+        self.lost.append(self.position)
+
+
+@pytest.fixture(params=["nudged", "without Redis"])
+async def follower(request, settings):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    if request.param == "nudged":
+        settings.REDIS_URL = request.getfixturevalue("redis_url")
+    nudge.client.cache_clear()
+    it = Notes()
+    yield it
+    await it.stop()
+    nudge.client.cache_clear()
+
+
+@sync_to_async
+def make(*names, kind=PODS):
+    return [store.write(Create(kind, {"metadata": {"name": name, "namespace": "d"}}))[0] for name in names]
+
+
+@sync_to_async
+def remove(name):
+    store.write(Delete(PODS, "d", name))
+
+
+@sync_to_async
+def touch(name):
+    store.write(Patch(PODS, "d", name, {"metadata": {"labels": {"a": "b"}}}))
+
+
+async def test_everything_after_the_start_is_taken_in_order_whatever_a_pass_holds(follower):
+    await make("before")
+    await asyncio.gather(follower.start(), follower.start())
+    names = [f"p-{number}" for number in range(10)]
+    made = await make(*names)
+    await follower.reach(made[-1].revision)
+    assert follower.taken == [(each.revision, "ADDED", each.name) for each in made]
+    assert follower.lost == []
+
+
+async def test_of_other_kinds_nothing_is_taken_but_the_position_moves(follower):
+    follower.kinds = [PODS]
+    await follower.start()
+    (pod,), (other,) = await make("p"), await make("c", kind=CONFIGMAPS)
+    await follower.reach(other.revision)
+    assert follower.taken == [(pod.revision, "ADDED", "p")]
+
+
+async def test_a_revision_that_does_not_come_is_waited_for_so_long(follower):
+    await follower.start()
+    with pytest.raises(Timeout):
+        await follower.reach(follower.position + 1, within_s=0.05)
+
+
+@pytest.mark.parametrize("when", ["before it looks", "while it looks"])
+async def test_what_retention_was_faster_with_is_lost_and_said_to_be(follower, monkeypatch, when):
+    await make("gone", "stays")
+    await follower.start()
+    begun, read = follower.position, log.check
+    reads = []
+
+    def check(revision, *, using="default"):
+        if when == "while it looks" and not reads:
+            forget_elsewhere()
+        reads.append(revision)
+        return read(revision, using=using)
+
+    with monkeypatch.context() as asleep:
+        asleep.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
+        await asyncio.sleep(0.1)
+        await remove("gone")
+        await touch("stays")
+        if when == "before it looks":
+            await sync_to_async(forget)()
+        asleep.setattr(log, "check", check)
+        asleep.setattr(Notes, "_read", Follower._read)
+        await until(lambda: follower.lost, "the loss")
+    assert follower.lost == [begun + 2]
+    assert follower.taken == []
+    (new,) = await make("new")
+    await follower.reach(new.revision)
+    assert follower.taken == [(new.revision, "ADDED", "new")]
+
+
+async def test_more_than_is_worth_reading_is_given_up(follower, monkeypatch):
+    monkeypatch.setattr(Notes, "most", 1)
+    await follower.start()
+    with monkeypatch.context() as asleep:
+        asleep.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
+        made = await make("a", "b", "c")
+    await follower.reach(made[-1].revision)
+    assert follower.taken == []
+    assert follower.lost == [made[-1].revision]
+
+
+async def test_who_fails_to_take_changes_has_lost_them(follower):
+    await follower.start()
+    follower.defect = ValueError("a defect")
+    (made,) = await make("a")
+    await until(lambda: follower.lost, "the loss")
+    assert follower.lost == [made.revision]
+    (made,) = await make("b")
+    await follower.reach(made.revision)
+    assert follower.taken[-1] == (made.revision, "ADDED", "b")
+
+
+async def test_a_stopped_follower_begins_again_at_the_head(follower):
+    await follower.start()
+    await follower.stop()
+    await make("meanwhile")
+    await follower.start()
+    (made,) = await make("a")
+    await follower.reach(made.revision)
+    assert follower.taken == [(made.revision, "ADDED", "a")]

@@ -1,0 +1,64 @@
+"""Retention at the worst moments: while somebody reads the log."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from cluster.store import clock, retention
+
+
+def forget(now=None):
+    """Let retention remove all that is superseded at a time; unless it is given, when all that there is is old."""
+    later = clock() + (settings.HISTORY_HOURS + 1) * 3_600_000
+    retention.run(time.monotonic() + 20, now=later if now is None else now)
+
+
+def forget_elsewhere(alias="default", now=None):
+    """The same as another process would, with a connection of its own."""
+
+    def work():
+        try:
+            forget(now)
+        finally:
+            connections[alias].close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(work).result()
+
+
+@contextmanager
+def between_queries(act, alias="default"):
+    """Do something once, right after the next statement of this thread that asks the log."""
+    done = []
+
+    def wrapper(execute, sql, params, many, context):
+        answer = execute(sql, params, many, context)
+        if not done and ("cluster_change" in sql or "cluster_log" in sql):
+            done.append(sql)
+            act()
+        return answer
+
+    with connections[alias].execute_wrapper(wrapper):
+        yield
+    assert done
+
+
+@contextmanager
+def _before_it_looks():
+    forget()
+    yield
+
+
+ASLEEP = pytest.mark.parametrize(
+    "forgotten",
+    [
+        pytest.param(_before_it_looks, id="forgotten before it looks"),
+        pytest.param(lambda: between_queries(forget_elsewhere), id="forgotten while it looks"),
+    ],
+)

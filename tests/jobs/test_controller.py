@@ -1,0 +1,277 @@
+"""The job controller against the real store: jobs come to life, end and go."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from cluster import tasks
+from cluster.runtime import consumer, registry
+from cluster.runtime.consumer import Runner
+from cluster.store import Create, Delete, Patch, store
+from jobs.controller.job_controller import JobConsumer
+from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS
+from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_job_waits_for_its_group_before_it_has_pods(controller):
+    submit(controller, job())
+    assert len(store.find(POD_GROUPS)) == 1
+    assert pods() == []
+    assert state()["state"]["phase"] == "Pending"
+    assert state()["state"]["reason"] == "WaitingForQueue"
+
+
+def test_job_lives_from_pending_to_completed(controller):
+    submit(controller, job())
+    admit(controller)
+    assert pods() == ["demo-main-0", "demo-main-1"]
+    assert state()["pending"] == 2
+    become(controller, "Running", "demo-main-0")
+    assert state()["state"]["message"] == "1 of 2 pods is running, 1 pending; minAvailable is 2."
+    become(controller, "Running", "demo-main-1")
+    assert state()["state"]["phase"] == "Running"
+    become(controller, "Succeeded", code=0)
+    ended = state()
+    assert (ended["state"]["phase"], ended["succeeded"]) == ("Completed", 2)
+    assert ended["state"]["message"] == "All 2 pods succeeded."
+    assert [c["status"] for c in ended["conditions"]] == ["Pending", "Running", "Completed"]
+    assert store.find(POD_GROUPS) == []
+    assert pods() == ["demo-main-0", "demo-main-1"]
+    assert controller.state.entries == {}
+
+
+def test_failure_names_the_pod_and_its_exit_code(controller):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Running")
+    become(controller, "Failed", "demo-main-1", code=3)
+    become(controller, "Succeeded", "demo-main-0", code=0)
+    assert state()["state"]["phase"] == "Failed"
+    assert state()["state"]["message"].endswith("demo-main-1 exited with code 3.")
+
+
+@pytest.mark.parametrize(
+    ("terminated", "said"),
+    [
+        pytest.param(
+            {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'},
+            'demo-main-1 could not start: exec: "x": no such file or directory.',
+            id="did not start",
+        ),
+        pytest.param(
+            {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."},
+            "demo-main-1 exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1.",
+            id="memory",
+        ),
+        pytest.param(
+            {"exitCode": 1, "reason": "Error", "message": "one\n\ntwo" + "." * 500},
+            "demo-main-1 exited with code 1: one two.",
+            id="its own message",
+        ),
+    ],
+)
+def test_failure_says_why_the_container_ended(controller, terminated, said):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Succeeded", "demo-main-0", code=0)
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": terminated}}]}
+    store.write(Patch(PODS, "default", "demo-main-1", {"status": status}, subresource="status"))
+    controller.settle()
+    assert state()["state"]["message"].endswith(f" {said}")
+
+
+def test_events_tell_the_story_once_for_all_pods(controller):
+    submit(controller, job(replicas=30))
+    admit(controller)
+    become(controller, "Running")
+    become(controller, "Succeeded")
+    story = messages()
+    assert story[0] == "Created 30 pods."
+    assert story[1].startswith("Running: ")
+    assert story[2] == "Completed: All 30 pods succeeded."
+    assert len(story) == 3
+
+
+def test_many_pods_are_made_in_rounds(controller):
+    submit(controller, job(replicas=2500))
+    admit(controller)
+    assert len(pods()) == 2500
+    assert state()["pending"] == 2500
+    assert messages() == [
+        "Created 1000 of 2500 pods.",
+        "Created 1000 of 2500 pods.",
+        "Created 500 of 2500 pods.",
+    ]
+
+
+def test_lowered_replicas_delete_marked_pods_with_the_highest_index(controller):
+    submit(controller, job(replicas=4, minAvailable=1))
+    admit(controller)
+    become(controller, "Running")
+    changed = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    smaller = [{**changed[0], "replicas": 2, "minAvailable": 1}]
+    before = store.revision()
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": smaller}}))
+    controller.settle()
+    assert pods() == ["demo-main-0", "demo-main-1"]
+    gone = [c for c in store.changes(before, [PODS]) if c.verb == "DELETED"]
+    marks = [c.object["metadata"]["annotations"]["volcano.sh/controller-out-of-sync"] for c in gone]
+    assert marks == ["true", "true"]
+    assert state()["running"] == 2
+    assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"main": 1}
+
+
+def test_raised_replicas_make_more_pods(controller):
+    submit(controller, job(replicas=1))
+    admit(controller)
+    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": 3}]}}))
+    controller.settle()
+    assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
+
+
+def test_enough_successes_end_the_pods_that_still_run(controller):
+    submit(controller, job(replicas=3, minSuccess=1))
+    admit(controller)
+    become(controller, "Running")
+    become(controller, "Succeeded", "demo-main-1")
+    assert state()["state"]["phase"] == "Completed"
+    assert state()["version"] == 1
+    assert pods() == ["demo-main-1"]
+    assert state()["succeeded"] == 1
+    assert "terminating" not in state()
+
+
+def test_deleted_pod_is_made_again(controller):
+    submit(controller, job())
+    admit(controller)
+    uid = store.get(PODS, "default", "demo-main-0").uid
+    store.write(Delete(PODS, "default", "demo-main-0"))
+    controller.settle()
+    assert store.get(PODS, "default", "demo-main-0").uid != uid
+
+
+def test_task_waits_for_the_one_it_depends_on(controller):
+    tasks = [task("first", 1), task("second", 1, dependsOn={"name": ["first"]}, minAvailable=0)]
+    submit(controller, job(tasks=tasks, minAvailable=1))
+    admit(controller)
+    assert pods() == ["demo-first-0"]
+    become(controller, "Succeeded", "demo-first-0")
+    assert pods() == ["demo-first-0", "demo-second-0"]
+
+
+def test_name_held_by_a_stranger_is_waited_for(controller):
+    stranger = {"metadata": {"name": "demo-main-0", "namespace": "default"}, "spec": {"nodeName": "n"}}
+    store.write(Create(PODS, stranger))
+    submit(controller, job())
+    admit(controller)
+    assert pods() == ["demo-main-0", "demo-main-1"]
+    assert state()["pending"] == 1
+    assert state()["state"]["reason"] == "NamesTaken"
+    store.write(Delete(PODS, "default", "demo-main-0", grace=0))
+    controller.settle()
+    assert pods() == ["demo-main-0", "demo-main-1"]
+    assert state()["pending"] == 2
+
+
+def test_new_process_goes_on_where_the_last_one_stopped(controller):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Running", "demo-main-0")
+    store.write(Patch(PODS, "default", "demo-main-1", {"status": {"phase": "Running"}}, "status"))
+    Controller().settle()
+    assert state()["state"]["phase"] == "Running"
+
+
+def test_finished_job_is_deleted_after_its_time(controller):
+    submit(controller, job(replicas=1, ttlSecondsAfterFinished=0))
+    admit(controller)
+    become(controller, "Running")
+    become(controller, "Succeeded")
+    metadata = store.get(JOBS, "default", "demo").object["metadata"]
+    assert metadata["finalizers"] == ["foregroundDeletion"]
+
+
+def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
+    volumes = [{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]
+    submit(controller, job(replicas=1, volumes=volumes))
+    admit(controller)
+    found = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"]
+    assert [volume["emptyDir"] for volume in found] == [{}, {}]
+    assert any("There is no claim none" in message for message in messages())
+
+
+def test_described_claim_is_made_and_mounted(controller):
+    submit(
+        controller,
+        job(replicas=1, volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]),
+    )
+    admit(controller)
+    claim = store.find(CLAIMS)[0]
+    source = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]["persistentVolumeClaim"]
+    assert source == {"claimName": claim.name}
+    assert store.get(JOBS, "default", "demo").object["spec"]["volumes"][0]["volumeClaimName"] == claim.name
+
+
+def test_plan_is_settled_when_asked_again(controller):
+    submit(controller, job())
+    admit(controller)
+    become(controller, "Running")
+    before = store.revision()
+    Controller().settle()
+    assert store.revision() == before
+
+
+def test_unreadable_job_does_not_stop_the_others(controller):
+    store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
+    submit(controller, job())
+    assert state()["state"]["phase"] == "Pending"
+
+
+def test_job_that_cannot_be_planned_does_not_stop_the_others(controller):
+    poison = job("bad")
+    poison["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "x"}}
+    store.write(Create(JOBS, poison))
+    submit(controller, job())
+    assert state()["state"]["phase"] == "Pending"
+    Controller().settle()
+
+
+@pytest.fixture
+def waiting_jobs(controller):
+    for number in range(30):
+        store.write(Create(JOBS, job(f"job-{number}")))
+
+
+def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
+    waiting_jobs, full_disk, caplog, monkeypatch, redis_url, settings
+):
+    settings.REDIS_URL = redis_url
+    monkeypatch.setattr(consumer, "_runners", {})
+    tasks.consume("jobs", 0)
+    assert "database or disk is full" in caplog.text
+    assert not [record for record in caplog.records if record.exc_info]
+    assert store.find(POD_GROUPS) == []
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA max_page_count = 1073741823")
+    tasks.consume("jobs", 0)
+    assert len(store.find(POD_GROUPS)) == 30
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+def test_every_job_belongs_to_one_shard(controller, monkeypatch, shards):
+    registration = registry.Registration(
+        "jobs", "jobs.controller.job_controller.JobConsumer", registry.get("jobs").resources, shards=shards
+    )
+    monkeypatch.setitem(registry._registrations, "jobs", registration)
+    runners = [Runner(registration, shard, JobConsumer()) for shard in range(shards)]
+    for number in range(10):
+        store.write(Create(JOBS, job(f"job-{number}")))
+    for runner in runners:
+        while runner.step():
+            pass
+    assert len(store.find(POD_GROUPS)) == 10
+    assert sum(len(runner.state.entries) for runner in runners) == 10

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from pathlib import Path
+
+from node.agent.spawn import Spawner
+from node.shim import linux, tree
+from node.shim.order import Order
+from tests.waiting import HANG_S, until
+
+PATH = os.environ["PATH"]
+
+
+def kill_shim_of(claim):
+    """Kill the shim that made a claim and all below it; a process that has its number by now is let alone."""
+    pid, ticks = map(int, claim.read_text().split())
+    if linux.start_ticks(pid) == ticks:
+        for each in [*reversed(tree.below(pid)), pid]:
+            tree.send(each, signal.SIGKILL)
+
+
+class Attempts:
+    """Runs attempts through a real spawner and reads what their shims leave on disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.spawner = Spawner()
+        self.count = 0
+        (root / "work").mkdir()
+
+    def directory(self) -> Path:
+        self.count += 1
+        path = self.root / "attempts" / str(self.count)
+        path.mkdir(parents=True)
+        return path
+
+    def start(self, *argv, directory=None, env=None, **fields) -> Path:
+        directory = directory or self.directory()
+        order = Order(
+            str(directory), list(argv), {"PATH": PATH} | (env or {}), str(self.root / "work"), **fields
+        )
+        self.said = ""
+        notice = self.spawner.start(order)
+        select.select([notice], [], [], HANG_S)
+        self.said = os.read(notice, 4096).decode()
+        os.close(notice)
+        return directory
+
+    def shell(self, script, **fields) -> Path:
+        return self.start("sh", "-c", script, **fields)
+
+    def shim(self, directory) -> int:
+        return int((directory / "claim").read_text().split()[0])
+
+    def started(self, directory) -> dict:
+        return json.loads((directory / "started.json").read_bytes())
+
+    def kill_shim(self, directory) -> None:
+        os.kill(self.shim(directory), signal.SIGKILL)
+
+    def until_gone(self, pid) -> None:
+        until(lambda: not linux.start_ticks(pid))
+
+    def stop(self, directory, grace=30.0, reason="Deleted") -> None:
+        # At once, as the agent does: an earlier signal may be about to be obeyed.
+        (directory / "stop.new").write_text(json.dumps({"grace": grace, "reason": reason}))
+        (directory / "stop.new").rename(directory / "stop.json")
+        os.kill(self.shim(directory), signal.SIGTERM)
+
+    def end(self, directory) -> dict:
+        until((directory / "status.json").exists)
+        until(lambda: not linux.start_ticks(self.shim(directory)))
+        return json.loads((directory / "status.json").read_bytes())
+
+    def log(self, directory) -> bytes:
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("log.*")))
+
+    def output(self, directory, stream="stdout") -> bytes:
+        """Return what the program wrote, joined from the log's entries."""
+        out = b""
+        for line in self.log(directory).split(b"\n")[:-1]:
+            _, name, tag, data = line.split(b" ", 3)
+            if name.decode() == stream:
+                out += data + (b"\n" if tag == b"F" else b"")
+        return out
+
+    def close(self) -> None:
+        self.spawner.close()
+        for claim in self.root.glob("**/claim"):
+            kill_shim_of(claim)

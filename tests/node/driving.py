@@ -1,0 +1,129 @@
+"""Driving an agent in the test's own thread, against the real store and real processes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cluster.store import Create, Delete, Patch, store
+from kube.errors import NotFound
+from kube.resources import PODS
+from node import attempts
+from node.agent.agent import Agent
+from node.shim import tree
+from tests.waiting import until
+
+NODE = "here"
+
+
+class Node:
+    """One machine's agent, which can be killed and followed by another."""
+
+    def __init__(self, data) -> None:
+        self.data = data
+        # Containers do not see the state directory: what tests have them write goes elsewhere.
+        self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
+        self.agent = None
+        self.began = False
+
+    def begin(self, mounts="none"):
+        self.mounts = mounts
+        self.agent = Agent(self.data, name=NODE, mounts=mounts)
+        self.agent.machine.announce()
+        self.agent.load()
+        return self
+
+    def crash(self):
+        """What kill -9 leaves of an agent: nothing but the disk and its shims."""
+        self.agent.close()
+        self.agent = None
+
+    def again(self):
+        return self.begin(self.mounts)
+
+    def until(self, condition):
+        """Let the agent do its part until a condition holds; return what it gave."""
+        return until(lambda: condition() or self._turn(), every_s=0)
+
+    def _turn(self):
+        self.agent.listener.hurry()
+        self.agent._wait(min(0.02, self.agent._timeout()))
+        self.agent._read_changes()
+        self.agent._step()
+        self.agent._write()
+
+    def during(self, work, *arguments):
+        """Return what a client gets that works in another thread while the agent does its part."""
+        with ThreadPoolExecutor(1) as pool:
+            task = pool.submit(work, *arguments)
+            self.until(task.done)
+            return task.result()
+
+    def submit(
+        self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec
+    ):
+        containers = containers or [{"name": "main", "image": "any", "command": command or ["true"]}]
+        metadata = {"name": name, "namespace": "d", "annotations": annotations or {}, "labels": labels or {}}
+        if owner:
+            reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
+            metadata["ownerReferences"] = [reference]
+        body = {
+            "metadata": metadata,
+            "spec": {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec},
+            "status": {"phase": "Pending"},
+        }
+        return store.write(Create(PODS, body))[0].uid
+
+    def shell(self, script, name="p", **spec):
+        return self.submit(name, command=["sh", "-c", script], **spec)
+
+    def held(self, script, name="p", **spec):
+        """Submit a pod that does nothing until the test lets it go on."""
+        return self.shell(f"until [ -e {self.out}/go ]; do sleep 0.01; done; {script}", name, **spec)
+
+    def let_go(self):
+        """Let pods that are held go on."""
+        (self.out / "go").touch()
+
+    def pod(self, name="p"):
+        try:
+            return store.get(PODS, "d", name).object
+        except NotFound:
+            return None
+
+    def status(self, name="p"):
+        return (self.pod(name) or {}).get("status", {})
+
+    def state(self, name="p", container=0):
+        return self.status(name)["containerStatuses"][container]["state"]
+
+    def until_phase(self, phase, name="p"):
+        self.until(lambda: self.status(name).get("phase") == phase)
+        return self.status(name)
+
+    def delete(self, name="p", **fields):
+        store.write(Delete(PODS, "d", name, **fields))
+
+    def annotate(self, name="p"):
+        store.write(Patch(PODS, "d", name, {"metadata": {"annotations": {"at": str(time.time())}}}))
+
+    def directory(self, uid, container="main", number=0):
+        return self.data / "node" / "pods" / uid / container / str(number)
+
+    def shims(self):
+        return [
+            int(claim.read_text().split()[0])
+            for claim in self.data.glob("node/pods/*/*/*/claim")
+            if attempts.read(claim.parent, 0).shim
+        ]
+
+    def close(self):
+        shutil.rmtree(self.out)
+        if self.agent:
+            self.agent.close()
+        for pid in self.shims():
+            for each in [*reversed(tree.below(pid)), pid]:
+                tree.send(each, 9)

@@ -1,0 +1,598 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+from django.db import OperationalError, connection
+
+from cluster.runtime import nudge
+from cluster.store import Create, Patch, store
+from kube.resources import CONFIGMAPS, LEASES, NODES, PODS, SECRETS
+from node.shim import linux
+from tests.cluster.store.forgetting import ASLEEP, forget
+from tests.waiting import HANG_S, until
+
+MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+def conditions(status):
+    return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+class TestOnePod:
+    def test_success_is_told_as_a_kubelet_tells_it(self, node):
+        node.begin()
+        uid = node.shell("echo hello")
+        status = node.until_phase("Succeeded")
+        state = status["containerStatuses"][0]["state"]["terminated"]
+        assert (state["exitCode"], state["reason"]) == (0, "Completed")
+        assert state["containerID"] == f"process://{uid}/main/0"
+        assert all(
+            MICROSECONDS.fullmatch(text)
+            for text in (state["startedAt"], state["finishedAt"], status["startTime"])
+        )
+        assert conditions(status) == {
+            "PodScheduled": "True", "Initialized": "True", "ContainersReady": "False", "Ready": "False",
+        }  # fmt: skip
+        assert status["podIP"].startswith("127.")
+        assert status["hostIP"] == "127.0.0.1"
+
+    def test_failure_carries_its_exit_code(self, node):
+        node.begin()
+        node.shell("exit 3")
+        status = node.until_phase("Failed")
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+
+    def test_running_is_ready(self, node):
+        node.begin()
+        node.shell("sleep 60")
+        status = node.until_phase("Running")
+        assert conditions(status)["Ready"] == "True"
+        assert status["containerStatuses"][0]["ready"]
+        assert MICROSECONDS.fullmatch(status["containerStatuses"][0]["state"]["running"]["startedAt"])
+
+    def test_command_that_does_not_exist_says_so(self, node):
+        node.begin()
+        node.submit(command=["nosuch-program"])
+        node.until_phase("Failed")
+        state = node.state()["terminated"]
+        assert (state["exitCode"], state["reason"]) == (128, "StartError")
+        assert state["message"] == 'exec: "nosuch-program": executable file not found in $PATH'
+
+    def test_container_without_a_command_gets_a_remedy(self, node):
+        node.begin()
+        node.submit(containers=[{"name": "web", "image": "nginx"}])
+        status = node.until_phase("Failed")
+        assert status["reason"] == "NoCommand"
+        assert "give container web a command" in status["message"]
+
+    def test_volume_that_cannot_be_had_is_refused(self, node):
+        node.begin()
+        node.submit(volumes=[{"name": "v", "nfs": {"server": "s", "path": "/"}}])
+        assert node.until_phase("Failed")["reason"] == "UnsupportedVolume"
+
+    @pytest.mark.parametrize("path", ["/", "{data}", "{data}/node", "relative", "/no/such/path"])
+    def test_host_path_that_is_not_safe_is_refused(self, node, path):
+        node.begin()
+        node.submit(volumes=[{"name": "v", "hostPath": {"path": path.format(data=node.data)}}])
+        assert node.until_phase("Failed")["reason"] == "UnsupportedVolume"
+
+    def test_change_by_somebody_else_meanwhile_loses_nothing(self, node):
+        node.begin()
+        node.shell("sleep 0.2; exit 4")
+        for _ in range(20):
+            node.annotate()
+            node.agent._wait(0.01)
+            node.agent._step()
+            node.agent._write()
+        assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+
+
+class TestSeveralContainers:
+    def test_init_containers_run_one_after_another_then_all_together(self, node):
+        node.begin()
+        out = node.out / "out"
+
+        def say(word):
+            return ["sh", "-c", f"echo {word} >> {out}; sleep 0.05; echo -{word} >> {out}"]
+
+        inits = [{"name": f"init-{n}", "command": say(f"i{n}")} for n in (1, 2)]
+        mains = [{"name": f"main-{n}", "command": say(f"m{n}")} for n in (1, 2)]
+        node.submit(containers=mains, initContainers=inits)
+        status = node.until_phase("Succeeded")
+        lines = out.read_text().split()
+        assert lines[:4] == ["i1", "-i1", "i2", "-i2"]
+        assert set(lines[4:6]) == {"m1", "m2"}
+        assert [one["state"]["terminated"]["exitCode"] for one in status["initContainerStatuses"]] == [0, 0]
+
+    def test_failed_init_container_fails_the_pod(self, node):
+        node.begin()
+        node.submit(initContainers=[{"name": "first", "command": ["false"]}])
+        status = node.until_phase("Failed")
+        assert conditions(status)["Initialized"] == "False"
+        assert "waiting" in status["containerStatuses"][0]["state"]
+
+    def test_sidecar_runs_beside_and_ends_with_the_pod(self, node):
+        node.begin()
+        sidecar = {"name": "side", "command": ["sleep", "60"], "restartPolicy": "Always"}
+        node.shell("sleep 0.1", initContainers=[sidecar])
+        status = node.until_phase("Succeeded")
+        assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
+
+    def test_pod_is_running_until_its_last_container_ends(self, node):
+        node.begin()
+        node.submit(
+            containers=[{"name": "a", "command": ["true"]}, {"name": "b", "command": ["sleep", "60"]}]
+        )
+        node.until(lambda: node.status().get("phase") == "Running" and "terminated" in node.state())
+        assert "running" in node.state(container=1)
+
+
+class TestRestarts:
+    def test_first_restart_is_at_once_and_the_next_waits(self, node):
+        node.begin()
+        node.shell("exit 5", restartPolicy="OnFailure")
+        node.until(lambda: "CrashLoopBackOff" in json.dumps(node.status()))
+        container = node.status()["containerStatuses"][0]
+        assert container["restartCount"] == 1
+        assert container["lastState"]["terminated"]["exitCode"] == 5
+        assert container["state"]["waiting"]["message"].startswith(
+            "back-off 10s restarting failed container=main"
+        )
+        assert node.status()["phase"] == "Running"
+
+    def test_success_is_not_repeated_on_failure(self, node):
+        node.begin()
+        count = node.out / "count"
+        node.shell(f"echo x >> {count}; [ $(wc -l < {count}) = 2 ]", restartPolicy="OnFailure")
+        status = node.until_phase("Succeeded")
+        assert status["containerStatuses"][0]["restartCount"] == 1
+
+    def test_deadline_ends_the_pod(self, node):
+        node.begin()
+        node.shell("sleep 60", activeDeadlineSeconds=1)
+        status = node.until_phase("Failed")
+        assert status["reason"] == "DeadlineExceeded"
+
+
+class TestDeletion:
+    def test_pod_ends_in_order_and_is_gone(self, node):
+        node.begin()
+        uid = node.shell("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done")
+        node.until_phase("Running")
+        until(lambda: list(node.directory(uid).glob("log.*")))
+        node.delete()
+        node.until(lambda: node.pod() is None)
+        assert json.loads((node.directory(uid) / "status.json").read_text())["exitCode"] == 0
+        last = next(one for one in store.history(PODS, "d", "p") if one.verb == "DELETED").object
+        assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+
+    def test_who_ignores_sigterm_is_killed_after_the_grace(self, node):
+        node.begin()
+        uid = node.shell(
+            "trap '' TERM; echo up; while :; do sleep 0.01; done", terminationGracePeriodSeconds=1
+        )
+        node.until_phase("Running")
+        until(lambda: list(node.directory(uid).glob("log.*")))
+        node.delete()
+        node.until(lambda: node.pod() is None)
+        assert json.loads((node.directory(uid) / "status.json").read_text())["exitCode"] == 137
+
+    def test_forced_deletion_ends_the_processes_too(self, node):
+        node.begin()
+        node.shell("trap '' TERM; while :; do sleep 0.01; done")
+        node.until_phase("Running")
+        node.delete(grace=0)
+        node.until(lambda: not node.shims())
+
+    def test_pod_that_never_started_can_be_deleted(self, node):
+        node.begin()
+        node.submit(containers=[{
+            "name": "main", "command": ["true"], "envFrom": [{"configMapRef": {"name": "missing"}}],
+        }])  # fmt: skip
+        node.until(lambda: "not found" in json.dumps(node.status()))
+        node.delete()
+        node.until(lambda: node.pod() is None)
+
+    def test_pod_that_was_given_up_elsewhere_is_stopped(self, node):
+        node.begin()
+        node.shell("sleep 60")
+        node.until_phase("Running")
+        lost = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
+        store.write(Patch(PODS, "d", "p", lost, "status"))
+        node.until(lambda: not node.shims())
+        node.until(lambda: "terminated" in node.state())
+        assert (node.status()["phase"], node.status()["reason"]) == ("Failed", "NodeLost")
+
+
+class TestEnvironment:
+    def test_everything_that_kubernetes_offers(self, node):
+        node.begin()
+        store.write(
+            Create(
+                CONFIGMAPS,
+                {"metadata": {"name": "c", "namespace": "d"}, "data": {"K": "from-map", "not a name=": "x"}},
+            )
+        )
+        store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"P": "aHVzaA=="}}))
+
+        def field(path):
+            return {"fieldRef": {"fieldPath": path}}
+
+        env = [
+            {"name": "A", "value": "1"},
+            {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"},
+            {"name": "NAME", "valueFrom": field("metadata.name")},
+            {"name": "IP", "valueFrom": field("status.podIP")},
+            {"name": "TIER", "valueFrom": field("metadata.labels['tier']")},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+            {"name": "MAPPED", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "K"}}},
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "P"}}},
+            {"name": "ABSENT", "valueFrom": {"secretKeyRef": {"name": "s", "key": "Q", "optional": True}}},
+        ]
+        container = {
+            "name": "main", "env": env, "envFrom": [{"prefix": "X_", "configMapRef": {"name": "c"}}],
+            "resources": {"limits": {"cpu": "1500m"}},
+            "command": ["sh", "-c", f"env -0 > {node.out}/env; echo $(B) > {node.out}/argv"],
+        }  # fmt: skip
+        node.submit(containers=[container], labels={"tier": "gold"})
+        status = node.until_phase("Succeeded")
+        found = dict(one.split("=", 1) for one in (node.out / "env").read_text().split("\0") if one)
+        assert found["B"] == "1-$(NOPE)-$(A)"
+        assert (found["NAME"], found["IP"], found["TIER"], found["CPU"]) == (
+            "p",
+            status["podIP"],
+            "gold",
+            "1500",
+        )
+        assert (found["MAPPED"], found["SECRET"], found["X_K"], "ABSENT" in found) == (
+            "from-map",
+            "hush",
+            "from-map",
+            False,
+        )
+        assert (found["HOSTNAME"], found["HOME"], found["PWD"]) == ("p", found["PWD"], found["HOME"])
+        assert not {name for name in found if name.startswith(("VOLCANO_UI", "DJANGO", "DATABASE"))}
+
+    def test_missing_config_map_is_waited_for(self, node):
+        node.begin()
+        node.submit(containers=[{
+            "name": "main", "command": ["true"], "envFrom": [{"configMapRef": {"name": "late"}}],
+        }])  # fmt: skip
+        node.until(lambda: "CreateContainerConfigError" in json.dumps(node.status()))
+        assert node.state()["waiting"]["message"] == 'configmap "late" not found'
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "late", "namespace": "d"}, "data": {}}))
+        node.until_phase("Succeeded")
+
+
+@pytest.fixture(params=["mounted", "directories"])
+def begun(request, node):
+    """A node for each of the two ways in which containers get their volumes."""
+    node.begin("none")
+    if request.param == "mounted":
+        found = node.agent.spawner.probe(node.data / "node" / "probe")
+        if found == "none":
+            pytest.skip("this machine does not let this user make mounts")
+        node.crash()
+        node.begin(found)
+    return node
+
+
+class TestVolumes:
+    def test_config_map_volume_follows_its_config_map(self, begun):
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "one"}}))
+        seen = begun.out / "seen"
+        mount = {"name": "conf", "mountPath": "/etc/volcano-test"}
+        script = (
+            f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
+        )
+        begun.submit(
+            containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}],
+            volumes=[{"name": "conf", "configMap": {"name": "c"}}],
+        )
+        begun.until_phase("Running")
+        begun.until(lambda: seen.exists() and seen.read_text() == "one")
+        store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"key": "two"}}))
+        begun.until_phase("Succeeded")
+
+    def test_empty_dir_is_shared_by_containers_and_a_claim_by_pods(self, begun):
+        mounts = [{"name": "scratch", "mountPath": "/scratch"}, {"name": "kept", "mountPath": "/kept/deep"}]
+        volumes = [
+            {"name": "scratch", "emptyDir": {}},
+            {"name": "kept", "persistentVolumeClaim": {"claimName": "c"}},
+        ]
+        write = ["sh", "-c", "echo shared > $VOLUME_SCRATCH/f; echo kept > $VOLUME_KEPT/f"]
+        read = ["sh", "-c", "[ $(cat $VOLUME_SCRATCH/f) = shared ]"]
+        begun.submit(
+            "one", volumes=volumes,
+            initContainers=[{"name": "write", "command": write, "volumeMounts": mounts}],
+            containers=[{"name": "read", "command": read, "volumeMounts": mounts}],
+        )  # fmt: skip
+        begun.until_phase("Succeeded", "one")
+        again = ["sh", "-c", "[ $(cat $VOLUME_KEPT/f) = kept ] && ! [ -e $VOLUME_SCRATCH/f ]"]
+        begun.submit(
+            "two", volumes=volumes, containers=[{"name": "m", "command": again, "volumeMounts": mounts}]
+        )
+        begun.until_phase("Succeeded", "two")
+
+    def test_pods_of_a_job_find_each_other_by_name(self, begun):
+        script = (
+            'for n in w-0 w-1 w-1.j; do until grep -q " $n\\( \\|$\\)" $VOLCANO_HOSTS_FILE; do sleep 0.01; done; done;'
+            f"grep ' w-1' $VOLCANO_HOSTS_FILE > {begun.out}/hosts-$HOSTNAME"
+        )
+        for index in (0, 1):
+            begun.shell(script, f"w-{index}", hostname=f"w-{index}", subdomain="j", owner="job-uid")
+        for index in (0, 1):
+            begun.until_phase("Succeeded", f"w-{index}")
+        assert begun.status("w-1")["podIP"] in (begun.out / "hosts-w-0").read_text()
+
+    def test_peer_that_has_finished_is_still_found(self, begun):
+        begun.shell("true", "first", owner="job-uid")
+        begun.shell(
+            f"until [ -e {begun.out}/go ]; do sleep 0.01; done; grep -q ' first$' $VOLCANO_HOSTS_FILE",
+            owner="job-uid",
+        )
+        begun.until_phase("Succeeded", "first")
+        begun.annotate()
+        (begun.out / "go").touch()
+        begun.until_phase("Succeeded")
+
+
+class TestWalls:
+    def test_files_of_the_cluster_are_hidden_where_mounts_are_had(self, begun):
+        (begun.data / "secret-key").write_text("hush")
+        begun.shell(f"pwd; touch here; cat {begun.data}/secret-key")
+        status = begun.until_phase("Failed" if begun.mounts != "none" else "Succeeded")
+        assert status["containerStatuses"][0]["state"]["terminated"]["reason"] in ("Error", "Completed")
+        assert [one.name for one in begun.data.glob("node/pods/*/_work/*")] == ["here"]
+
+
+class TestBadLuck:
+    def test_locked_database_loses_nothing(self, node):
+        node.begin()
+        if connection.vendor != "sqlite":
+            pytest.skip("SQLite only")
+        node.held("exit 9")
+        node.until_phase("Running")
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout = 50")
+        other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        node.let_go()
+        until(lambda: node.agent._wait(0.01) or not node.shims())
+        for _ in range(5):
+            node.agent._step()
+            node.agent._write()
+        other.execute("ROLLBACK")
+        other.close()
+        assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 9
+
+    def test_pod_that_cannot_be_read_stops_nobody(self, node):
+        node.begin()
+        body = {
+            "metadata": {"name": "odd", "namespace": "d"},
+            "spec": {"nodeName": "here", "containers": "what?"},
+        }
+        store.write(Create(PODS, body))
+        node.shell("true")
+        node.until_phase("Succeeded")
+
+    def test_state_directory_without_room_is_said_and_waited_for(self, node, monkeypatch):
+        node.begin()
+        make = Path.mkdir
+
+        def full(path, *args, **options):
+            raise OSError(28, "No space left on device", str(path))
+
+        monkeypatch.setattr(Path, "mkdir", full)
+        node.shell("true")
+        node.until(lambda: "No space left on device" in json.dumps(node.status()))
+        assert node.state()["waiting"]["reason"] == "CreateContainerError"
+        monkeypatch.setattr(Path, "mkdir", make)
+        node.until_phase("Succeeded")
+
+    def test_without_redis_the_store_is_asked(self, node, settings):
+        settings.REDIS_URL = "redis://127.0.0.1:1/0"
+        nudge.client.cache_clear()
+        node.begin()
+        node.shell("true")
+        until(lambda: node.status().get("phase") == "Succeeded" or node.agent.turn(), every_s=0)
+
+    def test_with_redis_the_store_says_what_is_new(self, node, monkeypatch):
+        """Nobody asks the store here, so what the agent does it has heard of."""
+        node.begin()
+        node.agent.turn()  # what was written before it listened
+        monkeypatch.setattr("node.listen.SAFETY_S", 2 * HANG_S)
+        node.shell("exec sleep 600")
+        until(lambda: node.status().get("phase") == "Running" or node.agent.turn(), every_s=0)
+        node.delete()
+        until(lambda: node.pod() is None or node.agent.turn(), every_s=0)
+
+
+class TestSurvival:
+    def test_agent_killed_and_back_finds_its_pod_running(self, node):
+        node.begin()
+        uid = node.held("exit 6")
+        node.until_phase("Running")
+        before = node.status()["containerStatuses"][0]
+        node.crash()
+        node.again()
+        node.let_go()
+        status = node.until_phase("Failed")
+        after = status["containerStatuses"][0]
+        assert after["state"]["terminated"]["exitCode"] == 6
+        assert after["state"]["terminated"]["startedAt"] == before["state"]["running"]["startedAt"]
+        assert [one.name for one in node.directory(uid).parent.iterdir()] == ["0"]
+
+    def test_end_that_came_while_no_agent_was_there_is_reported(self, node):
+        node.begin()
+        uid = node.held("exit 6")
+        node.until_phase("Running")
+        node.crash()
+        node.let_go()
+        until((node.directory(uid) / "status.json").exists)
+        node.again()
+        assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 6
+
+    def test_nothing_runs_twice_however_often_the_agent_is_killed(self, node):
+        node.begin()
+        ran = node.out / "ran"
+        for index in range(10):
+            node.shell(f"echo {index} >> {ran}; sleep 0.1", f"p-{index}")
+        for _ in range(15):
+            node.agent.listener.hurry()
+            node.agent._read_changes()
+            node.agent._step()
+            node.agent._wait(0.005)
+            node.crash()
+            node.again()
+        for index in range(10):
+            node.until_phase("Succeeded", f"p-{index}")
+        assert sorted(ran.read_text().split()) == sorted(map(str, range(10)))
+
+    def test_killed_shim_leaves_an_unknown_end_and_no_process(self, node):
+        node.begin()
+        uid = node.shell("setsid sleep 1000 & echo $! > pid; sleep 1000")
+        node.until_phase("Running")
+        pid_file = node.data / "node" / "pods" / uid / "_work" / "pid"
+        pid = int(until(lambda: pid_file.exists() and pid_file.read_text().strip()))
+        os.kill(node.shims()[0], signal.SIGKILL)
+        node.until_phase("Failed")
+        state = node.state()["terminated"]
+        assert (state["exitCode"], state["reason"]) == (137, "ContainerStatusUnknown")
+        until(lambda: not linux.start_ticks(pid))
+
+    def test_pod_deleted_while_no_agent_was_there_is_ended(self, node):
+        node.begin()
+        node.shell("sleep 60")
+        node.until_phase("Running")
+        node.crash()
+        node.delete(grace=0)
+        node.again()
+        node.until(lambda: not node.shims())
+
+    @ASLEEP
+    def test_pod_deleted_while_the_machine_slept_longer_than_history_is_kept_is_ended(self, node, forgotten):
+        node.begin()
+        kept, gone = node.shell("sleep 60", "kept"), node.shell("sleep 60", "gone")
+        for name in ("kept", "gone"):
+            node.until_phase("Running", name)
+        node.delete("gone", grace=0)
+        node.annotate("kept")  # a change that stays behind the one that is forgotten
+        with forgotten():
+            node.agent.listener.hurry()
+            node.agent._read_changes()
+        node.until(lambda: gone not in node.agent.pods)
+        assert list(node.agent.pods) == [kept]
+        assert len([pid for pid in node.shims() if linux.start_ticks(pid)]) == 1
+
+    def test_pod_made_while_the_machine_slept_longer_than_history_is_kept_runs(self, node):
+        node.begin()
+        node.shell("true")
+        node.annotate()
+        forget()
+        node.until_phase("Succeeded")
+
+    def test_volume_changed_while_the_machine_slept_longer_than_history_is_kept_is_brought_up_to_date(
+        self, node
+    ):
+        node.begin()
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "old"}}))
+        out = node.out / "seen"
+        script = f"while ! grep -q new $VOLUME_V/key; do sleep 0.02; done; cp $VOLUME_V/key {out}"
+        mount = {"name": "v", "mountPath": "/etc/volcano-test"}
+        node.submit(
+            containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}],
+            volumes=[{"name": "v", "configMap": {"name": "c"}}],
+        )
+        node.until_phase("Running")
+        store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"key": "new"}}))
+        store.write(Patch(CONFIGMAPS, "d", "c", {"metadata": {"labels": {"a": "b"}}}))
+        forget()
+        node.until_phase("Succeeded")
+        assert out.read_text() == "new"
+
+    def test_database_that_goes_away_while_everything_is_looked_at_again_is_asked_again(
+        self, node, monkeypatch
+    ):
+        node.begin()
+        node.shell("sleep 60")
+        node.until_phase("Running")
+        node.delete(grace=0)
+        forget()
+        with monkeypatch.context() as outage:
+            outage.setattr(store, "find", _away)
+            node.agent.listener.hurry()
+            node.agent.turn()
+        node.until(lambda: not node.agent.pods)
+
+    def test_stopping_the_cluster_ends_pods_and_says_so(self, node):
+        node.begin()
+        node.shell("trap '' TERM; sleep 60", "never")
+        node.shell("sleep 60", "always", restartPolicy="Always")
+        for name in ("never", "always"):
+            node.until_phase("Running", name)
+        node.agent.stopping = True
+        node.agent.shut_down()
+        assert not node.shims()
+        assert node.status("never")["reason"] == "NodeShutdown"
+        assert node.status("never")["phase"] == "Failed"
+        assert node.status("always")["phase"] == "Running"
+        node.again()
+        node.until(lambda: "running" in node.state("always"))
+        assert node.status("always")["containerStatuses"][0]["restartCount"] == 1
+
+
+class TestMachine:
+    def test_node_says_what_it_has(self, node):
+        node.begin()
+        found = store.get(NODES, "", "here").object
+        assert found["metadata"]["labels"]["kubernetes.io/hostname"] == "here"
+        assert found["status"]["capacity"]["cpu"] == str(len(os.sched_getaffinity(0)))
+        assert {one["type"]: one["status"] for one in found["status"]["conditions"]} == {
+            "MemoryPressure": "False", "DiskPressure": "False", "Ready": "True",
+        }  # fmt: skip
+        assert found["metadata"]["annotations"]["ui.volcano.sh/volumes"].startswith("directories")
+
+    def test_heartbeat_renews_the_lease(self, node):
+        node.begin()
+        first = store.get(LEASES, "kube-node-lease", "here").object["spec"]["renewTime"]
+        node.agent.machine.due = 0
+        node.agent.machine.beat()
+        assert store.get(LEASES, "kube-node-lease", "here").object["spec"]["renewTime"] > first
+
+    def test_database_that_is_away_is_told_of_once(self, node, monkeypatch, caplog):
+        node.begin()
+        caplog.clear()
+        with monkeypatch.context() as outage:
+            outage.setattr(store, "changes", _away)
+            outage.setattr("node.agent.machine.renew", _away)
+            for _ in range(3):
+                node.agent.machine.due = 0
+                node.agent.listener.hurry()
+                node.agent.turn()
+        node.agent.turn()
+        node.agent.machine.due = 0
+        node.agent.turn()
+        first, last = [each.getMessage() for each in caplog.records if each.name == "node.agent.agent"]
+        assert first == "the node's work with the database is put off: the log could not be read: gone"
+        assert last.startswith("the node's work with the database goes on")
+
+    def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
+        node.begin()
+        monkeypatch.setattr("node.agent.machine.DISK_LEAST_SHARE", 2)
+        monkeypatch.setattr("node.agent.machine.DISK_LEAST_BYTES", 1 << 60)
+        node.agent.machine.due = 0
+        node.agent.machine.beat()
+        found = {one["type"]: one for one in store.get(NODES, "", "here").object["status"]["conditions"]}
+        assert found["DiskPressure"]["status"] == "True"
+        assert "is full; make room" in found["DiskPressure"]["message"]
+
+
+def _away(*_, **__):
+    raise OperationalError("gone")

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.kinds.core import Container, Pod
+from node.agent.lifecycle import Refusal, back_off, decide, start_of
+from node.attempt import Attempt, Run, State, time_text
+from node.status import Place, Waiting, qos_class
+
+SECOND = 1_000_000
+NOW = 1_800_000_000 * SECOND
+PLACE = Place("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
+
+
+def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", **spec):
+    body = {
+        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
+        "spec": {
+            "restartPolicy": policy,
+            "containers": [{"name": name, "command": ["x"]} for name in containers],
+            "initContainers": [{"name": name, "command": ["x"]} for name in inits],
+            **spec,
+        },
+        "status": {"phase": phase},
+    }
+    if deleted:
+        body["metadata"] |= {"deletionTimestamp": "2027-01-01T00:00:00Z", "deletionGracePeriodSeconds": 7}
+    return msgspec.convert(body, Pod)
+
+
+def running(number=0, streak=0):
+    return Run(Attempt(number, State.RUNNING, streak, NOW - SECOND))
+
+
+def ended(code=0, *, number=0, streak=0, ran_s=1, ago_s=0, stopped=""):
+    finished = NOW - ago_s * SECOND
+    return Run(
+        Attempt(number, State.ENDED, streak, finished - ran_s * SECOND, finished, code, stopped=stopped)
+    )
+
+
+ORDERED = Run(Attempt(0, State.ORDERED))
+
+
+@pytest.mark.parametrize(
+    ("given", "runs", "phase", "starts"),
+    [
+        pytest.param(pod(), {}, "Pending", [("main", 0)], id="begins"),
+        pytest.param(pod(containers=("a", "b")), {}, "Pending", [("a", 0), ("b", 0)], id="all together"),
+        pytest.param(pod(), {"main": ORDERED}, "Pending", [], id="waits for the start"),
+        pytest.param(pod(), {"main": running()}, "Running", [], id="runs"),
+        pytest.param(pod(), {"main": ended(0)}, "Succeeded", [], id="succeeds"),
+        pytest.param(pod(), {"main": ended(1)}, "Failed", [], id="fails"),
+        pytest.param(pod(containers=("a", "b")), {"a": ended(1), "b": running()}, "Running", [], id="one still runs"),
+        pytest.param(pod(containers=("a", "b")), {"a": ended(1), "b": ended(0)}, "Failed", [], id="one failed"),
+        pytest.param(pod(policy="Always"), {"main": ended(0)}, "Running", [("main", 1)], id="always again"),
+        pytest.param(pod(policy="OnFailure"), {"main": ended(0)}, "Succeeded", [], id="success is the end"),
+        pytest.param(pod(policy="OnFailure"), {"main": ended(1)}, "Running", [("main", 1)], id="failure is repeated"),
+        pytest.param(pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=9)}, "Running", [], id="back-off"),
+        pytest.param(
+            pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=10)}, "Running", [("main", 2)],
+            id="after the back-off",
+        ),
+        pytest.param(pod(inits=("i", "j")), {}, "Pending", [("i", 0)], id="first init container alone"),
+        pytest.param(pod(inits=("i", "j")), {"i": running()}, "Pending", [], id="waits for the first"),
+        pytest.param(pod(inits=("i", "j")), {"i": ended(0)}, "Pending", [("j", 0)], id="then the second"),
+        pytest.param(pod(inits=("i",)), {"i": ended(0)}, "Pending", [("main", 0)], id="then the containers"),
+        pytest.param(pod(inits=("i",)), {"i": ended(1)}, "Failed", [], id="init container failed for good"),
+        pytest.param(pod(inits=("i",), policy="Always"), {"i": ended(1)}, "Pending", [("i", 1)], id="init again"),
+        pytest.param(pod(inits=("i",), policy="Always"), {"i": ended(0)}, "Pending", [("main", 0)], id="init once"),
+        pytest.param(pod(deleted=True), {}, "Failed", [], id="deleted before it began"),
+        pytest.param(pod(deleted=True, policy="Always"), {"main": ended(143)}, "Failed", [], id="not restarted when deleted"),
+        pytest.param(pod(phase="Failed"), {"main": running()}, "Failed", [], id="an end is an end"),
+        pytest.param(pod(), {"main": ended(143, stopped="NodeShutdown")}, "Failed", [], id="stopped with the cluster"),
+        pytest.param(
+            pod(policy="OnFailure"), {"main": ended(0, stopped="NodeShutdown")}, "Running", [("main", 1)],
+            id="stopped with the cluster, to go on",
+        ),
+        pytest.param(pod(activeDeadlineSeconds=5), {"main": running()}, "Running", [], id="deadline stops first"),
+        pytest.param(
+            pod(activeDeadlineSeconds=5), {"main": ended(0, stopped="DeadlineExceeded")}, "Failed", [], id="then fails"
+        ),
+        pytest.param(pod(activeDeadlineSeconds=5), {"main": ended(0)}, "Succeeded", [], id="done before the deadline"),
+        pytest.param(pod(activeDeadlineSeconds=6), {}, "Pending", [("main", 0)], id="deadline not yet"),
+    ],
+)  # fmt: skip
+def test_what_comes_next(given, runs, phase, starts):
+    decision = decide(given, runs, PLACE, NOW)
+    assert decision.status["phase"] == phase
+    assert [(one.container.name, one.number) for one in decision.start] == starts
+    assert decision.over == (
+        phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values())
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "grace"),
+    [
+        pytest.param(pod(deleted=True), "Deleted", 7, id="deleted"),
+        pytest.param(pod(activeDeadlineSeconds=5, terminationGracePeriodSeconds=3), "DeadlineExceeded", 3, id="deadline"),
+        pytest.param(pod(phase="Failed"), "Failed", 30, id="given up elsewhere"),
+    ],
+)  # fmt: skip
+def test_what_runs_is_stopped(given, reason, grace):
+    stop = decide(given, {"main": running()}, PLACE, NOW).stop
+    assert (stop.reason, stop.grace_s) == (reason, grace)
+
+
+def test_refusal_fails_the_pod_with_its_words():
+    status = decide(pod(), {}, PLACE, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
+    assert (status["phase"], status["reason"], status["message"]) == (
+        "Failed",
+        "NoCommand",
+        "Say what to run.",
+    )
+
+
+def test_problem_is_shown_where_it_is():
+    problems = {"main": Waiting("CreateContainerConfigError", 'secret "s" not found')}
+    waiting = decide(pod(), {}, PLACE, NOW, problems=problems).status["containerStatuses"][0]["state"][
+        "waiting"
+    ]
+    assert waiting == {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
+
+
+def test_wake_is_the_sooner_of_back_off_and_deadline():
+    given = pod(policy="Always", activeDeadlineSeconds=60)
+    decision = decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW)
+    assert decision.wake_us == NOW + 7 * SECOND
+
+
+def test_clock_that_was_set_back_does_not_hold_a_container():
+    run = ended(1, streak=3, ago_s=-3600)
+    assert decide(pod(policy="Always"), {"main": run}, PLACE, NOW).start
+
+
+@pytest.mark.parametrize(
+    ("streak", "ran_s", "expected"),
+    [(0, 1, (1, 0)), (1, 1, (2, 10)), (2, 1, (3, 20)), (5, 1, (6, 160)), (6, 1, (7, 300)), (900, 1, (901, 300)), (9, 600, (1, 0))],
+)  # fmt: skip
+def test_back_off_doubles_and_begins_anew_after_ten_minutes(streak, ran_s, expected):
+    assert back_off(ended(1, streak=streak, ran_s=ran_s).current) == expected
+
+
+states = st.sampled_from([None, ORDERED, running(), ended(0), ended(1), ended(143, stopped="NodeShutdown")])
+
+
+@given(
+    policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+    deleted=st.booleans(),
+    phase=st.sampled_from(["", "Running", "Failed", "Succeeded"]),
+    runs=st.fixed_dictionaries(dict.fromkeys(("i", "a", "b"), states)),
+)
+def test_laws(policy, deleted, phase, runs):
+    """An end is for good, nothing is started that runs, and nothing is started that is to end."""
+    given = pod(containers=("a", "b"), inits=("i",), policy=policy, deleted=deleted, phase=phase)
+    known = {name: run for name, run in runs.items() if run is not None}
+    decision = decide(given, known, PLACE, NOW)
+    active = {name for name, run in known.items() if run.current.active}
+    assert not active & {one.container.name for one in decision.start}
+    assert not (decision.start and (deleted or decision.stop or phase in ("Failed", "Succeeded")))
+    assert not (decision.over and active)
+    if phase in ("Failed", "Succeeded"):
+        assert decision.status["phase"] == phase
+    if decision.status["phase"] in ("Failed", "Succeeded") and phase in ("", "Running"):
+        assert not active
+
+
+def test_transition_times_stay_while_nothing_changes():
+    first = pod()
+    before = decide(first, {"main": running()}, PLACE, NOW).status
+    again = msgspec.convert({**msgspec.to_builtins(first), "status": before}, Pod)
+    later = decide(again, {"main": running()}, PLACE, NOW + 5 * SECOND).status
+    assert later == before
+    ended_status = decide(again, {"main": ended(0)}, PLACE, NOW + 5 * SECOND).status
+    times = {one["type"]: one["lastTransitionTime"] for one in ended_status["conditions"]}
+    assert times["PodScheduled"] == time_text(NOW)
+    assert times["Ready"] == time_text(NOW + 5 * SECOND)
+
+
+def test_conditions_of_others_are_kept():
+    body = msgspec.to_builtins(pod())
+    body["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}]}
+    kept = decide(msgspec.convert(body, Pod), {}, PLACE, NOW).status["conditions"][0]
+    assert (kept["type"], kept["reason"]) == ("DisruptionTarget", "Preempted")
+
+
+def test_start_time_is_read_back_to_the_microsecond():
+    body = msgspec.to_builtins(pod()) | {"status": {"startTime": time_text(NOW + 123_456)}}
+    assert start_of(msgspec.convert(body, Pod), 0) == NOW + 123_456
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "expected"),
+    [
+        ({}, {}, "BestEffort"),
+        ({"cpu": "1"}, {}, "Burstable"),
+        ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
+        ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
+        ({"nvidia.com/gpu": "1"}, {}, "BestEffort"),
+    ],
+)
+def test_quality_of_service(requests, limits, expected):
+    container = {"name": "c", "resources": {"requests": requests, "limits": limits}}
+    assert qos_class([msgspec.convert(container, Container)]) == expected

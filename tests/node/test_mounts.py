@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from node.shim import mounts
+from node.shim.order import Bind
+from tests.node import escapes
+from tests.waiting import HANG_S
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(params=["root", "user"])
+def mode(request, attempts):
+    """How the container gets its mounts; what this machine does not allow is skipped."""
+    found = attempts.spawner.probe(attempts.root / "probe")
+    if found == "none" or (request.param == "root" and found != "root"):
+        pytest.skip(f"this machine does not let this user make mounts the {request.param} way")
+    return request.param
+
+
+@pytest.fixture
+def volume(attempts):
+    path = attempts.root / "volume"
+    path.mkdir()
+    (path / "greeting").write_text("hello\n")
+    return path
+
+
+@pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/brand/new/deep", "/usr/share/none/such"])
+def test_volume_appears_at_its_path_for_the_container_only(attempts, mode, volume, target):
+    binds = (Bind(str(volume), target),)
+    script = f"cat {target}/greeting && echo back > {target}/answer && ls /usr/bin/env /etc/passwd"
+    directory = attempts.shell(script, mounts=mode, binds=binds)
+    assert attempts.end(directory)["exitCode"] == 0, attempts.log(directory)
+    assert attempts.output(directory) == b"hello\n/etc/passwd\n/usr/bin/env\n"
+    assert (volume / "answer").read_text() == "back\n"
+    assert not Path(target, "greeting").exists()
+
+
+def test_read_only_volume_cannot_be_written(attempts, mode, volume):
+    binds = (Bind(str(volume), "/etc/volcano", read_only=True),)
+    directory = attempts.shell("cat /etc/volcano/greeting; echo x > /etc/volcano/x", mounts=mode, binds=binds)
+    assert attempts.end(directory)["exitCode"] != 0
+    assert attempts.output(directory) == b"hello\n"
+    assert not (volume / "x").exists()
+
+
+def test_file_can_be_mounted_over_a_file(attempts, mode):
+    hosts = attempts.root / "hosts"
+    hosts.write_text("127.9.9.9 worker-1\n")
+    directory = attempts.shell(
+        "getent hosts worker-1; cat /etc/hosts", mounts=mode, binds=(Bind(str(hosts), "/etc/hosts"),)
+    )
+    attempts.end(directory)
+    assert attempts.output(directory) == b"127.9.9.9       worker-1\n127.9.9.9 worker-1\n"
+
+
+def test_volume_can_lie_inside_another(attempts, mode, volume):
+    inner = attempts.root / "inner"
+    inner.mkdir()
+    (inner / "leaf").write_text("leaf\n")
+    binds = (Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
+    directory = attempts.shell("cat /data/greeting /data/sub/leaf", mounts=mode, binds=binds)
+    attempts.end(directory)
+    assert attempts.output(directory) == b"hello\nleaf\n"
+
+
+def test_impossible_mount_is_a_start_error(attempts, mode):
+    binds = (Bind(str(attempts.root / "missing"), "/mnt"),)
+    status = attempts.end(attempts.shell("true", mounts=mode, binds=binds))
+    assert status["reason"] == "StartError"
+    assert "missing on /mnt" in status["message"]
+
+
+def test_command_with_mounts_does_not_outlive_its_shim(attempts, mode):
+    directory = attempts.start("sleep", "60", mounts=mode)
+    pid = attempts.started(directory)["pid"]
+    attempts.kill_shim(directory)
+    attempts.until_gone(pid)
+
+
+def test_no_attack_on_what_is_mounted_brings_anything(attempts, mode):
+    assert {name: loot for name, loot in escapes.escaped(attempts, mode).items() if loot} == {}
+
+
+@pytest.mark.parametrize(
+    "target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"]
+)
+def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, target):
+    state, _ = escapes.stage(attempts)
+    binds = (Bind(str(state / "v"), target, below="made/here", read_only=True),)
+    directory = state / "attempt"
+    directory.mkdir()
+    script = f"ls {state}; ls {target}; touch {target}/x || cat {state}/secret-key"
+    attempts.shell(
+        script, directory=directory, mounts=mode, binds=binds, hide=str(state), keep=(str(state / "home"),)
+    )
+    assert attempts.end(directory)["exitCode"] == 1, attempts.log(directory)
+    assert attempts.output(directory) == b"home\n"
+    assert (state / "v" / "made" / "here").is_dir()
+
+
+AS_NOBODY = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from tests.node import escapes
+from tests.node.attempts import Attempts
+from node.shim.order import Bind
+attempts = Attempts(Path(sys.argv[2]))
+try:
+    mode = attempts.spawner.probe(attempts.root / "probe")
+    (attempts.root / "v").mkdir()
+    binds = (Bind(str(attempts.root / "v"), "/data"),) if mode == "user" else ()
+    directory = attempts.shell("id -u; cd /data && pwd", mounts=mode, binds=binds)
+    attempts.end(directory)
+    bomb = attempts.shell("i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done", mounts=mode, processes=100)
+    status = attempts.end(bomb)
+    loot = {name: each for name, each in escapes.escaped(attempts, mode).items() if each}
+    print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"], loot]))
+finally:
+    attempts.close()
+"""
+NEEDED = (
+    "cluster/__init__.py",
+    "node/__init__.py",
+    "node/agent/spawn.py",
+    *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "cluster/__init__.py", "node/__init__.py")),
+    *(f"tests/node/{name}.py" for name in ("attempts", "escapes")),
+)
+
+
+def code_for_all(home):
+    """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
+    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "cluster" / "node" / "shim").glob("*.py")]
+    for name in (*NEEDED, *shim):
+        copy = home / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PROJECT / name, copy)
+    subprocess.run(["chmod", "-R", "a+rX", home], check=True)
+    return home
+
+
+def closed_above(path):
+    """Return the outermost directory on the way to a path that others may not enter, None when there is none."""
+    return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
+
+
+def opened(path):
+    """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
+    closed = closed_above(path)
+    if closed is not None:
+        mounts.enter("root")
+        mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
+def test_unprivileged_user_gets_the_same():
+    nobody = pwd.getpwnam("nobody")
+    home = Path(tempfile.mkdtemp(prefix="volcano-", dir="/tmp"))
+    python = Path(sys._base_executable).resolve()
+    try:
+        home.chmod(0o755)
+        code = code_for_all(home / "code")
+        (home / "work").mkdir()
+        os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
+        done = subprocess.run(
+            [python, "-c", AS_NOBODY, str(code), str(home / "work")],
+            preexec_fn=lambda: become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
+        )  # fmt: skip
+        assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
+            done.stdout + done.stderr
+        )
+    finally:
+        subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+def become(user):
+    """Turn this process into another user's, who can reach the Python that the tests run with, wherever it lies."""
+    opened(Path(sys.base_prefix).resolve())
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)

@@ -1,0 +1,166 @@
+"""The two commands as processes of their own: killed, and stopped in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cluster.runtime import nudge
+from cluster.store import Create, Store
+from kube.errors import NotFound
+from kube.resources import NODES, PODS
+from node.agent.agent import SHUTDOWN_S
+from tests.cluster.store.conftest import database_opened
+from tests.node.attempts import kill_shim_of
+from tests.waiting import HANG_S, until
+from volcano_ui import env, supervisor
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class System:
+    """A state directory with a database, and commands that run on it."""
+
+    def __init__(self, data, redis_url, alias) -> None:
+        self.data = data
+        self.env = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "volcano_ui.settings",
+            "VOLCANO_UI_DATA": str(data),
+            "VOLCANO_UI_REDIS_URL": redis_url,
+            "VOLCANO_UI_SECRET_KEY": "hush" * 20,
+            "VOLCANO_UI_NODE_NAME": "here",
+        }
+        self.env.pop("DATABASE_URL", None)
+        self.store = Store(alias)
+        self.store.listeners.append(nudge.send)
+        self.running = []
+
+    def start(self, *command):
+        with (self.data / "err").open("ab") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "manage.py", *command],
+                cwd=PROJECT,
+                env=self.env,
+                stderr=errors,
+                preexec_fn=supervisor._die_with(os.getpid(), signal.SIGKILL),
+            )
+        self.running.append(process)
+        return process
+
+    def agent(self):
+        ready = lambda: self.store.count(NODES).get("Ready", 0)  # noqa: E731
+        process = self.start("agent")
+        until(ready)
+        return process
+
+    def shell(self, script, name="p", node="here", **spec):
+        container = {"name": "main", "command": ["sh", "-c", script]}
+        body = {
+            "metadata": {"name": name, "namespace": "d"},
+            "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [container], **spec},
+            "status": {"phase": "Pending"},
+        }
+        return self.store.write(Create(PODS, body))[0].uid
+
+    def status(self, name="p"):
+        try:
+            return self.store.get(PODS, "d", name).object["status"]
+        except NotFound:
+            return {}
+
+    def phase(self, name="p"):
+        return self.status(name).get("phase")
+
+    def close(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        for claim in self.data.glob("node/pods/*/*/*/claim"):
+            kill_shim_of(claim)
+
+
+@pytest.fixture
+def system(redis_url, settings, monkeypatch, django_db_blocker):
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    data = Path(tempfile.mkdtemp(prefix="volcano-"))
+    alias = data.name
+    with django_db_blocker.unblock(), database_opened(alias, env.database(data / "db.sqlite3")):
+        one = System(data, redis_url, alias)
+        yield one
+        one.close()
+    nudge.client.cache_clear()
+    shutil.rmtree(data)
+
+
+def test_pods_outlive_an_agent_that_is_killed(system, tmp_path):
+    first = system.agent()
+    uid = system.shell(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo two; exit 5")
+    until(lambda: system.phase() == "Running")
+    first.kill()
+    first.wait()
+    system.agent()
+    (tmp_path / "go").touch()
+    until(lambda: system.phase() == "Failed")
+    ended = system.status()["containerStatuses"][0]
+    assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
+    log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
+    assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
+
+
+def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pods(system):
+    agent = system.agent()
+    system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
+    system.shell("sleep 600", "plain", restartPolicy="OnFailure")
+    until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(HANG_S) == 0
+    assert system.status("stubborn")["reason"] == "NodeShutdown"
+    assert system.phase("plain") == "Running"
+    assert system.store.count(NODES) == {"NotReady": 1}
+    for claim in system.data.glob("node/pods/*/*/*/claim"):
+        asked = json.loads((claim.parent / "stop.json").read_text())
+        assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
+        assert not Path(f"/proc/{claim.read_text().split()[0]}").exists()
+
+
+def test_killed_agents_run_nothing_twice(system, tmp_path):
+    ran = tmp_path / "ran"
+    agent = system.agent()
+    for index in range(12):
+        system.shell(f"echo {index} >> {ran}; sleep 0.2", f"p-{index}")
+        if index % 4 == 3:
+            agent.kill()
+            agent.wait()
+            agent = system.agent()
+    until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)))
+    assert sorted(ran.read_text().split()) == sorted(map(str, range(12)))
+
+
+def test_simulator_is_a_command_too(system):
+    simulator = system.start("simulator", "--nodes=3", "--cpu=8")
+    until(lambda: system.store.count(NODES) == {"Ready": 3})
+    assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
+    system.shell("ignored", node="sim-0002")
+    until(lambda: system.phase() == "Running")
+    simulator.send_signal(signal.SIGTERM)
+    assert simulator.wait(HANG_S) == 0
+    assert system.store.count(NODES) == {"NotReady": 3}
+
+
+def test_stage_file_that_is_wrong_is_named(system):
+    (system.data / "1.yaml").write_text("name: x\nnext: {}\n")
+    simulator = system.start("simulator", "--nodes=1", f"--stages={system.data}")
+    assert simulator.wait(HANG_S) == 1
+    assert "1.yaml cannot be used" in (system.data / "err").read_text()

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from node.shim import linux, tree
+from tests.waiting import until
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "number", "reason"),
+    [
+        pytest.param("exit 0", 0, 0, "Completed", id="success"),
+        pytest.param("exit 3", 3, 0, "Error", id="failure"),
+        pytest.param("kill -9 $$", 137, 9, "Error", id="killed"),
+        pytest.param("kill -11 $$", 139, 11, "Error", id="crashed"),
+        pytest.param("exec /nonexistent", 127, 0, "Error", id="a shell that finds nothing"),
+    ],
+)
+def test_end_of_a_command_is_recorded(attempts, script, code, number, reason):
+    status = attempts.end(attempts.shell(script))
+    assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
+    assert status["startedAt"] <= status["finishedAt"] <= time.time() * 1e6
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        pytest.param(["nosuch"], 'exec: "nosuch": executable file not found in $PATH', id="not in PATH"),
+        pytest.param(["/nosuch"], 'exec: "/nosuch": no such file or directory', id="no such file"),
+        pytest.param(["/etc/passwd"], 'exec: "/etc/passwd": permission denied', id="not executable"),
+        pytest.param(["a\0b"], "embedded null", id="a name that no file can have"),
+        pytest.param(["\ud800"], "surrogates", id="a name that cannot be encoded"),
+    ],
+)
+def test_command_that_cannot_start_is_a_start_error(attempts, argv, message):
+    status = attempts.end(attempts.start(*argv))
+    assert (status["exitCode"], status["reason"]) == (128, "StartError")
+    assert message in status["message"]
+
+
+def test_working_directory_that_is_missing_is_named(attempts):
+    directory = attempts.directory()
+    shutil.rmtree(attempts.root / "work")
+    status = attempts.end(attempts.start("true", directory=directory))
+    assert status["reason"] == "StartError"
+    assert 'work" cannot be entered: no such file or directory.' in status["message"]
+
+
+def test_start_is_announced_and_on_disk(attempts):
+    directory = attempts.start("sleep", "60")
+    started = json.loads((directory / "started.json").read_bytes())
+    assert attempts.said == "started\n"
+    assert linux.start_ticks(started["pid"]) == started["ticks"]
+
+
+def test_attempt_runs_at_most_once(attempts):
+    directory = attempts.shell("echo ran >> ran; sleep 60")
+    for _ in range(3):
+        attempts.shell("echo ran >> ran", directory=directory)
+        assert attempts.said.startswith("refused")
+    attempts.stop(directory, grace=0)
+    attempts.end(directory)
+    attempts.shell("echo ran >> ran", directory=directory)
+    assert attempts.said.startswith("refused")
+    assert (attempts.root / "work" / "ran").read_text() == "ran\n"
+
+
+def test_command_outlives_the_spawner(attempts):
+    directory = attempts.shell("sleep 0.3; exit 7")
+    attempts.spawner.close()
+    assert attempts.end(directory)["exitCode"] == 7
+
+
+def test_killed_spawner_is_replaced(attempts):
+    attempts.end(attempts.shell("true"))
+    os.kill(attempts.spawner._process.pid, signal.SIGKILL)
+    assert attempts.end(attempts.shell("exit 5"))["exitCode"] == 5
+
+
+def test_command_does_not_outlive_its_shim(attempts):
+    directory = attempts.start("sleep", "60")
+    pid = json.loads((directory / "started.json").read_bytes())["pid"]
+    os.kill(attempts.shim(directory), signal.SIGKILL)
+    until(lambda: not linux.start_ticks(pid))
+    assert not (directory / "status.json").exists()
+
+
+def test_environment_and_descriptors_are_clean(attempts):
+    script = "import os; print(sorted(os.environ)); print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
+    directory = attempts.start(sys.executable, "-I", "-c", script, env={"A": "1", "LC_ALL": "C.UTF-8"})
+    attempts.end(directory)
+    assert attempts.output(directory) == b"['A', 'LC_ALL', 'PATH']\n[0, 1, 2]\n"
+
+
+def test_signals_have_their_default_meaning(attempts):
+    directory = attempts.shell("grep -E 'Sig(Blk|Ign)' /proc/self/status")
+    attempts.end(directory)
+    blocked, ignored = (int(line.split()[1], 16) for line in attempts.output(directory).splitlines())
+    # Not all bits: two signals are the C library's own. No program can set them, and
+    # who is started by posix_spawn, as by make, inherits them ignored.
+    assert [number for number in signal.valid_signals() if (blocked | ignored) >> (number - 1) & 1] == []
+
+
+def test_shim_shares_its_memory_and_holds_no_secret(attempts, monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_SECRET_KEY", "hush")
+    directory = attempts.start("sleep", "60")
+    pid = attempts.shim(directory)
+    assert b"hush" not in Path(f"/proc/{pid}/environ").read_bytes()
+    assert tree.proportional_bytes([pid]) < 6 * 2**20
+
+
+class TestStopping:
+    def test_sigterm_comes_first(self, attempts):
+        directory = attempts.shell("trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.01; done")
+        until(lambda: b"ready" in attempts.log(directory))
+        attempts.stop(directory)
+        status = attempts.end(directory)
+        assert (status["exitCode"], status["stopped"]) == (4, "Deleted")
+        assert attempts.output(directory) == b"ready\nbye\n"
+
+    def test_whole_group_hears_it(self, attempts):
+        directory = attempts.shell("sleep 60; echo not reached")
+        attempts.stop(directory)
+        assert attempts.end(directory)["exitCode"] == 143
+
+    def test_who_ignores_sigterm_is_killed_after_the_grace(self, attempts):
+        directory = attempts.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+        until(lambda: b"ready" in attempts.log(directory))
+        begin = time.monotonic()
+        attempts.stop(directory, grace=0.4)
+        assert attempts.end(directory)["exitCode"] == 137
+        assert time.monotonic() - begin > 0.35
+
+    def test_second_request_may_hurry(self, attempts):
+        directory = attempts.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+        until(lambda: b"ready" in attempts.log(directory))
+        attempts.stop(directory, grace=600)
+        attempts.stop(directory, grace=0.2)
+        status = attempts.end(directory)
+        assert status["signal"] == 9
+
+    def test_stopped_process_can_end_in_order(self, attempts):
+        directory = attempts.shell("trap 'exit 9' TERM; kill -STOP $$; sleep 60")
+        pid = json.loads((directory / "started.json").read_bytes())["pid"]
+        until(lambda: "T (stopped)" in Path(f"/proc/{pid}/status").read_text())
+        attempts.stop(directory)
+        assert attempts.end(directory)["exitCode"] == 9
+
+    def test_daemons_do_not_escape(self, attempts):
+        daemon = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > daemon; while :; do sleep 0.01; done' &) "
+        directory = attempts.shell(f"{daemon}; while ! [ -s daemon ]; do sleep 0.01; done; exit 2")
+        assert attempts.end(directory)["exitCode"] == 2
+        assert not linux.start_ticks(int((attempts.root / "work" / "daemon").read_text()))
+
+
+class TestLimits:
+    def test_memory(self, attempts):
+        script = "import time; data = []\nwhile True: data.append(bytearray(4 << 20)); time.sleep(0.01)"
+        directory = attempts.start(sys.executable, "-c", script, memory_bytes=64 << 20)
+        status = attempts.end(directory)
+        assert (status["exitCode"], status["reason"]) == (137, "OOMKilled")
+        assert "its limit is 67108864" in status["message"]
+
+    def test_memory_shared_by_forked_processes_counts_once(self, attempts):
+        script = "import os, time; data = bytearray(48 << 20)\nfor _ in range(3): os.fork()\ntime.sleep(1.2)"
+        directory = attempts.start(sys.executable, "-c", script, memory_bytes=160 << 20)
+        assert attempts.end(directory)["reason"] == "Completed"
+
+    def test_fork_bomb_is_ended_whole(self, attempts):
+        directory = attempts.shell("while :; do sleep 60 & done", processes=200)
+        status = attempts.end(directory)
+        assert status["reason"] in ("ProcessLimitExceeded", "Error")
+        assert status["exitCode"] != 0
+
+    def test_processors(self, attempts):
+        directory = attempts.start(
+            sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))", cpus=1
+        )
+        attempts.end(directory)
+        assert attempts.output(directory) == b"1\n"
+
+    def test_open_files(self, attempts):
+        directory = attempts.shell("ulimit -n; ulimit -c", files=123)
+        attempts.end(directory)
+        assert attempts.output(directory) == b"123\n0\n"
+
+
+class TestOutput:
+    def test_binary_stays_binary(self, attempts):
+        script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 300)"
+        directory = attempts.start(sys.executable, "-c", script)
+        attempts.end(directory)
+        assert attempts.output(directory) == bytes(range(256)) * 300
+
+    def test_long_lines_are_split(self, attempts):
+        directory = attempts.start(sys.executable, "-c", "print('x' * 50_000)")
+        attempts.end(directory)
+        assert max(map(len, attempts.log(directory).split(b"\n"))) < 17_000
+        assert attempts.output(directory) == b"x" * 50_000 + b"\n"
+
+    def test_unfinished_line_appears_while_the_command_lives(self, attempts):
+        directory = attempts.shell("printf 50%%; sleep 60")
+        until(lambda: attempts.output(directory) == b"50%")
+
+    def test_both_streams_are_told_apart(self, attempts):
+        directory = attempts.shell("echo out; echo err >&2")
+        attempts.end(directory)
+        assert attempts.output(directory) == b"out\n"
+        assert attempts.output(directory, "stderr") == b"err\n"
+
+    def test_flood_keeps_the_newest(self, attempts):
+        directory = attempts.shell("seq 400000", segment_bytes=1 << 20, segments=3)
+        assert attempts.end(directory)["exitCode"] == 0
+        assert attempts.output(directory).endswith(b"\n400000\n")
+        files = sorted(directory.glob("log.*"))
+        assert len(files) == 3
+        assert all(file.stat().st_size < 8 << 20 for file in files)
+
+    def test_output_written_before_the_end_is_complete(self, attempts):
+        directory = attempts.shell("seq 20000; exit 1")
+        attempts.end(directory)
+        assert attempts.output(directory) == "".join(f"{n}\n" for n in range(1, 20001)).encode()

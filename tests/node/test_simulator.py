@@ -1,0 +1,367 @@
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from cluster.runtime import nudge
+from cluster.store import Create, Delete, Patch, store
+from kube.errors import NotFound
+from kube.kinds.core import Pod
+from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
+from node.simulator import stages
+from node.simulator.simulated_pod import Simulated
+from node.simulator.simulator import Simulator
+from tests import waiting
+from tests.cluster.store.forgetting import ASLEEP, forget
+
+GOLDEN = Path(__file__).parent / "golden"
+BEGIN_US = 1_800_000_000 * 1_000_000
+
+
+@pytest.fixture
+def simulator(transactional_db, redis_url, settings):
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    begun = []
+
+    def begin(count=2, **options):
+        begun.append(Simulator(count, **options))
+        begun[-1].begin()
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.listener.close()
+        one.selector.close()
+    nudge.client.cache_clear()
+
+
+def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, **annotations):
+    metadata = {
+        "name": name,
+        "namespace": "d",
+        "annotations": {
+            f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()
+        },
+    }
+    if owner:
+        reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
+        metadata["annotations"]["volcano.sh/job-name"] = "j"
+    spec = {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
+    if selector:
+        spec["nodeSelector"] = selector
+    body = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+    return store.write(Create(PODS, body))[0].uid
+
+
+SIMULATED = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}
+
+
+def taints(name):
+    return store.get(NODES, "", name).object["spec"].get("taints")
+
+
+def phase(name="p"):
+    try:
+        return store.get(PODS, "d", name).object["status"]["phase"]
+    except NotFound:
+        return None
+
+
+def phases(name):
+    """The phases that a pod was in, one after another."""
+    told = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", name))]
+    return [each for each, _ in itertools.groupby(told)]
+
+
+def until(simulator, condition):
+    """Let a simulator do its part until a condition holds; return what it gave."""
+
+    def turn():
+        simulator.listener.hurry()
+        simulator._wait(min(0.01, simulator._timeout()))
+        simulator._read_changes()
+        while simulator._play():
+            pass
+        simulator.fleet.lose()
+        simulator.fleet.beat()
+
+    return waiting.until(lambda: condition() or turn(), every_s=0)
+
+
+def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(simulator):
+    one = simulator()
+    add_pod(duration_seconds="0.2")
+    add_pod("bad", duration_seconds="0", exit_code="3")
+    until(one, lambda: phase() == "Succeeded")
+    until(one, lambda: phase("bad") == "Failed")
+    assert phases("p") == ["Pending", "Running", "Succeeded"]
+    ended = store.get(PODS, "d", "bad").object["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (3, "Error")
+    assert ended["containerID"].startswith("simulated://")
+
+
+def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
+    one = simulator()
+    store.write(
+        Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}})
+    )
+    add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
+    until(one, lambda: phase("a") == "Running")
+    until(one, lambda: one.listener.position == store.revision())
+    assert phase("a") == "Running"
+    add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
+    until(one, lambda: phase("a") == phase("b") == "Succeeded")
+
+
+def test_held_pods_go_on_when_their_config_map_exists(simulator):
+    one = simulator()
+    for name in ("a", "b"):
+        add_pod(name, duration_seconds="0", hold="let-go")
+    until(one, lambda: phase("a") == phase("b") == "Running")
+    until(one, lambda: one.listener.position == store.revision())
+    assert phase("a") == "Running"
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+    until(one, lambda: phase("a") == phase("b") == "Succeeded")
+    add_pod("late", duration_seconds="0", hold="let-go")
+    until(simulator(), lambda: phase("late") == "Succeeded")
+
+
+def test_deleted_pod_is_gone(simulator):
+    one = simulator()
+    add_pod(duration_seconds="600")
+    until(one, lambda: phase() == "Running")
+    store.write(Delete(PODS, "d", "p"))
+    until(one, lambda: phase() is None)
+
+
+def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
+    one = simulator()
+    add_pod(duration_seconds="600")
+    store.write(Patch(PODS, "d", "p", {"metadata": {"finalizers": ["example.com/keep"]}}))
+    until(one, lambda: phase() == "Running")
+    store.write(Delete(PODS, "d", "p"))
+    until(one, lambda: phase() == "Failed")
+    until(one, lambda: one.listener.position == store.revision() and not one.pods)
+    for _ in range(5):
+        one.listener.hurry()
+        one.turn()
+    assert one.listener.position == store.revision()
+
+
+def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
+    first = simulator()
+    add_pod(duration_seconds="0", hold="let-go")
+    until(first, lambda: phase() == "Running")
+    started = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["running"][
+        "startedAt"
+    ]
+    second = simulator()
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+    until(second, lambda: phase() == "Succeeded")
+    ended = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ended["startedAt"] == started
+
+
+def look(simulator):
+    simulator.listener.hurry()
+    simulator._read_changes()
+
+
+class TestLongerAwayThanHistoryIsKept:
+    @ASLEEP
+    def test_pods_deleted_meanwhile_are_gone(self, simulator, forgotten):
+        one = simulator()
+        add_pod("kept", duration_seconds="600")
+        add_pod("gone", duration_seconds="600")
+        until(one, lambda: phase("kept") == phase("gone") == "Running")
+        store.write(Delete(PODS, "d", "gone", grace=0))
+        store.write(Patch(PODS, "d", "kept", {"metadata": {"labels": {"stays": "behind it"}}}))
+        with forgotten():
+            look(one)
+        until(one, lambda: [known.pod.metadata.name for known in one.pods.values()] == ["kept"])
+
+    def test_pods_made_meanwhile_run_and_held_ones_go_on(self, simulator):
+        one = simulator()
+        add_pod("held", duration_seconds="0", hold="let-go")
+        until(one, lambda: phase("held") == "Running")
+        add_pod("new", duration_seconds="0")
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+        store.write(Patch(CONFIGMAPS, "d", "let-go", {"metadata": {"labels": {"a": "b"}}}))
+        forget()
+        until(one, lambda: phase("held") == phase("new") == "Succeeded")
+
+    def test_clock_of_a_job_whose_pods_went_meanwhile_is_set_back(self, simulator):
+        one = simulator()
+        spec = {"tasks": [{"replicas": 2}]}
+        store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": spec}))
+        for name in ("a", "b"):
+            add_pod(name, owner="o", duration_seconds="600", wait_for_job="true")
+        until(one, lambda: phase("a") == phase("b") == "Running")
+        store.write(*(Delete(PODS, "d", name, grace=0) for name in ("a", "b")))
+        add_pod("again", owner="o", duration_seconds="0", wait_for_job="true")
+        forget()
+        until(one, lambda: phase("again") == "Running")
+        until(one, lambda: one.listener.position == store.revision())
+        assert phase("again") == "Running"
+
+    def test_node_that_was_told_to_fail_stays_lost(self, simulator):
+        one = simulator()
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
+        until(one, lambda: "sim-0001" in one.fleet.lost)
+        forget()
+        look(one)
+        node = store.get(NODES, "", "sim-0001").object
+        assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
+
+    def test_node_that_was_told_to_come_back_meanwhile_does(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="600")
+        until(one, lambda: phase() == "Running")
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
+        until(one, lambda: "sim-0001" in one.fleet.lost)
+        store.write(Delete(PODS, "d", "p"))
+        store.write(Patch(NODES, "", "sim-0001", told_to_fail(None)))
+        forget()
+        until(one, lambda: phase() is None)
+
+
+def told_to_fail(seconds):
+    return {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": seconds}}}
+
+
+def test_change_by_somebody_else_meanwhile_loses_nothing(simulator):
+    one = simulator()
+    add_pod(duration_seconds="0")
+    one.listener.hurry()
+    one._read_changes()
+    store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
+    until(one, lambda: phase() == "Succeeded")
+    assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}
+
+
+class TestFleet:
+    def test_thousand_nodes_are_made_at_once_and_removed_when_the_number_shrinks(self, simulator):
+        begun = time.process_time()
+        simulator(1000)
+        assert time.process_time() - begun < 3
+        assert store.count(NODES) == {"Ready": 1000}
+        found = store.get(NODES, "", "sim-1000").object
+        assert found["metadata"]["labels"]["ui.volcano.sh/simulated"] == "true"
+        assert found["status"]["allocatable"] == {"cpu": "32", "memory": "256Gi", "pods": "256"}
+        assert len(store.find(LEASES)) == 1
+        simulator(10)
+        assert store.count(NODES) == {"Ready": 10}
+
+    def test_nodes_keep_away_pods_that_do_not_ask_for_them(self, simulator):
+        simulator()
+        assert taints("sim-0001") == [SIMULATED]
+
+    def test_nodes_of_an_older_version_get_their_taint_and_keep_those_of_others(self, simulator):
+        simulator()
+        own = {"key": "maintenance", "value": "", "effect": "NoExecute"}
+        bare = Patch(NODES, "", "sim-0001", {"spec": {"taints": None}})
+        store.write(bare, Patch(NODES, "", "sim-0002", {"spec": {"taints": [own]}}))
+        simulator()
+        assert taints("sim-0001") == [SIMULATED]
+        assert taints("sim-0002") == [SIMULATED, own]
+
+    def test_pods_of_an_older_version_that_wait_for_simulated_nodes_are_let_in(self, simulator):
+        add_pod("asks", node="", selector={"ui.volcano.sh/simulated": "true"})
+        add_pod("real", node="")
+        simulator()
+        (toleration,) = store.get(PODS, "d", "asks").object["spec"]["tolerations"]
+        assert (toleration["key"], toleration["effect"]) == (SIMULATED["key"], SIMULATED["effect"])
+        assert "tolerations" not in store.get(PODS, "d", "real").object["spec"]
+
+    def test_taint_that_somebody_adds_at_the_same_moment_is_not_lost(self, simulator, monkeypatch):
+        simulator()
+        store.write(Patch(NODES, "", "sim-0001", {"spec": {"taints": None}}))
+        own = {"key": "maintenance", "effect": "NoSchedule"}
+        commit, late = store.commit, [Patch(NODES, "", "sim-0001", {"spec": {"taints": [own]}})]
+
+        def after_somebody_else(groups, now=None):
+            if late and any(write.resource is NODES for group in groups for write in group.writes):
+                store.write(late.pop())
+            return commit(groups, now)
+
+        monkeypatch.setattr(store, "commit", after_somebody_else)
+        simulator()
+        assert taints("sim-0001") == [SIMULATED, own]
+
+    def test_second_start_writes_no_node(self, simulator):
+        simulator(10)
+        revision = store.revision()
+        simulator(10)
+        assert store.revision() == revision + 1  # the lease
+
+    def test_node_told_to_fail_falls_silent_and_comes_back(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="600")
+        until(one, lambda: phase() == "Running")
+        fail = {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": "0"}}}
+        store.write(Patch(NODES, "", "sim-0001", fail))
+        until(one, lambda: "sim-0001" in one.fleet.lost)
+        node = store.get(NODES, "", "sim-0001").object
+        assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
+        store.write(Delete(PODS, "d", "p"))
+        until(one, lambda: one.listener.position == store.revision())
+        assert phase() == "Running"
+        back = {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": None}}}
+        store.write(Patch(NODES, "", "sim-0001", back))
+        until(one, lambda: phase() is None)
+
+    def test_node_called_unready_while_it_lives_is_corrected(self, simulator):
+        one = simulator()
+        unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        store.write(Patch(NODES, "", "sim-0002", unknown, "status"))
+        one.fleet.due = 0
+        one.fleet.beat()
+        assert store.count(NODES) == {"Ready": 2}
+
+
+class TestStages:
+    def test_misspelt_stage_is_named(self, tmp_path):
+        (tmp_path / "1.yaml").write_text("name: x\nselect: {fase: [Running]}\nnext: {phase: Failed}\n")
+        with pytest.raises(stages.StageError, match=r"1\.yaml cannot be used: .*fase"):
+            stages.load(tmp_path)
+
+    def test_directory_without_stages_is_an_error(self, tmp_path):
+        with pytest.raises(stages.StageError, match="has no stage"):
+            stages.load(tmp_path)
+
+    @pytest.mark.parametrize("text", ["", "abc", "-1", "nan", "inf", "1e99"])
+    def test_duration_that_makes_no_sense_is_as_if_absent(self, text):
+        delay = stages.Delay(seconds=2, annotation="a")
+        assert stages.delay_us(delay, {"a": text}) == 2_000_000
+
+    @pytest.mark.parametrize(
+        "path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0]
+    )
+    def test_golden(self, path, request):
+        """Plays a pod through the default stages and compares the statuses with the golden file."""
+        played = list(play(msgspec.convert(yaml.safe_load(path.read_text()), Pod)))
+        expected = path.with_name(path.name.replace(".input.", ".output."))
+        if request.config.getoption("--update-golden"):
+            expected.write_text(yaml.safe_dump_all(played, sort_keys=False))
+        assert played == list(yaml.safe_load_all(expected.read_text()))
+
+
+def play(pod, most=4):
+    """Yield what a pod's stages write, each after its delay, on a clock that only stages move."""
+    known, now_us, all_stages = Simulated.of(pod, 1, BEGIN_US), BEGIN_US, stages.load()
+    for _ in range(most):
+        stage = stages.match(all_stages, known.look)
+        if stage is None or known.removed:
+            return
+        now_us = known.since_us + stages.delay_us(stage.delay, pod.metadata.annotations)
+        known.pass_through(stage, now_us)
+        status = known.status("10.64.0.1", now_us)
+        known.pod = msgspec.structs.replace(known.pod, status=msgspec.convert(status, type(pod.status)))
+        yield {"stage": stage.name, "removed": known.removed, "status": status}

@@ -1,0 +1,347 @@
+"""Ways out of a pod that were ways out once: what a pod can change is never followed by the node."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from cluster.models import RoleBinding
+from cluster.store import Create, Patch, store
+from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, PODS, SECRETS
+from node.agent import retention
+from node.paths import Layout
+
+LOOT = "/loot"
+
+
+def beginning(node, mode):
+    """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
+    node.begin("none")
+    if mode != "none":
+        found = node.agent.spawner.probe(node.data / "node" / "probe")
+        if found == "none" or (mode == "root" and found != "root"):
+            pytest.skip(f"this machine does not let this user make mounts the {mode} way")
+        node.crash()
+        node.begin(mode)
+    (node.data / "secret-key").write_text("hush")
+    return node
+
+
+@pytest.fixture(params=["root", "user", "none"])
+def begun(request, node):
+    """A node for each way in which containers get their volumes."""
+    return beginning(node, request.param)
+
+
+@pytest.fixture(params=["root", "user"])
+def mounted(request, node):
+    """A node for each way in which containers have mounts of their own."""
+    return beginning(node, request.param)
+
+
+def mount(name, path=LOOT, **fields):
+    return {"name": name, "mountPath": path, **fields}
+
+
+def container(script, *mounts, name="main"):
+    return {"name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts)}
+
+
+def refused(node, words, name="p"):
+    """Wait until a pod does not start, and return what it says."""
+    text = node.until(lambda: words in json.dumps(node.status(name)) and json.dumps(node.status(name)))
+    assert node.status(name)["phase"] in ("Pending", "Failed")
+    return text
+
+
+class TestSubPath:
+    @pytest.mark.parametrize("kind", ["emptyDir", "persistentVolumeClaim"])
+    def test_link_of_an_init_container_shows_nothing_of_the_cluster(self, begun, kind):
+        source = {"claimName": "c"} if kind == "persistentVolumeClaim" else {}
+        begun.submit(
+            volumes=[{"name": "v", kind: source}],
+            initContainers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"), name="init")],
+            containers=[
+                container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))
+            ],
+        )
+        text = refused(begun, "CreateContainerConfigError")
+        assert "failed to prepare subPath for volumeMount" in text
+        assert "leads out of the volume, by the symbolic link" in text
+        assert not (begun.out / "stolen").exists()
+
+    def test_link_in_a_claim_leads_no_other_pod_out(self, begun):
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        begun.submit(
+            "one",
+            volumes=volumes,
+            containers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"))],
+        )
+        begun.until_phase("Succeeded", "one")
+        begun.submit(
+            "two", volumes=volumes,
+            containers=[container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))],
+        )  # fmt: skip
+        refused(begun, "leads out of the volume", "two")
+        assert not (begun.out / "stolen").exists()
+
+    def test_missing_directories_are_not_made_through_a_link(self, begun):
+        begun.submit(
+            volumes=[{"name": "v", "emptyDir": {}}],
+            initContainers=[container(f"ln -s {begun.out} $VOLUME_V/out", mount("v", "/v"), name="init")],
+            containers=[container("true", mount("v", subPath="out/made"))],
+        )
+        refused(begun, "leads out of the volume")
+        assert not (begun.out / "made").exists()
+
+    def test_link_that_stays_in_the_volume_is_followed_as_a_kubelet_does(self, begun):
+        script = f"cat $VOLUME_V/file > {begun.out}/seen"
+        make = "mkdir $VOLUME_V/v1; echo one > $VOLUME_V/v1/file; ln -s v1 $VOLUME_V/latest"
+        begun.submit(
+            volumes=[{"name": "v", "emptyDir": {}}],
+            initContainers=[container(make, mount("v", "/v"), name="init")],
+            containers=[container(script, mount("v", subPath="latest"))],
+        )
+        begun.until_phase("Succeeded")
+        assert (begun.out / "seen").read_text() == "one\n"
+
+    def test_one_key_of_a_config_map_can_be_mounted(self, begun):
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"k": "v"}}))
+        begun.submit(
+            volumes=[{"name": "v", "configMap": {"name": "c"}}],
+            containers=[
+                container(f"cat $VOLUME_V > {begun.out}/seen", mount("v", "/etc/k.conf", subPath="k"))
+            ],
+        )
+        begun.until_phase("Succeeded")
+        assert (begun.out / "seen").read_text() == "v"
+
+
+class TestMountPoints:
+    def test_no_mount_point_is_made_through_a_link_in_another_volume(self, mounted):
+        mounted.submit(
+            volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}],
+            initContainers=[container(f"ln -s {mounted.out} $VOLUME_V/out", mount("v", "/v"), name="init")],
+            containers=[container("true", mount("v", "/v"), mount("w", "/v/out/made"))],
+        )
+        refused(mounted, "A volume cannot be mounted at /v/out/made")
+        assert not (mounted.out / "made").exists()
+
+    def test_no_mount_point_is_made_through_a_link_on_the_machine(self, mounted):
+        mounted.out.chmod(0o777)
+        (mounted.out / "elsewhere").mkdir()
+        (mounted.out / "link").symlink_to("elsewhere")
+        mounted.submit(
+            volumes=[{"name": "v", "emptyDir": {}}],
+            containers=[container("true", mount("v", f"{mounted.out}/link/made"))],
+        )
+        refused(mounted, "which pods could have made")
+        assert list((mounted.out / "elsewhere").iterdir()) == []
+
+
+class TestHostPath:
+    def exchanged(self, node, target, path=None, **fields):
+        path = path or node.out / "x"
+        node.submit(
+            volumes=[{"name": "h", "hostPath": {"path": str(path), "type": "DirectoryOrCreate"}}],
+            initContainers=[container(f"rmdir {path}; ln -s {target} {path}", mount("h", "/h"), name="init")],
+            containers=[container(f"cat $VOLUME_H/secret-key > {node.out}/stolen", mount("h"))],
+            **fields,
+        )
+
+    @pytest.mark.parametrize("target", ["{data}", "{data}/pki", "/"], ids=["is", "lies below", "contains"])
+    def test_exchanged_by_an_init_container_it_shows_nothing_of_the_cluster(self, begun, target):
+        (begun.data / "pki").mkdir()
+        (begun.data / "pki" / "secret-key").write_text("hush")
+        self.exchanged(begun, target.format(data=begun.data))
+        refused(begun, "failed to prepare volume for volumeMount")
+        assert not (begun.out / "stolen").exists()
+
+    def test_exchanged_it_does_not_lead_out_of_what_is_allowed(self, begun, settings):
+        allowed, other = begun.out / "allowed", begun.out / "other"
+        allowed.mkdir()
+        other.mkdir()
+        (other / "secret-key").write_text("hush")
+        settings.HOST_PATHS = [str(allowed)]
+        self.exchanged(begun, other, allowed / "x", annotations={CREATOR_ANNOTATION: "sam"})
+        refused(begun, "failed to prepare volume for volumeMount")
+        assert not (begun.out / "stolen").exists()
+
+    @pytest.mark.parametrize("kind", ["DirectoryOrCreate", "FileOrCreate"])
+    def test_nothing_is_made_outside_of_what_is_allowed(self, begun, settings, kind):
+        (begun.out / "allowed").mkdir()
+        settings.HOST_PATHS = [str(begun.out / "allowed")]
+        for name, path in (("in", begun.out / "allowed" / "made"), ("out", begun.out / "made")):
+            begun.submit(
+                name, volumes=[{"name": "h", "hostPath": {"path": str(path), "type": kind}}],
+                containers=[container("true", mount("h"))], annotations={CREATOR_ANNOTATION: "sam"},
+            )  # fmt: skip
+        refused(begun, "does not lie below", "out")
+        begun.until_phase("Succeeded", "in")
+        assert (begun.out / "allowed" / "made").exists()
+        assert not (begun.out / "made").exists()
+
+
+def person(name, role, namespace="*"):
+    user = get_user_model().objects.create_user(name)
+    RoleBinding.objects.create(user=user, role=role, namespace=namespace)
+
+
+def job_of(name):
+    body = {
+        "metadata": {"name": "j", "namespace": "d", "annotations": {CREATOR_ANNOTATION: name}},
+        "spec": {},
+    }
+    return store.write(Create(JOBS, body))[0].uid
+
+
+class TestWhoMayHaveAHostPath:
+    def of(self, node, creator="", **fields):
+        node.submit(
+            volumes=[{"name": "h", "hostPath": {"path": str(node.out)}}],
+            containers=[container("true", mount("h"))],
+            annotations={CREATOR_ANNOTATION: creator} if creator else {}, **fields,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("role", "namespace", "phase"),
+        [
+            pytest.param("administrator", "*", "Succeeded", id="administrator of everything"),
+            pytest.param("administrator", "d", "Pending", id="administrator of the namespace"),
+            pytest.param("operator", "*", "Pending", id="operator"),
+            pytest.param("submitter", "d", "Pending", id="submitter"),
+        ],
+    )
+    def test_it_takes_an_administrator_of_everything(self, node, role, namespace, phase):
+        person("pat", role, namespace)
+        node.begin()
+        self.of(node, "pat")
+        if phase == "Pending":
+            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(
+                node, "hostPath"
+            )
+        node.until_phase(phase)
+
+    def test_what_the_setting_names_is_everybody_s(self, node, settings):
+        settings.HOST_PATHS = [str(node.out.parent)]
+        node.begin()
+        self.of(node, "somebody")
+        node.until_phase("Succeeded")
+
+    def test_a_pod_that_claims_an_administrator_s_name_is_its_job_s_owner_s(self, node):
+        person("root", "administrator")
+        person("sam", "submitter", "d")
+        node.begin()
+        uid = job_of("sam")
+        reference = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "name": "j",
+            "uid": uid,
+            "controller": True,
+        }
+        body = {
+            "metadata": {"name": "p", "namespace": "d", "annotations": {CREATOR_ANNOTATION: "root"}, "ownerReferences": [reference]},
+            "spec": {
+                "restartPolicy": "Never", "nodeName": "here", "containers": [container("true", mount("h"))],
+                "volumes": [{"name": "h", "hostPath": {"path": str(node.out)}}],
+            },
+            "status": {"phase": "Pending"},
+        }  # fmt: skip
+        store.write(Create(PODS, body))
+        refused(node, "hostPath")
+
+    def test_a_pod_whose_owner_is_gone_is_nobody_s(self, node):
+        node.begin()
+        self.of(node, owner="a-uid-of-the-past")
+        refused(node, "hostPath")
+
+
+@pytest.fixture(params=["configMap", "secret", "projected"])
+def made_from(request):
+    """A volume that is made from an object, and how that is changed."""
+    if request.param == "secret":
+        store.write(Create(SECRETS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "b25l"}}))
+        change = Patch(SECRETS, "d", "c", {"data": {"key": "dHdv"}})
+        return {"name": "c", "secret": {"secretName": "c"}}, change
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "one"}}))
+    change = Patch(CONFIGMAPS, "d", "c", {"data": {"key": "two"}})
+    if request.param == "projected":
+        return {"name": "c", "projected": {"sources": [{"configMap": {"name": "c"}}]}}, change
+    return {"name": "c", "configMap": {"name": "c"}}, change
+
+
+class TestPublishedFiles:
+    @pytest.mark.parametrize(
+        "attack",
+        [
+            "ln -s {victim} $VOLUME_C/.key.new",
+            "ln -sf {victim} $VOLUME_C/key",
+            "ln -sfn {folder} $VOLUME_C/..data",
+            "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data",
+            "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key",
+            "rm $VOLUME_C/key; mkdir $VOLUME_C/key",
+        ],
+        ids=["draft", "key", "version", "no version", "in the version", "directory"],
+    )
+    def test_update_writes_through_no_link_of_the_pod(self, begun, made_from, attack):
+        volume, change = made_from
+        victim, folder = begun.out / "victim", begun.out / "folder"
+        victim.write_text("untouched")
+        folder.mkdir()
+        script = f"({attack.format(victim=victim, folder=folder)}) || true; touch {begun.out}/ready; sleep 60"
+        uid = begun.submit(volumes=[volume], containers=[container(script, mount("c", "/cfg"))])
+        begun.until((begun.out / "ready").exists)
+        store.write(change)
+        shown = begun.data / "node" / "pods" / uid / "_volumes" / "c" / "key"
+        begun.until(lambda: shown.is_file() and not shown.samefile(victim) and shown.read_text() == "two")
+        assert victim.read_text() == "untouched"
+        assert list(folder.iterdir()) == []
+
+    def test_they_cannot_be_written_where_they_are_mounted(self, begun, made_from):
+        volume, _ = made_from
+        begun.submit(volumes=[volume], containers=[container("echo x > $VOLUME_C/new", mount("c", "/cfg"))])
+        begun.until_phase("Succeeded" if begun.mounts == "none" else "Failed")
+
+    def test_all_files_change_at_once_and_old_ones_go(self, begun):
+        files = {"a": "1", "b": "1", "gone": "1"}
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": files}))
+        script = (
+            f"touch {begun.out}/ready; while [ -e $VOLUME_C/gone ]; do :; done;"
+            f"cat $VOLUME_C/a $VOLUME_C/b > {begun.out}/seen; ls -A $VOLUME_C > {begun.out}/names"
+        )
+        begun.submit(
+            volumes=[{"name": "c", "configMap": {"name": "c"}}],
+            containers=[container(script, mount("c", "/cfg"))],
+        )
+        begun.until((begun.out / "ready").exists)
+        store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"a": "2", "b": "2", "gone": None}}))
+        begun.until_phase("Succeeded")
+        assert (begun.out / "seen").read_text() == "22"
+        names = (begun.out / "names").read_text().split()
+        assert [one for one in names if not one.startswith("..2")] == ["..data", "a", "b"]
+
+
+def test_removing_a_pod_s_files_follows_no_link(tmp_path):
+    layout = Layout(tmp_path)
+    layout.pods.mkdir(parents=True)
+    (tmp_path / "victim" / "_work").mkdir(parents=True)
+    (tmp_path / "victim" / "_work" / "file").touch()
+    (layout.pods / "uid").symlink_to(tmp_path / "victim")
+    subprocess.run(["touch", "-h", "-d", "@0", layout.pods / "uid"], check=True)
+    subprocess.run(["touch", "-d", "@0", tmp_path / "victim"], check=True)
+    retention.clean(layout, set(), set(), days=0, most_bytes=0)
+    assert (tmp_path / "victim" / "_work" / "file").exists()
+
+
+def test_a_shim_writes_its_log_through_no_link(attempts):
+    directory = attempts.directory()
+    victim = attempts.root / "victim"
+    victim.write_text("untouched")
+    (directory / "log.000000000000000").symlink_to(victim)
+    attempts.shell("echo out", directory=directory)
+    attempts.until_gone(attempts.shim(directory))
+    assert victim.read_text() == "untouched"

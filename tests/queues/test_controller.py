@@ -1,0 +1,298 @@
+"""The queue controller against the real store: states, counters and what is allocated."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.bootstrap import bootstrap
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
+from cluster.store import Create, Delete, Group, Patch, clock, store
+from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
+from queues.controller import PAUSE_MS, QueueConsumer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Controller(Runner):
+    """The queue controller, run by hand on the store's clock."""
+
+    def __init__(self):
+        super().__init__(registry.get("queues"), 0, QueueConsumer())
+
+    def settle(self):
+        while self.step():
+            pass
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    def __init__(self):
+        self.now = clock()
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch):
+    moved = Clock()
+    monkeypatch.setattr("cluster.runtime.consumer.clock", moved)
+    return moved
+
+
+@pytest.fixture
+def controller(time):
+    bootstrap()
+    controller = Controller()
+    later(controller, time)
+    return controller
+
+
+def later(controller, time):
+    """Let things settle, with time for every pause."""
+    controller.settle()
+    time.now += PAUSE_MS
+    controller.settle()
+
+
+def queue(name, parent="root", state="Open", **spec):
+    spec = {"weight": 1, "parent": parent, "state": state, **spec}
+    store.write(Create(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}))
+
+
+def group(name, queue="default", phase="Pending"):
+    metadata = {"name": name, "namespace": "d"}
+    store.write(
+        Create(POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue}, "status": {"phase": phase}})
+    )
+
+
+def pod(name, queue="default", node="n", phase="Running", cpu="1"):
+    metadata = {"name": name, "namespace": "d", "annotations": {"volcano.sh/queue-name": queue}}
+    resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+    spec = {"containers": [{"name": "c", "resources": resources}], **({"nodeName": node} if node else {})}
+    store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
+
+
+def wish(name, state):
+    store.write(Patch(QUEUES, "", name, {"spec": {"state": state}}))
+
+
+def status(name="default"):
+    return store.get(QUEUES, "", name).object["status"]
+
+
+def test_pod_groups_are_counted_by_phase(controller, time):
+    for number, phase in enumerate(["Pending", "", "Inqueue", "Running", "Completed", "Unknown"]):
+        group(f"g{number}", phase=phase)
+    later(controller, time)
+    counted = {key: status().get(key) for key in ("pending", "inqueue", "running", "completed", "unknown")}
+    assert counted == {"pending": 2, "inqueue": 1, "running": 1, "completed": 1, "unknown": 1}
+    store.write(Delete(POD_GROUPS, "d", "g3"))
+    later(controller, time)
+    assert "running" not in status()
+
+
+def test_allocated_is_what_bound_pods_ask_for_up_to_root(controller, time):
+    queue("team")
+    queue("sub", parent="team")
+    pod("a", "sub", cpu="1500m")
+    pod("b", "sub", cpu="1")
+    pod("waits", "sub", node="")
+    pod("ended", "sub", phase="Succeeded")
+    later(controller, time)
+    for name in ("sub", "team", "root"):
+        assert status(name)["allocated"] == {"cpu": "2500m", "memory": "2Gi", "pods": "2"}
+    assert status()["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+def test_pod_that_ends_or_goes_gives_back_what_it_held(controller, time):
+    pod("a")
+    pod("b")
+    later(controller, time)
+    store.write(Patch(PODS, "d", "a", {"status": {"phase": "Failed"}}, "status"))
+    store.write(Delete(PODS, "d", "b", grace=0))
+    later(controller, time)
+    assert status()["allocated"] == {"cpu": "0", "memory": "0"}
+
+
+def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller, time):
+    group("a", phase="Running")
+    group("b")
+    wish("default", "Closed")
+    controller.settle()
+    assert status()["state"] == "Closing"
+    assert "2 unfinished pod groups are left (1 pending, 1 running)" in status()["message"]
+    store.write(Delete(POD_GROUPS, "d", "b"))
+    store.write(Patch(POD_GROUPS, "d", "a", {"status": {"phase": "Completed"}}))
+    later(controller, time)
+    assert status()["state"] == "Closed"
+    wish("default", "Open")
+    controller.settle()
+    assert status()["state"] == "Open"
+    assert [e.object["reason"] for e in store.find(EVENTS, order="created")] == [
+        "Closing",
+        "Closed",
+        "Opened",
+    ]
+
+
+def test_queues_below_a_closed_one_close_and_open_with_it(controller, time):
+    queue("team")
+    queue("sub", parent="team")
+    queue("own", parent="team", state="Closed")
+    wish("team", "Closed")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("team", "sub", "own")] == ["Closed", "Closed", "Closed"]
+    assert "parent queue team" in status("sub")["message"]
+    wish("team", "Open")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("team", "sub", "own")] == ["Open", "Open", "Closed"]
+
+
+def test_counters_are_written_a_few_times_a_second_however_much_happens(controller, time):
+    before = store.revision()
+    for number in range(20):
+        group(f"g{number}")
+        controller.step()
+        time.now += 10
+    later(controller, time)
+    writes = [c for c in store.changes(before, [QUEUES]) if c.name == "default"]
+    assert len(writes) <= 3
+    assert status()["pending"] == 20
+
+
+def test_change_of_state_is_written_at_once(controller):
+    group("a")
+    controller.step()
+    wish("default", "Closed")
+    controller.step()
+    assert status()["state"] == "Closing"
+
+
+def test_new_process_writes_what_the_last_one_still_owed(controller, time):
+    group("a")
+    controller.settle()
+    group("b")
+    controller.settle()
+    time.now += PAUSE_MS
+    Controller().settle()
+    assert status()["pending"] == 2
+
+
+def test_queue_deleted_meanwhile_does_not_stop_the_others(controller, time):
+    queue("team")
+    store.commit([Group([Delete(QUEUES, "", "team")])])
+    group("a", queue="team")
+    group("b")
+    later(controller, time)
+    assert status()["pending"] == 1
+
+
+def order(action, name="default", *, uid=None, by="olga", **metadata):
+    """Store a Command as vcctl does: in the namespace `default`, for the queue that has the name now."""
+    uid = store.get(QUEUES, "", name).uid if uid is None else uid
+    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid}
+    notes = {"ui.volcano.sh/created-by": by} if by else {}
+    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
+    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
+
+
+def told():
+    found = [e.object for e in store.find(EVENTS, order="created") if e.object["reason"] == "CommandIssued"]
+    return [(e["type"], e["message"]) for e in found]
+
+
+def wished(name="default"):
+    return store.get(QUEUES, "", name).object["spec"]["state"]
+
+
+@pytest.mark.parametrize(
+    ("before", "action", "has_work", "wish", "after"),
+    [
+        pytest.param("Open", "CloseQueue", False, "Closed", "Closed", id="close an empty queue"),
+        pytest.param("Open", "CloseQueue", True, "Closed", "Closing", id="close a queue with work"),
+        pytest.param("Closed", "CloseQueue", False, "Closed", "Closed", id="close a closed queue"),
+        pytest.param("Closed", "CloseQueue", True, "Closed", "Closing", id="close a closing queue"),
+        pytest.param("Closed", "OpenQueue", False, "Open", "Open", id="open a closed queue"),
+        pytest.param("Closed", "OpenQueue", True, "Open", "Open", id="open a closing queue"),
+        pytest.param("Open", "OpenQueue", False, "Open", "Open", id="open an open queue"),
+        pytest.param("Closed", "SyncQueue", False, "Closed", "Closed", id="look at it again"),
+    ],
+)
+def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has_work, wish, after):
+    queue("team", state=before)
+    if has_work:
+        group("a", queue="team")
+    later(controller, time)
+    order(action, "team")
+    controller.settle()
+    assert (wished("team"), status("team")["state"]) == (wish, after)
+    assert store.find(COMMANDS) == []
+    assert told() == [("Normal", f"olga asked for {action}.")]
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "message"),
+    [
+        pytest.param("root", "CloseQueue", "olga asked for CloseQueue; root queue can not be closed, close the queues below it.", id="root"),
+        pytest.param("default", "AbortJob", "olga asked for AbortJob, which is no action of a queue; nothing is done.", id="action of a job"),
+        pytest.param("default", "Jump", "olga asked for Jump, which is no action of a queue; nothing is done.", id="unknown"),
+    ],
+)  # fmt: skip
+def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name, action, message):
+    order(action, name)
+    controller.settle()
+    assert store.find(COMMANDS) == []
+    assert status(name)["state"] == "Open"
+    assert told() == [("Warning", message)]
+
+
+@pytest.mark.parametrize(
+    ("name", "uid"),
+    [
+        pytest.param("default", "other", id="an earlier queue of the name"),
+        pytest.param("gone", "some", id="no such queue"),
+    ],
+)
+def test_command_for_a_queue_that_is_gone_is_dropped(controller, name, uid):
+    order("CloseQueue", name, uid=uid)
+    controller.settle()
+    assert (store.find(COMMANDS), told(), wished()) == ([], [], "Open")
+
+
+def test_burst_of_commands_to_queues_is_carried_out_in_order(controller, time):
+    queue("team")
+    for name, action in (("team", "CloseQueue"), ("default", "CloseQueue"), ("team", "OpenQueue")):
+        order(action, name)
+    later(controller, time)
+    assert (wished("team"), wished(), store.find(COMMANDS)) == ("Open", "Closed", [])
+    assert len(told()) == 3
+
+
+def test_queue_below_a_closed_one_is_opened_with_it(controller, time):
+    queue("team", state="Closed")
+    queue("sub", parent="team", state="Closed")
+    order("OpenQueue", "sub")
+    later(controller, time)
+    assert (wished("sub"), status("sub")["state"]) == ("Open", "Closed")
+    order("OpenQueue", "team")
+    later(controller, time)
+    assert status("sub")["state"] == "Open"
+
+
+def test_command_taken_back_has_no_effect(controller):
+    taken = order("CloseQueue")
+    store.write(Delete(COMMANDS, "default", taken.name))
+    controller.settle()
+    assert (wished(), told()) == ("Open", [])
+
+
+def test_new_process_carries_out_the_command_that_the_last_one_left(controller, time):
+    order("CloseQueue", finalizers=["example.com/kept"])
+    later(Controller(), time)
+    wish("default", "Open")
+    later(Controller(), time)
+    assert (wished(), len(told()), len(store.find(COMMANDS))) == ("Open", 1, 1)

@@ -1,0 +1,20 @@
+"""`manage.py agent`: run the pods that are bound to this machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from node.agent.agent import Agent
+from volcano_ui.leaving import leave
+
+
+class Command(BaseCommand):
+    help = "Run the pods that are bound to this machine."
+    requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        Agent(settings.DATA, name=settings.NODE_NAME).run()
+        leave()
