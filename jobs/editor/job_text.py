@@ -8,13 +8,13 @@ comment never get there, and so never change.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
-from kube.yaml import tree as yaml_tree
 from kube.yaml.problem import Problem, YamlError, from_parser
+from kube.yaml.tree import Tree, trees
 
 MAX_BYTES = 1 << 20
 MAX_MENDS = 200
@@ -75,11 +75,11 @@ def _check_size(text: str) -> None:
         raise YamlError(Problem("The text is empty; write a job, or begin from a sample.", 1, 1))
 
 
-def _parse(text: str) -> tuple[str, list[Note], list[yaml_tree.Tree]]:
+def _parse(text: str) -> tuple[str, list[Note], list[Tree]]:
     notes: list[Note] = []
     while True:
         try:
-            return text, notes, list(yaml_tree.trees(text))
+            return text, notes, list(trees(text))
         except yaml.YAMLError as error:
             affordable = len(notes) < MAX_MENDS and (len(notes) + 1) * len(text) <= MAX_MENDING_BYTES
             mended = _mend(text, error) if affordable else None
@@ -111,7 +111,7 @@ def _mend(text: str, error: yaml.YAMLError) -> tuple[str, Note] | None:
     return "\n".join(lines), note
 
 
-def _only_job(documents: list[yaml_tree.Tree]) -> yaml_tree.Tree:
+def _only_job(documents: list[Tree]) -> Tree:
     documents = [part for document in documents for part in _items(document)]
     if not documents:
         raise YamlError(Problem("The text holds only comments; write a job below them.", 1, 1))
@@ -125,13 +125,13 @@ def _only_job(documents: list[yaml_tree.Tree]) -> yaml_tree.Tree:
         what = "a list" if isinstance(only.value, list) else "a single value"
         message = f"The text is {what}; a job is a mapping that begins with apiVersion."
         raise YamlError(Problem(message, only.line, 1))
-    problems = [*only.problems, *_kind_problems(only)]
+    problems = [*only.problems, *only.duplicates, *only.odd_keys, *_kind_problems(only)]
     if problems:
         raise YamlError(*sorted(problems, key=lambda problem: problem.line))
     return only
 
 
-def _items(document: yaml_tree.Tree) -> list[yaml_tree.Tree]:
+def _items(document: Tree) -> list[Tree]:
     """Return what a List holds, each as if it stood alone."""
     value = document.value
     if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
@@ -145,7 +145,7 @@ def _items(document: yaml_tree.Tree) -> list[yaml_tree.Tree]:
             if path.startswith(prefix + ".")
         }
         line = document.places.get(prefix, (document.line, 1))[0]
-        found.append(yaml_tree.Tree(item, line, places, document.problems))
+        found.append(replace(document, value=item, line=line, places=places))
     return found
 
 
@@ -157,7 +157,7 @@ def _name(value: Any) -> str:
     return f"{value.get('kind') or 'object'} {name or 'without a name'}"
 
 
-def _kind_problems(tree: yaml_tree.Tree) -> list[Problem]:
+def _kind_problems(tree: Tree) -> list[Problem]:
     version, kind = tree.value.get("apiVersion"), tree.value.get("kind")
     if (version, kind) == (API_VERSION, KIND):
         return []
@@ -176,7 +176,7 @@ def _kind_problems(tree: yaml_tree.Tree) -> list[Problem]:
     return [Problem(f"{known}; this editor takes a Job of {API_VERSION}.", line, 1, path)]
 
 
-def _renamed(tree: yaml_tree.Tree) -> tuple[dict[str, Any], list[Note]]:
+def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
     """Return the job with the seed's older spellings in today's, and a note for each."""
     job: dict[str, Any] = tree.value
     notes: list[Note] = []
@@ -199,7 +199,7 @@ def _renamed(tree: yaml_tree.Tree) -> tuple[dict[str, Any], list[Note]]:
     return job, notes
 
 
-def _pod_spellings(tree: yaml_tree.Tree, task: Any, path: str) -> list[Note]:
+def _pod_spellings(tree: Tree, task: Any, path: str) -> list[Note]:
     template = task.get("template") if isinstance(task, dict) else None
     pod = template.get("spec") if isinstance(template, dict) else None
     if not isinstance(pod, dict):
@@ -218,7 +218,7 @@ def _pod_spellings(tree: yaml_tree.Tree, task: Any, path: str) -> list[Note]:
     return notes
 
 
-def _at(tree: yaml_tree.Tree, path: str) -> int:
+def _at(tree: Tree, path: str) -> int:
     return tree.places.get(path, (0, 0))[0]
 
 

@@ -18,7 +18,7 @@ class Problem:
 
 
 class YamlError(ValueError):
-    """The text is not one Volcano Job; problems says why, in the order of the lines."""
+    """The text is not what it should be; problems says why, in the order of the lines."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(" ".join(problem.message for problem in problems))

@@ -19,6 +19,7 @@ WORDS: dict[str, Scalar] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
 }
+LONGEST = 100  # characters of a number; what is longer is a text, since long digits take time to become one
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\Z")
 
@@ -27,7 +28,7 @@ def resolve(text: str) -> Scalar:
     """Return the value of an unquoted scalar."""
     if text in WORDS:
         return WORDS[text]
-    if text[0] not in "+-.0123456789":
+    if text[0] not in "+-.0123456789" or len(text) > LONGEST:
         return text
     plain = text.replace("_", "")
     if _INTEGER.match(plain) and len(plain) <= 66:

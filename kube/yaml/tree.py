@@ -1,7 +1,8 @@
-"""YAML text to plain values, with the line of every field and bounds on what a text may cost.
+"""YAML text to plain values, with the place of every field and bounds on what a text may cost.
 
 Built from the parser's events with a stack of its own: PyYAML's composer recurses in C, where a
-text of nothing but brackets ends the process instead of raising.
+text of nothing but brackets ends the process instead of raising. Both bounds hold while values are
+made, so a text that is refused has cost no more than one that is not.
 """
 
 from __future__ import annotations
@@ -21,19 +22,29 @@ from kube.yaml.problem import Problem, YamlError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_DEPTH = 64
-MAX_EXPANDED = 50_000  # values that aliases may stand for, all together
+MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
+MOST_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000
+MOST_DUPLICATES = 50  # that are noted
+LONG_TEXT = 100  # characters of a text that count as one value more where an alias repeats it
 _PREFIX = "tag:yaml.org,2002:"
 
 
 @dataclass(slots=True)
 class Tree:
-    """One YAML document: its value, where it begins, and the place (line, column) of each field path."""
+    """One YAML document: its value, where it begins, and the place (line, column) of each field path.
+
+    Two things are listed apart from the problems, since who reads decides
+    what becomes of them: keys that stand twice, of which the last counts, and
+    odd keys, which YAML 1.1 takes for something else than a text (`on`, `1`)
+    and which are taken as they are written.
+    """
 
     value: Any
     line: int
     places: dict[str, tuple[int, int]]
     problems: list[Problem]
+    duplicates: list[Problem]
+    odd_keys: list[Problem]
 
 
 @dataclass(slots=True)
@@ -56,7 +67,7 @@ def child(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def trees(text: str) -> Iterator[Tree]:
+def trees(text: str | bytes) -> Iterator[Tree]:
     """Yield the documents of a text, empty ones left out; raises yaml.YAMLError or YamlError."""
     builder = _Builder()
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -64,7 +75,7 @@ def trees(text: str) -> Iterator[Tree]:
             builder = _Builder()
         elif isinstance(event, yaml.DocumentEndEvent):
             if builder.value is not None:
-                yield Tree(builder.value, builder.line, builder.places, builder.problems)
+                yield builder.tree()
         elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
             builder.take(event)
 
@@ -77,9 +88,15 @@ class _Builder:
         self.line = 0
         self.places: dict[str, tuple[int, int]] = {}
         self.problems: list[Problem] = []
+        self.duplicates: list[Problem] = []
+        self.odd_keys: list[Problem] = []
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int] | None] = {}
-        self._expanded = 0
+        self._values = 0
+
+    def tree(self) -> Tree:
+        """Return the document."""
+        return Tree(self.value, self.line, self.places, self.problems, self.duplicates, self.odd_keys)
 
     def take(self, event: yaml.Event) -> None:
         """Add the next event of the document."""
@@ -89,11 +106,20 @@ class _Builder:
         elif self._wants_key():
             self._take_key(event)
         elif isinstance(event, yaml.ScalarEvent):
-            self._add(event, self._scalar(event), 1)
+            self._count(event, 1)
+            self._add(event, self._scalar(event), 1 + len(event.value) // LONG_TEXT)
         elif isinstance(event, yaml.AliasEvent):
             self._add(event, *self._alias(event))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._start(event)
+
+    def _count(self, event: yaml.Event, values: int) -> None:
+        self._values += values
+        if self._values > MOST_VALUES:
+            message = (
+                f"The text stands for more than {MOST_VALUES:,} values, aliases written out; make it smaller."
+            )
+            raise YamlError(self._problem(event, message))
 
     def _wants_key(self) -> bool:
         return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
@@ -111,12 +137,11 @@ class _Builder:
         path = child(holder.path, key)
         if not isinstance(value, str):
             message = f"The key {key or '(empty)'} means {scalar.says(value)} in YAML; put it in quotes."
-            self.problems.append(self._problem(event, message, path))
+            self.odd_keys.append(self._problem(event, message, path))
         if isinstance(holder.value, dict) and key in holder.value:
-            first = self.places[path][0]
-            self.problems.append(
-                self._problem(event, f"The key {key} stands here and on line {first}.", path)
-            )
+            if len(self.duplicates) < MOST_DUPLICATES:
+                message = f"The key {key} stands here and on line {self.places[path][0]}."
+                self.duplicates.append(self._problem(event, message, path))
         else:
             self.places[path] = _place(event)
         holder.key = key
@@ -168,15 +193,13 @@ class _Builder:
         if found is None:
             raise YamlError(self._problem(event, f"*{name} refers to itself."))
         value, size = found
-        self._expanded += size
-        if self._expanded > MAX_EXPANDED:
-            message = f"The aliases of this text stand for more than {MAX_EXPANDED:,} values; write them out or leave them away."
-            raise YamlError(self._problem(event, message))
+        self._count(event, size)
         return copy.deepcopy(value), size
 
     def _start(self, event: yaml.CollectionStartEvent) -> None:
-        if len(self._open) >= MAX_DEPTH:
-            raise YamlError(self._problem(event, f"The text is nested more than {MAX_DEPTH} levels deep."))
+        self._count(event, 1)
+        if len(self._open) >= MOST_LEVELS:
+            raise YamlError(self._problem(event, f"The text is nested more than {MOST_LEVELS} levels deep."))
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _PREFIX + kind):
             self.problems.append(
@@ -199,7 +222,7 @@ class _Builder:
     def _add(self, event: yaml.Event, value: Any, size: int) -> None:
         anchor = getattr(event, "anchor", None)
         if anchor and isinstance(event, yaml.ScalarEvent):
-            self._anchors[anchor] = (value, 1)
+            self._anchors[anchor] = (value, size)
         self._place_item(event)
         self._insert(event, value, size)
 
@@ -214,7 +237,7 @@ class _Builder:
         elif holder.merging:
             self._merge(event, holder, value)
         elif holder.key is not None:
-            holder.value.setdefault(holder.key, value)
+            holder.value[holder.key] = value
         holder.key, holder.merging = None, False
 
     def _merge(self, event: yaml.Event, holder: _Open, value: Any) -> None:
