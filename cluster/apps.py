@@ -10,8 +10,8 @@ class ClusterConfig(AppConfig):
 
     def ready(self) -> None:
         from cluster import access, rules  # noqa: F401  access listens to changes of accounts
-        from cluster.api import admission, custom_kinds
-        from cluster.runtime import nudge
+        from cluster.api import admission, backend, custom_kinds
+        from cluster.runtime import nudge, registry
         from cluster.runtime.registry import Registration, register
         from cluster.store import AllBut, store
         from kube import resources
@@ -28,6 +28,7 @@ class ClusterConfig(AppConfig):
             SERVICE_ACCOUNTS,
         )
 
+        registry.use(backend.runs)
         store.listeners += (custom_kinds.heard, nudge.send)
         resources.set_source(custom_kinds.look_again)
         rules.register(admission.register)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
+from cluster.backend import Line, LogChunk, NoLog
 from kube.kinds.pod import ENDED
 from node import attempts
 from node.attempt import time_text
@@ -27,40 +28,6 @@ CHUNK = 256 * 1024
 LEAST = 2 * PIECE  # one entry always fits
 TAIL_MOST = 4 * 1024 * 1024
 SIMULATED = "simulated://"
-
-
-class NoLog(Exception):
-    """There is no log to read; the message says why, for people."""
-
-
-class Line(NamedTuple):
-    """One entry of a log. When it is not whole, the line goes on in the next entry of its stream."""
-
-    time: str
-    stream: str
-    data: bytes
-    whole: bool
-
-
-class LogChunk(NamedTuple):
-    """A stretch of a log: its entries, where it begins, and where the next read begins."""
-
-    attempt: int
-    lines: tuple[Line, ...]
-    start: int
-    next: int
-    skipped: int  # bytes before `start` that were asked for and are gone
-    ended: bool  # the attempt is over and this is the end of its log
-
-    @property
-    def data(self) -> bytes:
-        """What the container wrote, both streams together."""
-        return b"".join(line.data + b"\n" * line.whole for line in self.lines)
-
-    @property
-    def text(self) -> str:
-        """`data` as text; what is not UTF-8 is shown as replacement characters."""
-        return self.data.decode(errors="replace")
 
 
 class Raw(NamedTuple):

@@ -138,6 +138,9 @@ CELERY_BEAT_SCHEDULE = {
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
 }
 
+# Which kind of cluster this is (cluster.backend).
+BACKEND = "cluster.api.embedded.Embedded"
+
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
 # How long events stay: long enough to explain yesterday's failure. Kubernetes keeps them one hour.

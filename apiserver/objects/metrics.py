@@ -1,4 +1,4 @@
-"""`metrics.k8s.io/v1beta1`: what nodes and pods use, measured by the node's agent (`node.usage`).
+"""`metrics.k8s.io/v1beta1`: what nodes and pods use, measured by the node's agent (`cluster.backend.Nodes.usage`).
 
 What nobody measured is not there: simulated nodes and pods, and containers
 that have just been started.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-
 from apiserver.http import forms, query, respond, routes, threads
 from apiserver.objects import listing
+from cluster.api import backend
 from cluster.store import store
 from kube.errors import NotFound
 from kube.meta import duration_text, now_text
 from kube.resources import NODE_METRICS, NODES, POD_METRICS, PODS
-from node import usage
-from node.paths import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +61,7 @@ async def _answer(
 
 
 def _nodes(request: Request, options: ListOptions) -> list[Object]:
-    figures = usage.read(Layout(settings.DATA), request.now)
+    figures = backend.nodes.usage(request.now)
     if not figures.get("machine") or request.info.name not in ("", figures["node"]):
         return []
     found = store.find(NODES, name=figures["node"], limit=1)
@@ -77,7 +74,7 @@ def _nodes(request: Request, options: ListOptions) -> list[Object]:
 
 
 def _pods(request: Request, options: ListOptions) -> list[Object]:
-    figures = usage.read(Layout(settings.DATA), request.now)
+    figures = backend.nodes.usage(request.now)
     measured: dict[str, list[list[Any]]] = {}
     for uid, *rest in figures.get("containers", ()):
         measured.setdefault(uid, []).append(rest)

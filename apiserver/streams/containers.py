@@ -9,10 +9,7 @@ from kube.kinds.pod import ENDED
 from node.logs import SIMULATED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kube.meta import Object
-    from node.paths import Layout
 
 
 def chosen(pod: Object, asked: str) -> str:
@@ -97,11 +94,6 @@ def number(container_id: str) -> int:
     """Return which attempt of its container an instance is."""
     text = container_id.rpartition("/")[2]
     return int(text) if text.isdecimal() else 0
-
-
-def directory(layout: Layout, pod: Object, container: str, container_id: str) -> Path:
-    """Return where an instance's log and state lie."""
-    return layout.attempt(pod["metadata"]["uid"], container, number(container_id))
 
 
 def _names(pod: Object, field: str) -> list[str]:

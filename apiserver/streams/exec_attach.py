@@ -1,7 +1,7 @@
 """`pods/exec` and `pods/attach`: a command beside a running container's own, or that one's input and output (§3.7).
 
 The API server makes the pipes (or the terminal) and hands their far ends to
-the node (`node.agent.server`); the shim of the container forks the command.
+the node (`cluster.backend.Nodes.connect`); the shim of the container forks the command.
 What the command reads and writes passes only between here and the client.
 """
 
@@ -12,25 +12,20 @@ import contextlib
 import json
 import os
 import struct
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-
 from apiserver.http import routes, threads
-from apiserver.streams import channels, containers, logs, pipes
+from apiserver.streams import channels, containers, pipes
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
 from apiserver.streams.node_connection import Asked, Attached, Process, Target, resize
 from cluster.access import audit
 from cluster.store import store
 from kube.errors import BadRequest, TooManyRequests
 from kube.resources import PODS
-from node.logs import end_of
-from node.paths import Layout
-from node.shim.crilog import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
-    from pathlib import Path
 
     from starlette.responses import Response
 
@@ -38,6 +33,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
     Task = asyncio.Task[Any]
+    Output = AsyncIterator[list[tuple[str, bytes]]]
 
 MOST = 500  # at a time; each holds up to eight descriptors
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
@@ -77,14 +73,13 @@ async def pod_attach(request: Request) -> None:
     """Connect to what a container's own command reads and writes from now on."""
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
-    directory = containers.directory(Layout(settings.DATA), target.pod, target.container, target.id)
     async with _counted():
-        begin = await logs.on_files(end_of, directory)
+        output = await target.output()
         attached = Attached(await _in_thread(target.call, "attach", []))
         try:
             await attached.answer()
             await talk.accept()
-            await _watch(talk, attached, asked, directory, begin)
+            await _watch(talk, attached, asked, output)
         except Gone:
             pass
         finally:
@@ -203,35 +198,26 @@ async def _converse(talk: Channels, process: Process, asked: Asked) -> None:
             await talk.finish(_status(end.result()))
 
 
-async def _watch(talk: Channels, attached: Attached, asked: Asked, directory: Path, begin_at: int) -> None:
+async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output) -> None:
     """Carry a container's output, and its input where it has one, until it has ended or the client has gone."""
     await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
     terminal = attached.input if asked.tty else -1
     feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
     async with _tasks(feeder) as begin:
         client = begin(_listen(talk, feeder, terminal))
-        output = begin(_show(talk, asked, directory, begin_at))
+        output = begin(_show(talk, asked, parts))
         await asyncio.wait({client, output}, return_when=asyncio.FIRST_COMPLETED)
         if not client.done():
             output.result()
             await talk.finish(SUCCESS)
 
 
-async def _show(talk: Channels, asked: Asked, directory: Path, at: int) -> None:
-    wanted = {b"stdout": STDOUT if asked.stdout else 0, b"stderr": STDERR if asked.stderr else 0}
-    async for raw in logs.entries(directory, at, follow=True):
-        run: list[bytes] = []
-        channel = 0
-        for entry in raw.data.split(b"\n")[:-1]:
-            its = wanted.get(entry[PREFIX - 9 : PREFIX - 3], 0)
-            if its != channel and run:
-                await talk.send(channel, b"".join(run))
-                run = []
-            channel = its
-            if its:
-                run += (entry[PREFIX:], b"\n" * (entry[PREFIX - 2] == ord("F")))
-        if run:
-            await talk.send(channel, b"".join(run))
+async def _show(talk: Channels, asked: Asked, parts: Output) -> None:
+    wanted = {"stdout": STDOUT if asked.stdout else 0, "stderr": STDERR if asked.stderr else 0}
+    async for part in parts:
+        for channel, run in groupby(part, key=lambda entry: wanted.get(entry[0], 0)):
+            if channel:
+                await talk.send(channel, b"".join(data for _, data in run))
 
 
 async def _listen(talk: Channels, feeder: pipes.Feeder | None, terminal: int) -> None:

@@ -6,59 +6,41 @@ import asyncio
 import contextlib
 import re
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.conf import settings
 from starlette.responses import Response
 
 from apiserver.http import query, routes, threads
 from apiserver.streams import containers
+from cluster.api import backend
+from cluster.backend import LogText, NoLog
 from cluster.store import store
 from kube import errors
 from kube.errors import BadRequest, Invalid, TooManyRequests
 from kube.meta import parse_time
 from kube.resources import PODS
-from node import attempts, inotify, logs
-from node.paths import Layout
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
+    from collections.abc import AsyncIterator
 
     from starlette.datastructures import QueryParams
     from starlette.types import Receive, Scope, Send
 
     from apiserver.http.request import Request
-    from node.inotify import Waiter
-    from node.logs import Raw
 
 STREAMS = ("All", "Stderr", "Stdout")
-CHUNK = 512 * 1024
-# After little was found, followers wait so long before they look again: a chatty container costs them no more.
-PACE_S = 0.05
-# How often a follower of a quiet log looks whether the container's shim was killed; its end is heard of at once.
-ALIVE_S = 10.0
 MOST_FOLLOWERS = 1000  # at a time
 MOST_OF_ONE = 500  # of one actor
 INT64 = 2**63
-T = TypeVar("T")
-# Reading files must not hold up requests that ask the database, nor the event loop.
-_files = ThreadPoolExecutor(4, "api-log")
 _followers: Counter[str] = Counter()
 
 
 class Options(NamedTuple):
-    """What of a log is asked for; None where nothing limits it."""
+    """Whose log is asked for, and what of it."""
 
-    container: str = ""
-    follow: bool = False
-    previous: bool = False
-    timestamps: bool = False
-    since_us: int | None = None
-    tail_lines: int | None = None
-    limit_bytes: int | None = None
-    stream: str = ""  # "stdout", "stderr" or both
+    container: str
+    previous: bool
+    text: LogText
 
 
 def options(parameters: QueryParams, name: str, now: int) -> Options:
@@ -85,16 +67,15 @@ def options(parameters: QueryParams, name: str, now: int) -> Options:
         raise Invalid.of("PodLogOptions", name, causes)
     if seconds is not None:
         time = max(0, now - seconds * 1000)
-    return Options(
-        container=parameters.get("container", ""),
+    text = LogText(
         follow=query.flag(parameters, "follow"),
-        previous=query.flag(parameters, "previous"),
         timestamps=query.flag(parameters, "timestamps"),
         since_us=None if time is None else time * 1000,
         tail_lines=tail,
         limit_bytes=limit,
         stream="" if stream == "All" else stream.lower(),
     )
+    return Options(parameters.get("container", ""), query.flag(parameters, "previous"), text)
 
 
 def _number(parameters: QueryParams, name: str) -> int | None:
@@ -124,7 +105,8 @@ def _time(parameters: QueryParams) -> int | None:
 async def pod_log(request: Request) -> Response:
     """Answer with a log; 204 for a pod without a node, a Status when there cannot be a log."""
     asked = options(request.query, request.info.name, request.now)
-    if asked.follow:
+    text = asked.text
+    if text.follow:
         _check_room(request.actor.name)
     pod = (await threads.read(store.get, PODS, request.info.namespace, request.info.name)).object
     container = containers.chosen(pod, asked.container)
@@ -132,13 +114,13 @@ async def pod_log(request: Request) -> Response:
         return Response(status_code=204)
     instance = containers.instance(pod, container, previous=asked.previous)
     if containers.is_simulated(instance):
-        return _sentence(logs.why_absent(pod), asked)
-    directory = containers.directory(Layout(settings.DATA), pod, container, instance)
+        return _sentence(backend.nodes.why_no_log(pod), text)
+    number = containers.number(instance)
     try:
-        begin = await on_files(start_of, directory, asked)
-    except FileNotFoundError:
-        return _sentence(f"unable to retrieve container logs for {instance}", asked)
-    return TextStream(text(directory, begin, asked), request.actor.name if asked.follow else None)
+        parts = await backend.nodes.log_text(pod["metadata"]["uid"], container, number, text)
+    except NoLog:
+        return _sentence(f"unable to retrieve container logs for {instance}", text)
+    return TextStream(parts, request.actor.name if text.follow else None)
 
 
 def _check_room(who: str) -> None:
@@ -148,67 +130,8 @@ def _check_room(who: str) -> None:
         )
 
 
-def _sentence(line: str, asked: Options) -> Response:
-    return Response(f"{line}\n".encode()[: asked.limit_bytes], media_type="text/plain")
-
-
-def start_of(directory: Path, asked: Options) -> int:
-    """Return the offset of the first entry that is asked for; FileNotFoundError when the log was removed."""
-    begin = 0
-    if asked.tail_lines is not None:
-        begin = logs.tail_offset(directory, asked.tail_lines)
-    if asked.since_us is not None:
-        begin = max(begin, logs.time_offset(directory, asked.since_us))
-    directory.stat()
-    return begin
-
-
-async def text(directory: Path, begin: int, asked: Options) -> AsyncIterator[bytes]:
-    """Yield what is asked for of an instance's log; when it is followed, until that instance ends."""
-    left, fresh = asked.limit_bytes, True
-    async for raw in entries(directory, begin, follow=asked.follow):
-        part, fresh = logs.shown(raw.data, stream=asked.stream, times=asked.timestamps, fresh=fresh)
-        if left is not None:
-            part = part[:left]
-            left -= len(part)
-        if part:
-            yield part
-        if left == 0:
-            return
-
-
-async def entries(directory: Path, at: int, *, follow: bool) -> AsyncIterator[Raw]:
-    """Yield the entries of a log from an offset to its end: as it is at first, or once the instance has ended."""
-    end = None if follow else await on_files(logs.end_of, directory)
-    is_over = False
-    with inotify.of_loop().waiting(directory) as waiter:
-        while end is None or at < end:
-            waiter.clear()
-            limit = CHUNK if end is None else min(CHUNK, end - at)
-            try:
-                raw = await on_files(logs.read_raw, directory, at, limit)
-            except FileNotFoundError:  # removed while it is read
-                return
-            at = raw.next
-            if raw.data:
-                yield raw
-            if raw.ended or (not raw.data and (end is not None or is_over)):
-                return
-            if not raw.data:
-                is_over = not await _more(directory, waiter)
-            elif follow and len(raw.data) < CHUNK // 2:
-                await asyncio.sleep(PACE_S)
-
-
-async def _more(directory: Path, waiter: Waiter) -> bool:
-    """Wait for more of a quiet log; False when nobody is left to write any, so that one last look is enough."""
-    await waiter.changed(ALIVE_S)
-    return waiter.event.is_set() or bool(await on_files(attempts.shim_of, directory))
-
-
-async def on_files(function: Callable[..., T], *arguments: Any) -> T:
-    """Run what reads files."""
-    return await asyncio.get_running_loop().run_in_executor(_files, function, *arguments)
+def _sentence(line: str, text: LogText) -> Response:
+    return Response(f"{line}\n".encode()[: text.limit_bytes], media_type="text/plain")
 
 
 class TextStream(Response):

@@ -11,14 +11,14 @@ import struct
 import termios
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.conf import settings
-
 from apiserver.http import query
 from apiserver.streams import containers, pipes
+from cluster.api import backend
 from kube.errors import InternalError, ServiceUnavailable
-from node.agent import server
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.datastructures import QueryParams
 
     from kube.meta import Object
@@ -62,15 +62,20 @@ class Target(NamedTuple):
         request = {"do": do, "uid": self.pod["metadata"]["uid"], "container": self.container}
         request |= {"attempt": containers.number(self.id), **fields}
         try:
-            return server.call(settings.DATA, request, fds)
+            return backend.nodes.connect(request, fds)
         except OSError as error:
             node = self.pod["spec"].get("nodeName")
             raise ServiceUnavailable(
                 f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
             ) from None
 
+    async def output(self) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Return what it writes from now on, as (stream, bytes), until it ends."""
+        uid = self.pod["metadata"]["uid"]
+        return await backend.nodes.log_output(uid, self.container, containers.number(self.id))
 
-class Backend:
+
+class NodeConnection:
     """The line to the node, and this end of what it was given."""
 
     def __init__(self, line: socket.socket) -> None:
@@ -111,7 +116,7 @@ class Backend:
         self.line.close()
 
 
-class Process(Backend):
+class Process(NodeConnection):
     """A command in a container: the line to its shim, and this end of its streams."""
 
     def __init__(self, line: socket.socket, ours: dict[str, int], *, tty: bool) -> None:
@@ -152,7 +157,7 @@ class Process(Backend):
         self.ours.clear()
 
 
-class Attached(Backend):
+class Attached(NodeConnection):
     """A container's own input, or its terminal; -1 where it has none."""
 
     input = -1

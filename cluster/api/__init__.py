@@ -1,40 +1,34 @@
-"""The one door: every change that a person asks for, whichever way it comes (`cluster.api.verbs`).
+"""The one door: every change that somebody asks for, whichever way it comes.
 
     from cluster import api
     api.create(actor, resource, obj)
 
-A change passes, in this order: the right (`rights`), the admission chain
-(`admission`), the store, the audit (`audit_trail`), in one `transaction`.
+These are the functions of the backend that this process works with
+(`settings.BACKEND`, `cluster.backend`). In the embedded cluster a change
+passes, in this order: the right (`rights`), the admission chain (`admission`),
+the store, the audit (`audit_trail`), in one `transaction` (`verbs`).
 """
 
 from __future__ import annotations
 
-from cluster.api.verbs import (
-    Deletion,
-    apply,
-    bind,
-    create,
-    create_many,
-    delete,
-    delete_many,
-    evict,
-    patch,
-    review,
-    scale,
-    update,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Deletion",
-    "apply",
-    "bind",
-    "create",
-    "create_many",
-    "delete",
-    "delete_many",
-    "evict",
-    "patch",
-    "review",
-    "scale",
-    "update",
-]
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+if TYPE_CHECKING:
+    from cluster.backend import Backend
+
+backend: Backend = import_string(settings.BACKEND)()
+
+create = backend.create
+create_many = backend.create_many
+update = backend.update
+patch = backend.patch
+scale = backend.scale
+apply = backend.apply
+delete = backend.delete
+delete_many = backend.delete_many
+bind = backend.bind
+evict = backend.evict
+review = backend.review

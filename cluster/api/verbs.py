@@ -1,4 +1,4 @@
-"""The one door: every change that a person asks for, whichever way it comes.
+"""What becomes of a change in the embedded cluster, verb by verb.
 
 A change passes, in this order: the right (`cluster.api.rights`), the admission
 chain (`cluster.api.admission`), the store, the audit. The last two, and the rules
@@ -9,8 +9,8 @@ else. With `dry_run` all of it happens and is rolled back, audit included.
 Errors are `ApiError`; an Invalid carries its causes with field paths.
 `review` is for forms: it reports what is wrong and raises nothing (`cluster.api.preview`).
 
-Controllers, scheduler and nodes write to the store directly, as the system:
-what they do follows from what people did, and is not audited.
+Controllers, scheduler and nodes write as the system, past all of this: what
+they do follows from what people did, and is not audited.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 from cluster import access
 from cluster.api import admission, audit_trail, custom_kinds, metadata, rights, server_fields, transaction
 from cluster.api.admission import Admitted, ClusterView
-from cluster.api.pods import bind, evict
-from cluster.api.preview import review
 from cluster.store import Create, Delete, Group, Stored, Update, store
 from cluster.store.store import clock
 from kube import apply as applying
@@ -38,25 +36,11 @@ from kube.errors import (
     ServiceUnavailable,
 )
 
-__all__ = [
-    "Deletion",
-    "apply",
-    "bind",
-    "create",
-    "create_many",
-    "delete",
-    "delete_many",
-    "evict",
-    "patch",
-    "review",
-    "scale",
-    "update",
-]
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
+    from cluster.backend import How, Part
     from cluster.store import Write
     from cluster.store.types import Propagation
     from kube.meta import Object
@@ -88,8 +72,6 @@ WAYS: tuple[tuple[Propagation, str], ...] = (
 )
 P = ParamSpec("P")
 R = TypeVar("R")
-How = Literal["merge", "json", "strategic"]
-Part = Literal["", "status", "finalize", "scale"]
 Warn = Callable[[str], None]
 
 

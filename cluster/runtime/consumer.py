@@ -22,14 +22,12 @@ import os
 import socket
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from django.db import connections, transaction
 
-from cluster.api import quota_room
-from cluster.api.admission import ClusterView
+from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import Position
 from cluster.store import Group, clock, sql, store
@@ -271,9 +269,7 @@ class Runner(Generic[State]):
         with transaction.atomic(using=self.store.using):
             sql.lock_head(self.store.using)  # before the cursor's row, as who puts other shards in place
             self._move_cursor(cursor, now)
-            outcomes = self.store.commit(
-                plan.groups, now=now, judge=partial(quota_room.check, ClusterView(self.store))
-            )
+            outcomes = backend.commit(plan.groups, now, self.store)
             again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])

@@ -19,14 +19,14 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
+from cluster.api import backend
+from cluster.backend import LogChunk, NoLog
 from cluster.store import store
 from dashboard import live
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
 from kube.kinds.pod import ENDED
 from kube.resources import JOBS, PODS
-from node import logs
-from node.logs import LogChunk, NoLog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
@@ -78,7 +78,7 @@ class Source:
     @property
     def attempts(self) -> list[int]:
         """The attempts of the container that have a log."""
-        return logs.attempt_numbers(self.uid, self.container)
+        return backend.nodes.log_attempts(self.uid, self.container)
 
     @property
     def is_over(self) -> bool:
@@ -89,7 +89,7 @@ class Source:
         """Say why there is no log."""
         if self.is_gone:
             return "The pod is gone, and its log has been removed."
-        said = logs.why_absent(self.pod)
+        said = backend.nodes.why_no_log(self.pod)
         if (self.pod.get("spec") or {}).get("nodeName"):
             return said
         why = _why_job_waits(self.pod)
@@ -187,7 +187,9 @@ def _runs(source: Source) -> list[tuple[str, int]]:
 
 def _end_of(source: Source, attempt: int | None) -> tuple[str, str]:
     try:
-        chunk = logs.tail(source.uid, source.container, attempt, lines=PAGE_LINES, most=PAGE_BYTES)
+        chunk = backend.nodes.tail_log(
+            source.uid, source.container, attempt, lines=PAGE_LINES, most=PAGE_BYTES
+        )
     except NoLog:
         return "", source.why_absent()
     text = "".join(f"{safe(line.data)}\n" if line.whole else safe(line.data) for line in chunk.lines)
@@ -210,7 +212,7 @@ def download(actor: Actor, namespace: str, params: Mapping[str, str]) -> HttpRes
     source = Source.of(actor, {**_plain(params), "namespace": namespace})
     attempt = _number(params.get("attempt", ""))
     try:
-        first = logs.read(source.uid, source.container, attempt)
+        first = backend.nodes.read_log(source.uid, source.container, attempt)
     except NoLog:
         raise NotFound(source.why_absent()) from None
     body = _whole(source, first, times=params.get("times") == "1")
@@ -233,7 +235,9 @@ def _whole(source: Source, chunk: LogChunk, *, times: bool) -> Iterator[bytes]:
             fresh = line.whole
         yield b"".join(out)
         try:
-            chunk = logs.read(source.uid, source.container, chunk.attempt, since_offset=chunk.next)
+            chunk = backend.nodes.read_log(
+                source.uid, source.container, chunk.attempt, since_offset=chunk.next
+            )
         except NoLog:  # removed while it is read
             return
 
@@ -298,8 +302,8 @@ class Follower:
 
     def _read(self, source: Source) -> LogChunk:
         if self.offset is None:
-            return logs.tail(source.uid, source.container, self.attempt, lines=TAIL_LINES)
-        return logs.read(source.uid, source.container, self.attempt, since_offset=self.offset)
+            return backend.nodes.tail_log(source.uid, source.container, self.attempt, lines=TAIL_LINES)
+        return backend.nodes.read_log(source.uid, source.container, self.attempt, since_offset=self.offset)
 
     def _absent(self, source: Source) -> dict[str, Any] | None:
         reason = source.why_absent()

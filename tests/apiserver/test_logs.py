@@ -9,10 +9,11 @@ from starlette.datastructures import QueryParams
 
 from apiserver.streams import logs
 from cluster import access
+from cluster.backend import LogText
 from cluster.store import Create, Patch, store
 from kube.errors import BadRequest, Invalid
 from kube.resources import PODS
-from node import inotify
+from node import inotify, log_stream
 from node.paths import Layout
 from node.shim import linux
 from node.shim.crilog import CriLog
@@ -251,7 +252,7 @@ def test_following_gives_what_comes_until_the_instance_ends(api, pod):
 
 
 def test_following_ends_when_the_shim_was_killed(api, pod, monkeypatch):
-    monkeypatch.setattr(logs, "ALIVE_S", 0.05)
+    monkeypatch.setattr(log_stream, "ALIVE_S", 0.05)
     made = pod().says().wrote(b"last words\n")
     (made.directory() / "claim").write_text("1 1")  # another process has the number by now
     assert api.get(f"{LOG}?follow=true").text == "last words\n"
@@ -281,7 +282,7 @@ def test_hundreds_of_followers_hold_no_threads(pod, settings):
     log.feed("stdout", b"begin\n")
 
     async def follower(got):
-        async for part in logs.text(made.directory(), 0, logs.Options(follow=True)):
+        async for part in log_stream.text(made.directory(), 0, LogText(follow=True)):
             got.append(part)
 
     async def story():

@@ -1,0 +1,271 @@
+"""The kinds of cluster, as everything above them sees one (design: architecture, "Backends").
+
+Whoever asks for a change to the cluster asks a `Backend`: the pages and the
+Kubernetes API for people and programs, controllers and scheduler with their
+plans. Whoever wants to know what only a node knows (a container's output, a
+command beside it, what it uses) asks its `nodes`. Which backend this process
+works with is `settings.BACKEND`; `cluster.api` hands on its functions.
+
+Reads are no part of it: every backend keeps its objects in the store, as the
+truth or as a mirror of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from cluster.access import Actor
+    from cluster.api.admission import Admitted
+    from cluster.runtime.registry import Registration
+    from cluster.store import Group, Store, Stored
+    from cluster.store.types import Propagation
+    from kube.errors import ApiError
+    from kube.meta import Object
+    from kube.resources import Resource
+
+How = Literal["merge", "json", "strategic"]
+Part = Literal["", "status", "finalize", "scale"]
+
+
+class Options(TypedDict, total=False):
+    """How a change is made; all of it may be left out.
+
+    manager: who is noted to manage the fields that change (server-side apply).
+    dry_run: do everything, store nothing and audit nothing.
+    warn: is told what is merely odd about the object.
+    """
+
+    manager: str
+    dry_run: bool
+    warn: Callable[[str], None] | None
+
+
+class PartOptions(Options, total=False):
+    """The same, for a change that may be of one part of an object."""
+
+    subresource: Part
+
+
+class DeleteOptions(TypedDict, total=False):
+    """How an object is deleted; all of it may be left out.
+
+    uid and version (a resourceVersion) are preconditions. grace in seconds overrides the pod's
+    own. propagation says what becomes of dependents; without it the kind's
+    default holds.
+    """
+
+    uid: str
+    version: str
+    grace: int | None
+    propagation: Propagation | None
+    dry_run: bool
+
+
+class EvictOptions(TypedDict, total=False):
+    """How a pod is evicted: the preconditions and the grace of a deletion."""
+
+    uid: str
+    version: str
+    grace: int | None
+    dry_run: bool
+
+
+class Backend(Protocol):
+    """One kind of cluster: who carries out what is asked of it, and which controllers belong to it.
+
+    Every change checks the actor's right first and leaves an audit row, done or
+    not. What is wrong is an `ApiError`, with field paths in its causes.
+    """
+
+    @property
+    def nodes(self) -> Nodes:
+        """What answers for the nodes."""
+
+    def create(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[Options]) -> Stored:
+        """Store a new object."""
+
+    def create_many(
+        self, actor: Actor, resource: Resource, objs: Sequence[Object]
+    ) -> list[Stored | ApiError]:
+        """Store many new objects of one kind; each stands or fails for itself, in the order given."""
+
+    def update(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[PartOptions]) -> Stored:
+        """Replace an object; a resourceVersion in it must be the stored one."""
+
+    def patch(
+        self,
+        actor: Actor,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Object | list[Object],
+        *,
+        how: How = "merge",
+        **options: Unpack[PartOptions],
+    ) -> Stored:
+        """Change parts of an object."""
+
+    def scale(
+        self,
+        actor: Actor,
+        verb: str,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        change: Callable[[Object], Object],
+        **options: Unpack[Options],
+    ) -> Stored:
+        """Change how many replicas an object wants."""
+
+    def apply(
+        self,
+        actor: Actor,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        config: Object,
+        *,
+        manager: str,
+        force: bool = False,
+        subresource: Part = "",
+        dry_run: bool = False,
+        warn: Callable[[str], None] | None = None,
+    ) -> tuple[Stored, bool]:
+        """Lay what a manager wants over an object; say whether that created it."""
+
+    def delete(
+        self,
+        actor: Actor,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        **how: Unpack[DeleteOptions],
+    ) -> Stored:
+        """Delete an object; return its last state, or the one in which it waits to go."""
+
+    def delete_many(
+        self,
+        actor: Actor,
+        resource: Resource,
+        keys: Sequence[tuple[str, str]],
+        *,
+        grace: int | None = None,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> list[Stored | ApiError]:
+        """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
+
+    def bind(
+        self, actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False
+    ) -> Stored:
+        """Give an unscheduled pod its node."""
+
+    def evict(self, actor: Actor, namespace: str, name: str, **how: Unpack[EvictOptions]) -> Stored:
+        """Delete a pod if its disruption budget lets it go."""
+
+    def review(self, actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
+        """Say what would happen to an object, with causes and warnings, without changing or auditing anything."""
+
+    def commit(self, groups: Sequence[Group], now: int, using: Store) -> list[list[Stored] | ApiError]:
+        """Carry out a controller's plan inside the transaction that moves its cursor, in the store it reads.
+
+        A group that fails is left out whole and its error stands in its place.
+        """
+
+    def runs(self, registration: Registration) -> bool:
+        """Whether a consumer of the log runs in this kind of cluster."""
+
+
+class NoLog(Exception):
+    """There is no log to read; the message says why, for people."""
+
+
+class Line(NamedTuple):
+    """One entry of a log. When it is not whole, the line goes on in the next entry of its stream."""
+
+    time: str
+    stream: str
+    data: bytes
+    whole: bool
+
+
+class LogChunk(NamedTuple):
+    """A stretch of a log: its entries, where it begins, and where the next read begins.
+
+    Only the backend knows what an offset counts; it grows with the log and stays
+    valid while the log rotates.
+    """
+
+    attempt: int
+    lines: tuple[Line, ...]
+    start: int
+    next: int
+    skipped: int  # bytes before `start` that were asked for and are gone
+    ended: bool  # the attempt is over and this is the end of its log
+
+    @property
+    def data(self) -> bytes:
+        """What the container wrote, both streams together."""
+        return b"".join(line.data + b"\n" * line.whole for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        """`data` as text; what is not UTF-8 is shown as replacement characters."""
+        return self.data.decode(errors="replace")
+
+
+class LogText(NamedTuple):
+    """What of a log is asked for as text; None where nothing limits it."""
+
+    follow: bool = False
+    timestamps: bool = False
+    since_us: int | None = None
+    tail_lines: int | None = None
+    limit_bytes: int | None = None
+    stream: str = ""  # "stdout", "stderr" or both
+
+
+class Nodes(Protocol):
+    """What is asked of the node that runs a pod, as an API server asks a kubelet.
+
+    A container's instance is a pod's uid, the container's name and the number of
+    the attempt to run it, from 0; without a number the latest is meant. NoLog
+    says that an instance has no log, or has none any more.
+    """
+
+    def log_attempts(self, uid: str, container: str) -> list[int]:
+        """Return the attempts of a container that have a log, in order."""
+
+    def read_log(
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0
+    ) -> LogChunk:
+        """Return a stretch of a log from an offset on."""
+
+    def tail_log(
+        self, uid: str, container: str, attempt: int | None = None, *, lines: int, most: int | None = None
+    ) -> LogChunk:
+        """Return the last lines of a log, of at most so many bytes."""
+
+    def why_no_log(self, pod: Object) -> str:
+        """Say in a sentence why a pod has no log."""
+
+    async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
+        """Return what is asked for of a log, as it comes; when it is followed, until the instance ends."""
+
+    async def log_output(
+        self, uid: str, container: str, attempt: int
+    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Return what an instance writes from now on, as (stream, bytes), until it ends."""
+
+    def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Hand a request (exec, attach) and descriptors to the node; answers come as lines of JSON.
+
+        OSError when nobody answers there. What was asked for ends with the socket.
+        """
+
+    def usage(self, now: int) -> dict[str, Any]:
+        """Return the latest figures of what a node and its containers use; {} when there are none."""

@@ -1,0 +1,72 @@
+"""What the cluster may ask of its nodes, answered by this machine's files and its agent (`cluster.backend.Nodes`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from cluster.backend import LogChunk, LogText, NoLog
+from node import log_stream, logs, usage
+from node.agent import server
+from node.paths import Layout
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator
+
+    from cluster.backend import Nodes
+    from kube.meta import Object
+
+
+class LocalNodes:
+    """This machine as a node, and simulated nodes, whose pods write nothing."""
+
+    def log_attempts(self, uid: str, container: str) -> list[int]:
+        """Return the attempts of a container that still have files, in order."""
+        return logs.attempt_numbers(uid, container)
+
+    def read_log(
+        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0
+    ) -> LogChunk:
+        """Return a stretch of a log from an offset on; NoLog when there is none."""
+        return logs.read(uid, container, attempt, since_offset=since_offset)
+
+    def tail_log(
+        self, uid: str, container: str, attempt: int | None = None, *, lines: int, most: int | None = None
+    ) -> LogChunk:
+        """Return the last lines of a log; NoLog when there is none."""
+        return logs.tail(uid, container, attempt, lines=lines, most=logs.TAIL_MOST if most is None else most)
+
+    def why_no_log(self, pod: Object) -> str:
+        """Say in a sentence why a pod has no log."""
+        return logs.why_absent(pod)
+
+    async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
+        """Return what is asked for of a log, as it comes; NoLog when it was removed."""
+        directory = Layout(settings.DATA).attempt(uid, container, attempt)
+        try:
+            begin = await log_stream.on_files(log_stream.start_of, directory, wanted)
+        except FileNotFoundError:
+            raise NoLog(f"The log of container {container} was removed.") from None
+        return log_stream.text(directory, begin, wanted)
+
+    async def log_output(
+        self, uid: str, container: str, attempt: int
+    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Return what an instance writes from now on, as (stream, bytes), until it ends."""
+        directory = Layout(settings.DATA).attempt(uid, container, attempt)
+        begin = await log_stream.on_files(logs.end_of, directory)
+        return log_stream.output(directory, begin)
+
+    def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Hand a request and descriptors to this machine's agent; OSError when none runs."""
+        return server.call(settings.DATA, request, fds)
+
+    def usage(self, now: int) -> dict[str, Any]:
+        """Return the latest figures that the agent wrote; {} when they are old."""
+        return usage.read(Layout(settings.DATA), now)
+
+
+if TYPE_CHECKING:
+    _answers_for_nodes: Nodes = LocalNodes()
