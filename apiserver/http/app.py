@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError
 
 from apiserver import telemetry
+from apiserver.http import authorize, respond, routes, threads
 from apiserver.http import path as infos
-from apiserver.http import respond, routes, threads
 from apiserver.http.intake import Intake
 from apiserver.http.query import flag
 from apiserver.http.request import Request
 from apiserver.objects import custom_kinds, verbs
 from apiserver.watch import follower
 from cluster import access
-from cluster.api import rights
-from cluster.api.admission import ClusterView
 from cluster.store import clock
 from kube import resources
 from kube.errors import (
@@ -260,17 +258,7 @@ async def _authorize(request: Request, resource: Resource) -> None:
     place = info.name if resource is resources.NAMESPACES else info.namespace
     if access.is_system(request.actor):
         return
-    await threads.read(require, request.actor, info.verb, info.target, resource, place, info.name)
-
-
-def require(actor: Actor, verb: str, target: str, resource: Resource, place: str, name: str) -> None:
-    """Raise Forbidden unless the actor may do it, where need be because the object is the actor's own."""
-    if access.allowed(actor, verb, target, place):
-        return
-    owner = None
-    if name and resource.stored:
-        owner = rights.owner_named(resource, place, name, ClusterView())
-    access.require(actor, verb, target, place, name, owner=owner)
+    await threads.read(authorize.require, request.actor, info.verb, info.target, resource, place, info.name)
 
 
 async def _handled(request: Request, resource: Resource) -> Response:

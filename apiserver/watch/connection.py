@@ -18,14 +18,12 @@ from __future__ import annotations
 
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from apiserver.http.bounds import Bounded
 
 if TYPE_CHECKING:
     import asyncio
-
-    from apiserver.watch.stream import Stream
 
 EXTENSION = "volcano_ui.connection"
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -36,10 +34,20 @@ HEAD_S = 20.0  # from the first byte of a head, or from the connection's begin, 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
+class Carried(Protocol):
+    """The watch that a connection carries, as far as the connection knows it."""
+
+    def lost(self) -> None:
+        """Hear that the client is gone."""
+
+    def end(self) -> None:
+        """Come to a clean end."""
+
+
 class Connection(Bounded):
     """uvicorn's HTTP protocol; `stream` is the watch that it carries at the moment."""
 
-    stream: Stream | None = None
+    stream: Carried | None = None
     _late: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from apiserver.watch.connection import EXTENSION, Connection
+from apiserver.watch.connection import EXTENSION, Carried, Connection
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from apiserver.watch.stream import Stream
 
 GONE = ("http.disconnect", "websocket.disconnect")
 
@@ -25,7 +24,7 @@ class _Sink:
         self._connection: Connection | None = found if isinstance(found, Connection) else None
         self._listening: asyncio.Task[None] | None = None
 
-    def attach(self, stream: Stream) -> None:
+    def attach(self, stream: Carried) -> None:
         """Tell the stream when the client goes or the server stops."""
         if self._connection is not None:
             self._connection.stream = stream
@@ -46,7 +45,7 @@ class _Sink:
         self._connection.abort()
         return True
 
-    async def _listen(self, stream: Stream) -> None:
+    async def _listen(self, stream: Carried) -> None:
         message: Message = {"type": ""}
         while message["type"] not in GONE:
             message = await self._receive()
@@ -84,7 +83,7 @@ class SocketSink(_Sink):
         super().__init__(scope, receive, send)
         self._rest = b""
 
-    def attach(self, stream: Stream) -> None:
+    def attach(self, stream: Carried) -> None:
         """Listen for the end: an upgraded connection tells nobody else of it."""
         self._listening = asyncio.create_task(self._listen(stream))
 

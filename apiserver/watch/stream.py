@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from apiserver.watch.channels import Board, Feed, Seen
     from apiserver.watch.log_follower import Follower
     from apiserver.watch.selection import Selection
-    from apiserver.watch.stream_keeper import Keeper
     from kube.resources import Resource
 
 QUEUE_BYTES = 4 << 20
@@ -66,6 +65,19 @@ class Sink(Protocol):
     def detach(self) -> None: ...
     def abort(self) -> bool:
         """Close the connection at once, with what is not sent yet; False when that is not possible here."""
+
+
+class Keeper(Protocol):
+    """Who knows all streams of the process (`stream_keeper`), as far as a stream knows it."""
+
+    slow: int  # streams that were cut because their client took too little
+    sending: dict[Stream, float]  # since when each waits for its client, in monotonic seconds
+
+    def add(self, stream: Stream) -> None:
+        """Take a stream in; TooManyRequests when there are too many."""
+
+    def remove(self, stream: Stream) -> None:
+        """Let a stream go."""
 
 
 class Stream:

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from apiserver.http import authentication, threads
+from apiserver.http import authentication, authorize, threads
 from cluster.access import authorizer
 from cluster.runtime.outage import AWAY, Outage
 from kube import resources
@@ -156,13 +156,12 @@ async def _known(stream: Stream) -> bool:
 
 
 def _lost(asked: Iterable[_Right]) -> list[_Right]:
-    # Imported late: the application imports the verbs, and they this.
-    from apiserver.http.app import require
-
     found = []
     for right in asked:
         try:
-            require(right.actor, "watch", right.resource.id, right.resource, right.place, right.name)
+            authorize.require(
+                right.actor, "watch", right.resource.id, right.resource, right.place, right.name
+            )
         except Forbidden:
             found.append(right)
     return found

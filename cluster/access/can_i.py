@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster import access
 from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
-from cluster.api.admission import ClusterView
+from cluster.api.cluster_view import ClusterView
 from kube import resources
 from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.api import custom_kinds, metadata, quota_room
-from cluster.store import store
+from cluster.api.cluster_view import ClusterView
 from kube import definitions, resources, schema
 from kube.custom import scale, structural
 from kube.errors import (
@@ -33,10 +33,8 @@ from kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from cluster.rules.quota_accounts import Account
-    from cluster.store import Store
     from kube.meta import Object
     from kube.resources import Resource
 
@@ -44,81 +42,6 @@ LARGEST = 1024 * 1024  # bytes of one object's JSON; etcd's request limit is of 
 KEPT_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-class ClusterView:
-    """What rules may ask about the cluster. Each thing is read once in the life of the view."""
-
-    def __init__(self, source: Store = store) -> None:
-        self._store = source
-        self._known: dict[tuple[str, str, str], Object | None] = {}
-        self._children: dict[str, list[Object]] | None = None
-        self._classes: list[Object] | None = None
-        self._listed: dict[tuple[str, str], list[Object]] = {}
-        self.accounts: dict[
-            str, Account
-        ] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """Return an object, None when there is none."""
-        key = (resource.id, namespace, name)
-        if key not in self._known:
-            found = self._store.find(resource, namespace=namespace, name=name, limit=1)
-            self._known[key] = found[0].object if found else None
-        return self._known[key]
-
-    def fetch(self, resource: Resource, keys: Sequence[tuple[str, str]]) -> None:
-        """Read many objects at once, by namespace and name, so that `get` knows them."""
-        found = self._store.by_keys(resource, [f"{namespace}/{name}" for namespace, name in keys])
-        for namespace, name in keys:
-            one = found.get(f"{namespace}/{name}")
-            self._known[resource.id, namespace, name] = None if one is None else one.object
-
-    def queue(self, name: str) -> Object | None:
-        """Return a queue."""
-        return self.get(resources.QUEUES, "", name)
-
-    def queue_children(self, name: str) -> list[Object]:
-        """Return the queues whose parent is `name`."""
-        if self._children is None:
-            self._children = defaultdict(list)
-            for queue in self._store.find(resources.QUEUES):
-                parent = (queue.object.get("spec") or {}).get("parent") or ""
-                self._children[parent].append(queue.object)
-        return self._children.get(name, [])
-
-    def priority_class(self, name: str) -> Object | None:
-        """Return a priority class."""
-        return self.get(resources.PRIORITY_CLASSES, "", name)
-
-    def namespace(self, name: str) -> Object | None:
-        """Return a namespace."""
-        return self.get(resources.NAMESPACES, "", name)
-
-    def priority_classes(self) -> list[Object]:
-        """Return all priority classes."""
-        if self._classes is None:
-            self._classes = [found.object for found in self._store.find(resources.PRIORITY_CLASSES)]
-        return self._classes
-
-    def listed(self, resource: Resource, namespace: str) -> list[Object]:
-        """Return all objects of a kind in a namespace, by name."""
-        key = (resource.id, namespace)
-        if key not in self._listed:
-            self._listed[key] = [found.object for found in self._store.find(resource, namespace=namespace)]
-        return self._listed[key]
-
-    def service_account(self, namespace: str, name: str) -> Object | None:
-        """Return a service account."""
-        return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
-
-    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
-        """Return a name for `generateName` that nothing has; AlreadyExists when none is found."""
-        return self._store.free_name(resource, namespace, base)
-
-    def claim(self, namespace: str, name: str) -> Object | None:
-        """Return a PersistentVolumeClaim."""
-        return self.get(resources.CLAIMS, namespace, name)
 
 
 Default = Callable[["Object", "Object | None", ClusterView], None]

@@ -21,7 +21,7 @@ from kube.lenient import text
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 
 if TYPE_CHECKING:
-    from cluster.api.admission import ClusterView
+    from cluster.api.cluster_view import ClusterView
     from kube.errors import Cause
     from kube.meta import Object
     from kube.resources import Resource

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.utils.module_loading import import_string
 
 from cluster.api import pods, preview, quota_room, verbs
-from cluster.api.admission import ClusterView
+from cluster.api.cluster_view import ClusterView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

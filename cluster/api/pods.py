@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.api import audit_trail, transaction
-from cluster.api.admission import ClusterView
+from cluster.api.cluster_view import ClusterView
 from cluster.rules import disruption
 from cluster.store import Delete, Patch, Stored, store, strategy
 from cluster.store.store import clock

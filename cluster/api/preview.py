@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.api import admission, metadata, rights
-from cluster.api.admission import Admitted, ClusterView
+from cluster.api.admission import Admitted
+from cluster.api.cluster_view import ClusterView
 from kube import errors
 from kube.errors import ApiError, Forbidden, Invalid
 

@@ -24,7 +24,7 @@ from kube.resources import CLAIMS, EVENTS, LEASES, PODS, RESOURCE_QUOTAS, SERVIC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cluster.api.admission import ClusterView
+    from cluster.api.cluster_view import ClusterView
     from cluster.rules.quotas import Quota
     from cluster.store import Group
     from kube.amounts import Amounts

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
-    from cluster.api.admission import ClusterView
+    from cluster.api.cluster_view import ClusterView
     from kube.meta import Object
     from kube.resources import Resource
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
 from cluster import access
 from cluster.api import admission, audit_trail, custom_kinds, metadata, rights, server_fields, transaction
-from cluster.api.admission import Admitted, ClusterView
+from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, store
 from cluster.store.store import clock
 from kube import apply as applying
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
+    from cluster.api.admission import Admitted
     from cluster.backend import How, Part
     from cluster.store import Write
     from cluster.store.types import Propagation

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from django.conf import settings
 
+from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.runtime.consumer import Consumer, Plan, Timer
 from cluster.store import Delete, Group, Patch, store
 from kube.kinds.core import Lease, Node, PodPhase, TaintEffect
+from kube.meta import now_text
 from kube.resources import LEASES, NODES, PODS
-from node.agent.machine import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
-from node.attempt import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -175,7 +175,7 @@ class NodeLifecycle(Consumer[Watch]):
 
 def _unreachable(name: str, node: Node, silent_s: int, now: int) -> list[Write]:
     """Return the writes that say a node is not heard of: conditions Unknown, and the taints."""
-    text = time_text(now * 1000)
+    text = now_text(now)
     conditions = [
         {
             "type": one.type,
@@ -198,7 +198,7 @@ def _unreachable(name: str, node: Node, silent_s: int, now: int) -> list[Write]:
 def _taints(name: str, node: Node, *, without: bool, now: int) -> Write:
     taints: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in node.spec.taints if one.key != TAINT]
     if not without:
-        added = time_text(now * 1000)[:19] + "Z"
+        added = now_text(now)[:19] + "Z"
         effects = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
         taints += [{"key": TAINT, "effect": str(effect), "timeAdded": added} for effect in effects]
     meta = node.metadata

@@ -19,7 +19,7 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
 class View(Protocol):
-    """What rules may ask about the cluster; `cluster.api.admission.ClusterView` answers."""
+    """What rules may ask about the cluster; `cluster.api.cluster_view.ClusterView` answers."""
 
     def namespace(self, name: str) -> Object | None: ...
     def priority_class(self, name: str) -> Object | None: ...

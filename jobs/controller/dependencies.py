@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jobs.controller.facts import Dependency, PodFact
-    from jobs.lifecycle.lifecycle import Task
+    from jobs.lifecycle.situation import Task
 
 
 def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from jobs.lifecycle.lifecycle import FINISHED, Task, phase_of
+from jobs.lifecycle.lifecycle import FINISHED, phase_of
+from jobs.lifecycle.situation import Task
 from kube import meta
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase

@@ -20,7 +20,8 @@ from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name, owner_of
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import lifecycle, messages
-from jobs.lifecycle.lifecycle import Decision, Procedure, Situation, Step
+from jobs.lifecycle.lifecycle import Decision, Procedure, Step
+from jobs.lifecycle.situation import Situation
 from kube import events
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobs.lifecycle.lifecycle import Situation
+    from jobs.lifecycle.situation import Situation
 
 
 def pods(number: int) -> str:

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch, store
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 PODS_MOST = 250
 BEAT_S = 10.0
 RETRY_S = 0.5
-LEASE_S = 40
-LEASE_NAMESPACE = "kube-node-lease"
 VOLUMES_ANNOTATION = "ui.volcano.sh/volumes"
-LEASE_ANNOTATION = "ui.volcano.sh/lease"
 DISK_LEAST_SHARE = 0.02  # of the file system with the state directory
 DISK_LEAST_BYTES = 256 << 20
 MEMORY_LEAST_BYTES = 128 << 20

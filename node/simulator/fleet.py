@@ -6,12 +6,13 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED, TAINT, tainted, tolerate
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.errors import ApiError
 from kube.kinds.core import Node, PodPhase
 from kube.resources import LEASES, NODES, PODS
-from node.agent.machine import LEASE_ANNOTATION, LEASE_NAMESPACE, condition, lease, renew
+from node.agent.machine import condition, lease, renew
 from node.attempt import clock_us, time_text
 
 if TYPE_CHECKING:

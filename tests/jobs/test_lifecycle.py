@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from jobs.controller.counts import Counts
 from jobs.lifecycle import lifecycle
-from jobs.lifecycle.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure, Situation, Task
+from jobs.lifecycle.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure
+from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobPhase
 
 P = JobPhase

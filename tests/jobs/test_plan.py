@@ -13,7 +13,7 @@ from cluster.store import Create, Update
 from jobs.controller import dependencies, facts, plan, pod_census, pod_group
 from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
-from jobs.lifecycle.lifecycle import Task
+from jobs.lifecycle.situation import Task
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 

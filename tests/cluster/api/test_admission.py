@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.api import admission, metadata
-from cluster.api.admission import ClusterView, admit
+from cluster.api.admission import admit
+from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Delete, store
 from kube import resources
 from kube.errors import BadRequest, Forbidden, Invalid, NotFound, RequestEntityTooLarge, invalid

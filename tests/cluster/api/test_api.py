@@ -7,7 +7,7 @@ from django.db import OperationalError
 
 from cluster import access, api
 from cluster.api import admission
-from cluster.api.admission import ClusterView
+from cluster.api.cluster_view import ClusterView
 from cluster.models import AuditEntry
 from cluster.rules import pod_updates
 from cluster.store import Create, store

@@ -1,0 +1,59 @@
+"""What is found of a job in one round: its tasks' numbers, its pods counted, and what keeps it waiting."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from jobs.controller.counts import Counts
+from kube.kinds.core import PodPhase
+
+
+class Task(Struct, frozen=True):
+    """The numbers of a task."""
+
+    name: str
+    replicas: int
+    minimum: int | None  # None: all of them
+    partition_size: int = 0  # pods of a partition; 0: the task has none
+
+    @property
+    def needed(self) -> int:
+        """How many pods of the task count towards the job's minimum."""
+        return self.replicas if self.minimum is None else self.minimum
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """What the rules look at."""
+
+    tasks: tuple[Task, ...]
+    counts: Counts
+    min_available: int
+    min_success: int | None = None
+    retry_count: int = 0
+    max_retry: int = 3
+    admitted: bool = True  # the scheduler has let the pod group into its queue
+    waiting: str = ""  # why the pod group is not placed, in the scheduler's words
+    failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    refused: str = ""  # why the namespace's bounds let no more pods exist
+    held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
+
+    @property
+    def replicas(self) -> int:
+        """How many pods the job wants."""
+        return sum(task.replicas for task in self.tasks)
+
+    @property
+    def all_ended(self) -> bool:
+        """Every pod the job wants ran to an end."""
+        return self.counts.ended == self.replicas
+
+    @property
+    def short_task(self) -> Task | None:
+        """Return a task with too few successes, where the job asks for each task's minimum."""
+        if self.min_available < sum(task.needed for task in self.tasks):
+            return None
+        for task in self.tasks:
+            succeeded = self.counts.tasks.get(task.name, {}).get(PodPhase.SUCCEEDED, 0)
+            if task.minimum is not None and task.name in self.counts.tasks and succeeded < task.minimum:
+                return task
+        return None
