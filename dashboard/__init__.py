@@ -1,0 +1,1 @@
+"""What every page shares, and the pages that belong to neither jobs nor queues."""

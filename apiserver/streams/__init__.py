@@ -1,0 +1,1 @@
+"""What flows while a container runs: its log, exec and attach."""

@@ -1,0 +1,1 @@
+"""The pages that belong to neither jobs nor queues."""

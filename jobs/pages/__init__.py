@@ -1,0 +1,1 @@
+"""The pages of jobs: list, one job, its pods, timeline and logs."""

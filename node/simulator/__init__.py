@@ -1,0 +1,1 @@
+"""Nodes that exist by name only, and their pods by the clock."""
