@@ -25,8 +25,9 @@ BATCH = 2000
 MOST_EVENTS = 200_000
 
 
-def run(until: float, *, now: int | None = None, source: Store = store) -> int:
+def run(until: float, *, now: int | None = None, source: Store | None = None) -> int:
     """Remove expired history in small transactions until time.monotonic() is `until`; return the rows removed."""
+    source = source or store
     removed = 0
     horizon = _horizon(clock() if now is None else now, source)
     while time.monotonic() < until:

@@ -132,17 +132,17 @@ finally:
     attempts.close()
 """
 NEEDED = (
-    "cluster/__init__.py",
     "node/__init__.py",
+    "node/agent/__init__.py",
     "node/agent/spawn.py",
-    *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "cluster/__init__.py", "node/__init__.py")),
+    *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "node/__init__.py")),
     *(f"tests/node/{name}.py" for name in ("attempts", "escapes")),
 )
 
 
 def code_for_all(home):
     """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
-    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "cluster" / "node" / "shim").glob("*.py")]
+    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").glob("*.py")]
     for name in (*NEEDED, *shim):
         copy = home / name
         copy.parent.mkdir(parents=True, exist_ok=True)

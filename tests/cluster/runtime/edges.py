@@ -5,30 +5,35 @@ It writes to a database of its own, and prints how often the consumer was killed
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import django
 
 PODS_COUNT = 5
-WRITES = 400
+WRITES = 400  # at least
+KILLS = 25  # at least
 PHASES = ("Pending", "Running", "Succeeded", "Failed")
 LIFE_S = (0.0, 0.04)
 LONG_LIFE_S = 0.2
 LONG_SHARE = 0.1
 
 
-def write(store, choices):
-    """Let pods come, go from phase to phase, change otherwise, and go."""
+def write(store, choices, enough):
+    """Let pods come, go from phase to phase, change otherwise, and go, until there is a file called enough."""
     from cluster.store import Create, Delete, Patch
     from kube.errors import ApiError
     from kube.resources import PODS
 
-    for number in range(WRITES):
+    for number in itertools.count():
+        if number >= WRITES and enough.exists():
+            return
         name = f"p{choices.randrange(PODS_COUNT)}"
         body = {"metadata": {"name": name, "namespace": "d"}, "spec": {}}
         phase = {"status": {"phase": choices.choice(PHASES)}}
@@ -125,13 +130,16 @@ def main(seed):
             time.sleep(0.001)
 
     run(end=True)
-    writer = forked(lambda: write(store, random.Random(seed + 1)))
+    enough = Path(os.environ["VOLCANO_UI_DATA"]) / "enough"
+    writer = forked(lambda: write(store, random.Random(seed + 1), enough))
     kills = 0
     while os.waitpid(writer, os.WNOHANG)[0] == 0:
         child = forked(lambda: run(end=False))
         time.sleep(LONG_LIFE_S if choices.random() < LONG_SHARE else choices.uniform(*LIFE_S))
         os.kill(child, signal.SIGKILL)
         kills += os.waitpid(child, 0)[1] == signal.SIGKILL
+        if kills >= KILLS:
+            enough.touch()
     _, status = os.waitpid(forked(lambda: run(end=True)), 0)
     assert status == 0
     print(kills)  # noqa: T201

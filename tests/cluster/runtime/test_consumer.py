@@ -245,7 +245,7 @@ def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_be
     add("two")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE cluster_log SET compacted = head")
-    assert tasks._behind(clock()) == {"copier/0"}
+    assert tasks._behind("controllers", clock()) == [(REGISTRATION, 0)]
 
 
 def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):
