@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kube import definitions
 
 
-class Rule(NamedTuple):
+class ListRule(NamedTuple):
     """How one field merges.
 
     type is `map` (items told apart by keys), `set` (plain values) or `atomic` for a
@@ -26,13 +26,13 @@ class Rule(NamedTuple):
     merge_key: str = ""
 
 
-def rule(definition: str, field: str) -> Rule | None:
+def rule(definition: str, field: str) -> ListRule | None:
     """Return how a field of a definition merges, None where nothing special holds."""
     return rules(definition).get(field)
 
 
 @cache
-def rules(definition: str) -> dict[str, Rule]:
+def rules(definition: str) -> dict[str, ListRule]:
     """Return the fields of a definition that merge in a special way."""
     found = {}
     for name, schema in definitions.properties(definition).items():
@@ -41,7 +41,7 @@ def rules(definition: str) -> dict[str, Rule]:
         strategy = schema.get("x-kubernetes-patch-strategy", "")
         if strategy or kind not in ("", "granular", "atomic" if is_list else ""):
             keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
-            found[name] = Rule(kind, keys, strategy, schema.get("x-kubernetes-patch-merge-key", ""))
+            found[name] = ListRule(kind, keys, strategy, schema.get("x-kubernetes-patch-merge-key", ""))
     return found
 
 

@@ -19,7 +19,7 @@ SHUTDOWN = "NodeShutdown"
 DEADLINE = "DeadlineExceeded"
 
 
-class State(StrEnum):
+class AttemptState(StrEnum):
     """Where an attempt is in its life."""
 
     ORDERED = "ordered"  # a start was asked for and is not confirmed
@@ -31,7 +31,7 @@ class Attempt(NamedTuple):
     """What is known of one attempt; numbers count from 0, so the number is also how often the container restarted."""
 
     number: int
-    state: State
+    state: AttemptState
     streak: int = 0
     started_us: int = 0
     finished_us: int = 0
@@ -44,12 +44,12 @@ class Attempt(NamedTuple):
     @property
     def active(self) -> bool:
         """Whether it runs or may be about to."""
-        return self.state is not State.ENDED
+        return self.state is not AttemptState.ENDED
 
     @property
     def failed(self) -> bool:
         """Whether it ended badly."""
-        return self.state is State.ENDED and self.exit_code != 0
+        return self.state is AttemptState.ENDED and self.exit_code != 0
 
 
 class Run(NamedTuple):
@@ -66,7 +66,7 @@ def unknown(number: int, streak: int, started_us: int, now_us: int) -> Attempt:
     """Return an attempt whose shim was killed, so that nobody saw how it ended."""
     return Attempt(
         number,
-        State.ENDED,
+        AttemptState.ENDED,
         streak,
         started_us,
         now_us,

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from node.attempt import NEVER_RAN, Attempt, Run, State, unknown
+from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.shim import linux, tree
 from node.shim.beneath import NEW_FILE
 from node.shim.shim import read_json, write_json
@@ -45,7 +45,7 @@ def read(directory: Path, now_us: int) -> Found | None:
     started = read_json(f"{directory}/started.json")
     streak, started_us = int(started.get("streak", 0)), int(started.get("startedAt", 0))
     if alive:
-        state = State.RUNNING if started else State.ORDERED
+        state = AttemptState.RUNNING if started else AttemptState.ORDERED
         return Found(Attempt(number, state, streak, started_us), shim)
     attempt = unknown(number, streak, started_us, now_us)
     _write_down(directory, attempt)
@@ -70,7 +70,7 @@ def _ended(number: int, outcome: dict[str, object]) -> Attempt:
 
     return Attempt(
         number,
-        State.ENDED,
+        AttemptState.ENDED,
         number_of("streak"),
         number_of("startedAt"),
         number_of("finishedAt"),

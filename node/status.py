@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kube.kinds.core import ContainerRestartPolicy, PodPhase
-from node.attempt import NEVER_RAN, Attempt, Run, State, time_text
+from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,9 +96,9 @@ def _container(
 ) -> dict[str, Any]:
     current, last = run
     prefix = f"{prefix}/{container.name}"
-    running = current is not None and current.state is State.RUNNING
-    done = current is not None and current.state is State.ENDED and current.exit_code == 0
-    if current is None or current.state is State.ORDERED:
+    running = current is not None and current.state is AttemptState.RUNNING
+    done = current is not None and current.state is AttemptState.ENDED and current.exit_code == 0
+    if current is None or current.state is AttemptState.ORDERED:
         state: dict[str, Any] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
     elif running:
         state = {"running": {"startedAt": time_text(current.started_us)}}
@@ -194,8 +194,8 @@ def _init_done(container: Container, run: Run) -> bool:
     if run.current is None:
         return False
     if is_sidecar(container):
-        return run.current.state is not State.ORDERED
-    return run.current.state is State.ENDED and run.current.exit_code == 0
+        return run.current.state is not AttemptState.ORDERED
+    return run.current.state is AttemptState.ENDED and run.current.exit_code == 0
 
 
 def _ready(containers: Sequence[Container], runs: Mapping[str, Run], phase: str) -> tuple[str, str, str]:
@@ -210,7 +210,7 @@ def _ready(containers: Sequence[Container], runs: Mapping[str, Run], phase: str)
 
 
 def _is_running(run: Run) -> bool:
-    return run.current is not None and run.current.state is State.RUNNING
+    return run.current is not None and run.current.state is AttemptState.RUNNING
 
 
 def qos_class(containers: Sequence[Container]) -> str:

@@ -28,14 +28,14 @@ _DIVISIBLE = ("cpu", "memory", "ephemeral-storage")
 _SHARES = (("capability",), ("deserved",), ("guarantee", "resource"))
 
 
-class View(Protocol):
+class QueueRulesView(Protocol):
     """What admission may ask about the cluster."""
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
 
 
-def default(queue: Object, old: Object | None, _view: View) -> None:
+def default(queue: Object, old: Object | None, _view: QueueRulesView) -> None:
     """Fill in what a queue leaves open; a new one is what it wishes to be at once."""
     spec = queue.setdefault("spec", {})
     if not isinstance(spec, dict):
@@ -55,7 +55,7 @@ def default(queue: Object, old: Object | None, _view: View) -> None:
     queue["status"] = {"state": spec["state"]}
 
 
-def validate(queue: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Cause]:
     """Return everything wrong with a queue that is created, or that changes from old."""
     told = schema.check(queue, definitions.of(resources.QUEUES))
     rules = [
@@ -75,7 +75,7 @@ def validate(queue: Object, old: Object | None, view: View) -> list[Cause]:
     return [*told, *(cause for cause in rules if cause.field not in fields)]
 
 
-def deletion(queue: Object, view: View) -> list[Cause]:
+def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
     """Return what stands against deleting a stored queue, each with what to do about it."""
     name = _name(queue)
     if name in (DEFAULT, ROOT):
@@ -162,7 +162,7 @@ def _check_root(queue: Object, old: Object | None) -> Iterator[Cause]:
             yield forbidden(".".join(("spec", *path)), detail)
 
 
-def _check_parent(queue: Object, old: Object | None, view: View) -> Iterator[Cause]:
+def _check_parent(queue: Object, old: Object | None, view: QueueRulesView) -> Iterator[Cause]:
     name, parent = _name(queue), _parent(queue)
     if not parent or parent == ROOT:
         return
@@ -193,7 +193,7 @@ def _check_parent(queue: Object, old: Object | None, view: View) -> Iterator[Cau
         yield invalid("spec.parent", parent, detail)
 
 
-def _check_above(queue: Object, view: View) -> Iterator[Cause]:
+def _check_above(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
     """Compare with the queues above: capability with the nearest that sets it, sums with the parent."""
     name, parent = _name(queue), _parent(queue)
     line = [view.queue(above) or {} for above in hierarchy.ancestors(parent, view)]
@@ -214,7 +214,7 @@ def _check_above(queue: Object, view: View) -> Iterator[Cause]:
         yield from _compare_sum(total, line[0] if line else {}, path, f"parent queue {parent}")
 
 
-def _check_below(queue: Object, view: View) -> Iterator[Cause]:
+def _check_below(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
     """Compare with the queues below: their highest capability, and their sums."""
     name = _name(queue)
     children = view.queue_children(name)

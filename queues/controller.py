@@ -49,7 +49,7 @@ _decode_group = msgspec.json.Decoder(_Group).decode
 
 
 @dataclass(slots=True)
-class State:
+class QueuesState:
     """All queues, and what each of them holds."""
 
     queues: dict[str, QueueFact] = field(default_factory=dict)
@@ -61,14 +61,14 @@ class State:
     stale: set[str] = field(default_factory=set)
 
 
-class QueueConsumer(Consumer[State]):
+class QueueConsumer(Consumer[QueuesState]):
     """Keeps the status of all queues."""
 
     name = NAME
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> QueuesState:
         """Read all queues and pod groups, and the pods that have not ended."""
-        state = State()
+        state = QueuesState()
         for stored in store.find(QUEUES):
             state.queues[stored.name] = stored.read(QueueFact)
         for stored in store.find(NAMESPACES):
@@ -82,14 +82,14 @@ class QueueConsumer(Consumer[State]):
         state.stale = set(state.queues)
         return state
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: QueuesState, change: Change) -> None:
         """Bring the counts from one revision to the next."""
         try:
             _APPLY[change.resource](state, change)
         except msgspec.ValidationError as error:
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(self, state: QueuesState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Carry out Commands, and write the status of queues that changed, but of none too often."""
         state.stale.update(timer.key for timer in timers if timer.kind == RETRY and timer.key in state.queues)
         groups = list(_carry_out(state, now))
@@ -108,7 +108,7 @@ class QueueConsumer(Consumer[State]):
         return Plan(groups, [Timer(_FLUSH, "", now + PAUSE_MS)] if state.stale else [])
 
 
-def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
+def status_of(state: QueuesState, queue: QueueFact) -> dict[str, Any]:
     """Return the status that a queue should have; what nobody here writes is kept."""
     name = queue.metadata.name
     parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
@@ -129,7 +129,7 @@ def status_of(state: State, queue: QueueFact) -> dict[str, Any]:
     return status
 
 
-def _carry_out(state: State, now: int) -> Iterator[Group]:
+def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
     """Carry out the first Command to each queue; the next follows when this one is gone."""
     busy: set[str] = set()
     for command in state.commands.values():
@@ -139,7 +139,7 @@ def _carry_out(state: State, now: int) -> Iterator[Group]:
             yield Group(state_commands.writes(command, queue, now), command.target_name)
 
 
-def _is_due(state: State, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
+def _is_due(state: QueuesState, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
     if wanted["state"] != queue.status.get("state"):
         return True
     return now - state.written.get(queue.metadata.name, 0) >= PAUSE_MS
@@ -156,7 +156,7 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
     return writes
 
 
-def _apply_queue(state: State, change: Change) -> None:
+def _apply_queue(state: QueuesState, change: Change) -> None:
     # A queue's wish and its parent decide about the queues below it as well.
     state.stale.update(state.queues)
     if change.verb == "DELETED":
@@ -167,21 +167,21 @@ def _apply_queue(state: State, change: Change) -> None:
         state.stale.add(change.name)
 
 
-def _apply_group(state: State, change: Change) -> None:
+def _apply_group(state: QueuesState, change: Change) -> None:
     _put_group(state, change.key, None if change.verb == "DELETED" else change.body)
 
 
-def _apply_pod(state: State, change: Change) -> None:
+def _apply_pod(state: QueuesState, change: Change) -> None:
     use = None if change.verb == "DELETED" else usage.pod_use(change.body)
     state.stale |= state.usage.put_pod(change.key, use)
 
 
-def _apply_namespace(state: State, change: Change) -> None:
+def _apply_namespace(state: QueuesState, change: Change) -> None:
     queue = "" if change.verb == "DELETED" else usage.namespace_queue(change.body)
     state.stale |= state.usage.put_namespace(change.name, queue)
 
 
-def _apply_command(state: State, change: Change) -> None:
+def _apply_command(state: QueuesState, change: Change) -> None:
     is_gone = change.verb == "DELETED"
     _put_command(state, change.key, None if is_gone else commands.read(change.body, change.revision))
 
@@ -195,7 +195,7 @@ _APPLY = {
 }
 
 
-def _put_command(state: State, key: str, command: CommandFact | None) -> None:
+def _put_command(state: QueuesState, key: str, command: CommandFact | None) -> None:
     """Note a Command to a queue until it is gone."""
     if command is None or command.deleting:
         state.commands.pop(key, None)
@@ -203,7 +203,7 @@ def _put_command(state: State, key: str, command: CommandFact | None) -> None:
         state.commands[key] = command
 
 
-def _put_group(state: State, key: str, body: bytes | None) -> None:
+def _put_group(state: QueuesState, key: str, body: bytes | None) -> None:
     """Count a pod group where it belongs, and no longer where it was."""
     before = state.groups.get(key)
     after = None if body is None else (usage.group_queue(body), _phase(body))
@@ -228,7 +228,7 @@ def _parent(queue: QueueFact) -> str:
     return "" if queue.metadata.name == states.ROOT else queue.spec.parent or states.ROOT
 
 
-def _with_ancestors(state: State, names: set[str]) -> Iterator[str]:
+def _with_ancestors(state: QueuesState, names: set[str]) -> Iterator[str]:
     """Yield the known queues of names and those above them, each once."""
     seen: set[str] = set()
     for name in sorted(names):

@@ -19,14 +19,14 @@ PATH = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
-class View(Protocol):
+class HierarchyView(Protocol):
     """What the tree is read from."""
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
 
 
-def ancestors(name: str, view: View) -> list[str]:
+def ancestors(name: str, view: HierarchyView) -> list[str]:
     """Return name and the queues above it, nearest first, without root; a circle ends where it began."""
     line: list[str] = []
     while name and name != ROOT and name not in line:
@@ -35,7 +35,7 @@ def ancestors(name: str, view: View) -> list[str]:
     return line
 
 
-def descendants(name: str, view: View) -> Iterator[Object]:
+def descendants(name: str, view: HierarchyView) -> Iterator[Object]:
     """Yield the queues below name, each once."""
     seen = {name}
     left = list(view.queue_children(name))
@@ -48,7 +48,7 @@ def descendants(name: str, view: View) -> Iterator[Object]:
             left += view.queue_children(below)
 
 
-def height(name: str, view: View) -> int:
+def height(name: str, view: HierarchyView) -> int:
     """Return how many levels name and the queues below it take."""
     deepest = 1
     for queue in descendants(name, view):
@@ -77,7 +77,7 @@ def total(queues: Sequence[Object], path: tuple[str, ...]) -> Amounts:
     return summed
 
 
-def highest_capability(name: str, view: View) -> Amounts:
+def highest_capability(name: str, view: HierarchyView) -> Amounts:
     """Return for each resource the largest capability of the queues below name."""
     highest: Amounts = {}
     for queue in descendants(name, view):
@@ -94,7 +94,7 @@ def add_root(queue: Object) -> None:
         notes[PATH], notes[WEIGHTS] = f"{ROOT}/{path}", f"1/{weights}"
 
 
-def check(queue: Object, view: View) -> Iterator[Cause]:
+def check(queue: Object, view: HierarchyView) -> Iterator[Cause]:
     """Check the annotations that name a queue's path and the weights along it."""
     notes = lenient.mapping(queue, "metadata", "annotations")
     path, weights = lenient.text(notes, PATH), lenient.text(notes, WEIGHTS)

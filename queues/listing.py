@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from cluster.store import Stored
     from dashboard.cluster_usage import Picture, QueueFacts
-    from dashboard.parts.table import View
+    from dashboard.parts.table import TableView
     from kube.amounts import Amounts
 
 STATE = f"{QUEUES.id}/state"
@@ -71,7 +71,7 @@ class Line(NamedTuple):
     limits: Amounts
 
 
-def table(actor: Actor, view: View) -> Table:
+def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the queues; in the order of names they form a tree."""
     access.require(actor, "list", QUEUES, "")
     visible = access.namespaces(actor, JOBS)
@@ -208,7 +208,7 @@ def _said(limits: Amounts) -> list[str]:
     return [amounts.show(name, amount) for name, amount in limits.items()]
 
 
-def job_table(actor: Actor, name: str, view: View) -> Table:
+def job_table(actor: Actor, name: str, view: TableView) -> Table:
     """Return a page of the jobs in a queue that the actor may see."""
     visible = access.namespaces(actor, JOBS)
     filters: dict[str, Any] = {

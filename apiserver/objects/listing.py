@@ -49,7 +49,7 @@ class _Labelled(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """One answer to a list: `token` is empty on the last page, `remaining` unknown where a selector hides it."""
 
     items: list[Stored]
@@ -80,7 +80,7 @@ class ExpiredToken(Expired):
         return {**super().status(), "metadata": {"continue": self._token}}
 
 
-def find(resource: Resource, namespace: str, options: ListOptions) -> Page:
+def find(resource: Resource, namespace: str, options: ListOptions) -> ListPage:
     """Return the objects that the options ask for, at most `options.limit` of them.
 
     Raise BadRequest for a token that is none, Expired when its state is gone, Timeout for a revision of the future.
@@ -128,9 +128,9 @@ def _from(options: ListOptions) -> tuple[int | None, str]:
 
 def _cut(
     resource: Resource, namespace: str, options: ListOptions, found: Iterator[Stored], state: int
-) -> Page:
+) -> ListPage:
     if not options.limit:
-        return Page(list(found), state)
+        return ListPage(list(found), state)
     items: list[Stored] = []
     for stored in found:
         if len(items) == options.limit:
@@ -139,9 +139,9 @@ def _cut(
             if options.labels is None and options.fields is None:
                 key = key_of(last.resource, last.namespace, last.name)
                 remaining = max(pages.remaining(store, resource, namespace, key), 1)
-            return Page(items, state, _token(state, last.key), remaining)
+            return ListPage(items, state, _token(state, last.key), remaining)
         items.append(stored)
-    return Page(items, state)
+    return ListPage(items, state)
 
 
 def _filters(resource: Resource, options: ListOptions) -> dict[str, str]:

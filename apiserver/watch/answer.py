@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from apiserver.http.query import ListOptions
     from apiserver.http.request import Request
-    from apiserver.watch.selection import Entry
+    from apiserver.watch.selection import WatchedChange
     from kube.resources import Resource
 
 SECONDS = (
@@ -41,7 +41,7 @@ board = Board()
 keeper = Keeper()
 
 
-def _deliver(entries: Sequence[Entry]) -> None:
+def _deliver(entries: Sequence[WatchedChange]) -> None:
     board.deliver(entries, clock())
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from apiserver.http.forms import Form
-    from apiserver.watch.selection import Entry, Selection, Verb
+    from apiserver.watch.selection import Selection, Verb, WatchedChange
     from cluster.store import Change
     from kube.meta import Object
     from kube.resources import Resource
@@ -52,7 +52,7 @@ class Counts:
 class Seen(NamedTuple):
     """What an entry is to a channel."""
 
-    entry: Entry
+    entry: WatchedChange
     verb: Verb
     subject: Change
 
@@ -120,7 +120,7 @@ class Channel:
             feed = self.feeds[key] = Feed(resource, form, self.counts)
         return feed
 
-    def see(self, entries: Iterable[Entry]) -> list[Seen]:
+    def see(self, entries: Iterable[WatchedChange]) -> list[Seen]:
         """Return what covered entries are to this selection; Expired when that cannot be known any more."""
         found = []
         for entry in entries:
@@ -129,7 +129,7 @@ class Channel:
                 found.append(Seen(entry, *answer))
         return found
 
-    def deliver(self, entries: Sequence[Entry], now: int) -> None:
+    def deliver(self, entries: Sequence[WatchedChange], now: int) -> None:
         """Hand covered entries to all feeds."""
         try:
             seen = self.see(entries)
@@ -178,9 +178,9 @@ class Board:
         if not place:
             del self._places[_place(selection)]
 
-    def deliver(self, entries: Sequence[Entry], now: int) -> None:
+    def deliver(self, entries: Sequence[WatchedChange], now: int) -> None:
         """Hand a batch to the channels that it concerns."""
-        concerned: dict[Channel, list[Entry]] = {}
+        concerned: dict[Channel, list[WatchedChange]] = {}
         self.counts.events += len(entries)
         for entry in entries:
             change = entry.change

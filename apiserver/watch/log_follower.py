@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from apiserver.watch.selection import Entry
+from apiserver.watch.selection import WatchedChange
 from apiserver.watch.window import Window
 from cluster.runtime import follower as log_follower
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Follower(log_follower.Follower):
+class WatchFollower(log_follower.Follower):
     """Reads the log for those who watch; stopped, it keeps its listeners for another start."""
 
     pace = log_follower.Pace(shortest_s=0.01, longest_s=0.1, load=1.0)
@@ -31,7 +31,7 @@ class Follower(log_follower.Follower):
     def __init__(self) -> None:
         super().__init__()
         self.window = Window()
-        self._listeners: list[tuple[Callable[[Sequence[Entry]], None], Callable[[], None]]] = []
+        self._listeners: list[tuple[Callable[[Sequence[WatchedChange]], None], Callable[[], None]]] = []
 
     def listen(self, callback: Callable[[Change], None], lost: Callable[[], None]) -> None:
         """Call back for each change from here on, in order, in the event loop.
@@ -40,14 +40,14 @@ class Follower(log_follower.Follower):
         whoever keeps a state must read it again.
         """
 
-        def each(entries: Sequence[Entry]) -> None:
+        def each(entries: Sequence[WatchedChange]) -> None:
             for entry in entries:
                 callback(entry.change)
 
         self.listen_in_batches(each, lost)
 
     def listen_in_batches(
-        self, callback: Callable[[Sequence[Entry]], None], lost: Callable[[], None]
+        self, callback: Callable[[Sequence[WatchedChange]], None], lost: Callable[[], None]
     ) -> None:
         """The same, with all changes of a pass in one call."""
         self._listeners.append((callback, lost))
@@ -61,7 +61,7 @@ class Follower(log_follower.Follower):
         """Remember the changes and hand them on."""
         if not changes:
             return
-        entries = [Entry(change) for change in changes]
+        entries = [WatchedChange(change) for change in changes]
         self.window.add(entries)
         for callback, _ in self._listeners:
             try:
@@ -78,4 +78,4 @@ class Follower(log_follower.Follower):
             lost()
 
 
-follower = Follower()
+follower = WatchFollower()

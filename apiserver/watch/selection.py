@@ -19,7 +19,7 @@ Verb = Literal["ADDED", "MODIFIED", "DELETED"]
 _encode = msgspec.json.Encoder().encode
 
 
-class Entry:
+class WatchedChange:
     """A change on its way to those who watch, with all that is worked out once for them: JSON, lines."""
 
     __slots__ = ("_departed", "_replaced", "change", "lines")
@@ -85,7 +85,7 @@ class Selection:
             and self.name in ("", change.name)
         )
 
-    def seen(self, entry: Entry) -> tuple[Verb, Change] | None:
+    def seen(self, entry: WatchedChange) -> tuple[Verb, Change] | None:
         """Return what a covered change is to whoever watches the selection; None when it is nothing.
 
         An object that begins to match is ADDED; one that no longer does is

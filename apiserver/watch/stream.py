@@ -16,7 +16,7 @@ import msgspec
 from apiserver import telemetry
 from apiserver.http import forms, threads
 from apiserver.watch.channels import Channel, Counts
-from apiserver.watch.selection import Entry
+from apiserver.watch.selection import WatchedChange
 from cluster.store import clock
 from cluster.store import log as history
 from kube.errors import ApiError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from apiserver.http.forms import Form
     from apiserver.http.request import Request
     from apiserver.watch.channels import Board, Feed, Seen
-    from apiserver.watch.log_follower import Follower
+    from apiserver.watch.log_follower import WatchFollower
     from apiserver.watch.selection import Selection
     from kube.resources import Resource
 
@@ -103,7 +103,7 @@ class Stream:
     )
 
     def __init__(
-        self, plan: Plan, request: Request, follower: Follower, board: Board, keeper: Keeper
+        self, plan: Plan, request: Request, follower: WatchFollower, board: Board, keeper: Keeper
     ) -> None:
         self.plan = plan
         self.request = request
@@ -273,14 +273,14 @@ class Stream:
         """Return the lines of the next piece of the past and the revision up to which it goes."""
         until = min(after + SPAN, position)
         changes = history.after(after, (self.plan.resource,), until=until, limit=REPLAYED, previous=True)
-        seen = self._see([Entry(change) for change in changes])
+        seen = self._see([WatchedChange(change) for change in changes])
         reached = changes[-1].revision if len(changes) == REPLAYED else until
         if not seen:
             return b"", reached
         feed = self._new_channel().feed(self.plan.resource, self.plan.form)
         return feed.lines(seen, clock(), first=self.fresh), reached
 
-    def _see(self, entries: Sequence[Entry]) -> list[Seen]:
+    def _see(self, entries: Sequence[WatchedChange]) -> list[Seen]:
         selection = self.plan.selection
         return self._new_channel().see(entry for entry in entries if selection.covers(entry.change))
 

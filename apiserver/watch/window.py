@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from apiserver.watch.selection import Entry
+    from apiserver.watch.selection import WatchedChange
 
 MOST_ENTRIES = 1000  # of one kind
 MOST_BYTES = 1 << 20  # of one kind
@@ -20,11 +20,11 @@ class _Kind:
     __slots__ = ("entries", "floor", "size")
 
     def __init__(self, floor: int) -> None:
-        self.entries: deque[Entry] = deque()
+        self.entries: deque[WatchedChange] = deque()
         self.floor = floor
         self.size = 0
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: WatchedChange) -> None:
         self.entries.append(entry)
         self.size += entry.size
         while len(self.entries) > MOST_ENTRIES or self.size > MOST_BYTES:
@@ -40,7 +40,7 @@ class Window:
         self._begins = begins
         self._kinds: dict[str, _Kind] = {}
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[WatchedChange]) -> None:
         """Take in what follows in the log."""
         for entry in entries:
             resource = entry.change.resource
@@ -49,7 +49,7 @@ class Window:
                 kind = self._kinds[resource] = _Kind(self._begins)
             kind.add(entry)
 
-    def since(self, resource: str, after: int) -> list[Entry] | None:
+    def since(self, resource: str, after: int) -> list[WatchedChange] | None:
         """Return a kind's entries after a revision; None when some of them are not here any more."""
         kind = self._kinds.get(resource)
         if kind is None:

@@ -66,7 +66,7 @@ class Filters:
 
 
 @dataclass(frozen=True)
-class Page:
+class AuditPage:
     """One page of rows, newest first; `total` counts all rows that the filters let through."""
 
     entries: list[AuditEntry]
@@ -80,11 +80,13 @@ class Page:
         return max(1, -(-self.total // self.size))
 
 
-def entries(filters: Filters, page: int = 1, size: int = 50) -> Page:
+def entries(filters: Filters, page: int = 1, size: int = 50) -> AuditPage:
     """Return one page of the audit, newest first; pages count from 1."""
     found = _filtered(filters)
     start = (max(page, 1) - 1) * size
-    return Page(list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size)
+    return AuditPage(
+        list(found.order_by("-at", "-id")[start : start + size]), found.count(), max(page, 1), size
+    )
 
 
 def _filtered(filters: Filters) -> QuerySet[AuditEntry]:

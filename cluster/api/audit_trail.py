@@ -27,7 +27,7 @@ UNTOLD = frozenset({resources.EVENTS.id, resources.LEASES.id})
 log = logging.getLogger(__name__)
 
 
-class Step:
+class AuditedChange:
     """One change on its way; `done` is called inside its transaction."""
 
     def __init__(self, actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool) -> None:
@@ -56,9 +56,11 @@ class Step:
 
 
 @contextmanager
-def following(actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool) -> Iterator[Step]:
+def following(
+    actor: Actor, verb: str, resource: Resource, obj: Object, *, quiet: bool
+) -> Iterator[AuditedChange]:
     """Leave a row about what happens in the block: the block's own when it is done, otherwise why it was not."""
-    step = Step(actor, verb, resource, obj, quiet=quiet)
+    step = AuditedChange(actor, verb, resource, obj, quiet=quiet)
     try:
         yield step
     except ApiError as error:

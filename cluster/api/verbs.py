@@ -84,7 +84,7 @@ class Deletion(NamedTuple):
     dry_run: bool
 
 
-class Change(NamedTuple):
+class Replacement(NamedTuple):
     """How an object is changed: what it becomes, under which verb that needs a right, and who manages it then.
 
     manager None means that `make` sees to the managedFields itself.
@@ -186,7 +186,7 @@ def update(
             raise Invalid.of(resource.group_kind, name, [NO_VERSION])
         return obj
 
-    change = Change("update", make, subresource, manager or UNNAMED, dry_run, warn)
+    change = Replacement("update", make, subresource, manager or UNNAMED, dry_run, warn)
     return _change(actor, resource, namespace, name, change)
 
 
@@ -218,7 +218,7 @@ def patch(
             text = f"the server rejected our request due to an error in our request: {error}"
             raise Invalid(text, causes=[cause]) from None
 
-    change = Change("patch", make, subresource, manager or UNNAMED, dry_run, warn)
+    change = Replacement("patch", make, subresource, manager or UNNAMED, dry_run, warn)
     return _change(actor, resource, namespace, name, change)
 
 
@@ -247,7 +247,7 @@ def scale(
     warn: Warn | None = None,
 ) -> Stored:
     """Change how many replicas an object wants, which asks for the right to its `scale`; `change` does it."""
-    done = Change(verb, change, "scale", manager or UNNAMED, dry_run, warn)
+    done = Replacement(verb, change, "scale", manager or UNNAMED, dry_run, warn)
     return _change(actor, resource, namespace, name, done)
 
 
@@ -295,7 +295,7 @@ def apply(
             stored = _apply_new(actor, resource, namespace, name, make, warn)
             step.done(None, stored)
             return server_fields.as_dry(stored, None) if dry_run else stored, True
-        change = Change("patch", make, subresource, None, dry_run, warn)
+        change = Replacement("patch", make, subresource, None, dry_run, warn)
         return _change_once(actor, resource, namespace, name, change, step), False
 
 
@@ -325,7 +325,7 @@ def _apply_new(
     return store.write(_judged(actor, _new(actor, resource, new), ClusterView(), warn, None))[0]
 
 
-def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Change) -> Stored:
+def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Replacement) -> Stored:
     """Turn the stored object into another one."""
     target = {"metadata": {"namespace": namespace, "name": name}}
     following = audit_trail.following(actor, change.verb, resource, target, quiet=change.dry_run)
@@ -334,7 +334,12 @@ def _change(actor: Actor, resource: Resource, namespace: str, name: str, change:
 
 
 def _change_once(
-    actor: Actor, resource: Resource, namespace: str, name: str, change: Change, step: audit_trail.Step
+    actor: Actor,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    change: Replacement,
+    step: audit_trail.AuditedChange,
 ) -> Stored:
     verb, subresource = change.verb, change.subresource
     old = transaction.stored(actor, verb, resource, namespace, name)
@@ -364,7 +369,7 @@ def _change_once(
     return server_fields.as_dry(stored, old) if change.dry_run else stored
 
 
-def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Object:
+def _made(actor: Actor, resource: Resource, old: Object, change: Replacement) -> Object:
     """Return what a change makes of an object; why it cannot be made is for those who may read it."""
     try:
         return change.make(old)
@@ -375,7 +380,7 @@ def _made(actor: Actor, resource: Resource, old: Object, change: Change) -> Obje
         raise
 
 
-def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, change: Change) -> Object:
+def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, change: Replacement) -> Object:
     """Return an admitted object with who manages its fields now."""
     part = change.subresource
     if part == "finalize":

@@ -34,24 +34,24 @@ _MARK = b'"deletionTimestamp"'
 
 
 @dataclass(slots=True)
-class State:
+class DefinitionsState:
     """All definitions by name, and those to look at."""
 
     definitions: dict[str, Object]
     due: dict[str, None] = field(default_factory=dict)
 
 
-class Definitions(Consumer[State]):
+class Definitions(Consumer[DefinitionsState]):
     """Keeps the status of definitions, and ends them."""
 
     name = "definitions"
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> DefinitionsState:
         """Read all definitions."""
         found = {stored.name: stored.object for stored in store.find(DEFINITIONS)}
-        return State(found, dict.fromkeys(found))
+        return DefinitionsState(found, dict.fromkeys(found))
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: DefinitionsState, change: Change) -> None:
         """Take a definition's new version; the others of its group may get names that it gave up."""
         if change.verb == "DELETED":
             state.definitions.pop(change.name, None)
@@ -61,7 +61,9 @@ class Definitions(Consumer[State]):
         state.due.update(dict.fromkeys(name for name in state.definitions if name.partition(".")[2] == group))
         state.due[change.name] = None
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(
+        self, state: DefinitionsState, changes: Sequence[Change], timers: Sequence[Timer], now: int
+    ) -> Plan:
         """Bring each definition that is due to where it belongs."""
         custom_kinds.reload()
         names = dict.fromkeys([*state.due, *(change.name for change in changes), *(t.key for t in timers)])
@@ -80,7 +82,7 @@ class Definitions(Consumer[State]):
         return Plan(groups, again)
 
 
-def _keep(crd: Object, state: State, now: int) -> Iterator[Group]:
+def _keep(crd: Object, state: DefinitionsState, now: int) -> Iterator[Group]:
     """Bring the status of a definition up to date."""
     name = crd["metadata"]["name"]
     others = (other for key, other in state.definitions.items() if key != name)

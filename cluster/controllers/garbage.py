@@ -61,7 +61,7 @@ class Owner(NamedTuple):
 
 
 @dataclass(slots=True)
-class State:
+class GarbageState:
     """What is known without asking the store. Losing it costs time, nothing else."""
 
     alive: set[str] = field(default_factory=set)
@@ -73,19 +73,19 @@ class State:
     )  # waiting owners to look at; the same of their dependents
 
 
-class GarbageCollector(Consumer[State]):
+class GarbageCollector(Consumer[GarbageState]):
     """Collects dependents of vanished owners, of all kinds that have owners."""
 
     name = NAME
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> GarbageState:
         """Find every owner that something names and nobody has seen."""
-        return State(gone=dict.fromkeys(_vanished(), 0))
+        return GarbageState(gone=dict.fromkeys(_vanished(), 0))
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: GarbageState, change: Change) -> None:
         """Leave the state alone: everything is done in plan(), which hears all changes, also after a load."""
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(self, state: GarbageState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Delete dependents and release owners, as far as one transaction should reach."""
         doubtful: dict[str, None] = {}
         for change in changes:
@@ -107,7 +107,7 @@ class GarbageCollector(Consumer[State]):
         return Plan(work.groups, [*more, *checks])
 
 
-def _note(state: State, change: Change, doubtful: dict[str, None]) -> None:
+def _note(state: GarbageState, change: Change, doubtful: dict[str, None]) -> None:
     metadata = _decode(change.body).metadata
     owners = [reference.uid for reference in metadata.owner_references]
     if change.verb == "DELETED":
@@ -125,7 +125,7 @@ def _note(state: State, change: Change, doubtful: dict[str, None]) -> None:
         state.due[change.uid] = 0
 
 
-def _note_timer(state: State, timer: Timer, doubtful: dict[str, None]) -> None:
+def _note_timer(state: GarbageState, timer: Timer, doubtful: dict[str, None]) -> None:
     if timer.kind == _OWNER:
         state.waiting[timer.key] = Owner(*timer.payload["at"])
         state.due[timer.key] = 0
@@ -136,7 +136,7 @@ def _note_timer(state: State, timer: Timer, doubtful: dict[str, None]) -> None:
             state.due[timer.key] = 0
 
 
-def _sort_out(state: State, doubtful: dict[str, None]) -> None:
+def _sort_out(state: GarbageState, doubtful: dict[str, None]) -> None:
     """Tell which owners that objects name exist, and drop vanished ones that nothing names."""
     unknown = [uid for uid in doubtful if uid not in state.gone]
     living = store.living(unknown)
@@ -148,7 +148,7 @@ def _sort_out(state: State, doubtful: dict[str, None]) -> None:
 class _Work:
     """One round of collecting."""
 
-    def __init__(self, state: State, now: int) -> None:
+    def __init__(self, state: GarbageState, now: int) -> None:
         self.state, self.now = state, now
         self.groups: list[Group] = []
         self.room = ROOM  # objects that may still be looked at

@@ -58,7 +58,7 @@ class _Object(View):
 
 
 @dataclass(slots=True)
-class State:
+class NamespacesState:
     """What is known without asking the store. Losing it costs time, nothing else."""
 
     due: dict[str, None] = field(default_factory=dict)
@@ -74,19 +74,21 @@ class Content:
     deletions: list[Group] = field(default_factory=list)
 
 
-class NamespaceController(Consumer[State]):
+class NamespaceController(Consumer[NamespacesState]):
     """Equips namespaces and empties those that go."""
 
     name = NAME
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> NamespacesState:
         """Look at every namespace once."""
-        return State(due={stored.name: None for stored in store.find(NAMESPACES)})
+        return NamespacesState(due={stored.name: None for stored in store.find(NAMESPACES)})
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: NamespacesState, change: Change) -> None:
         """Leave the state alone: plan() hears all changes, also after a load."""
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(
+        self, state: NamespacesState, changes: Sequence[Change], timers: Sequence[Timer], now: int
+    ) -> Plan:
         """Do the next step for each namespace that something happened to."""
         plan: tuple[list[Group], list[Timer]] = ([], [])
         for change in changes:
@@ -110,7 +112,7 @@ class NamespaceController(Consumer[State]):
         state.due.clear()
         return Plan(*plan)
 
-    def _note(self, state: State, change: Change, timers: list[Timer], now: int) -> None:
+    def _note(self, state: NamespacesState, change: Change, timers: list[Timer], now: int) -> None:
         if change.resource == NAMESPACES.id:
             state.due[change.name] = None
             if change.verb == "DELETED":
@@ -118,7 +120,9 @@ class NamespaceController(Consumer[State]):
         elif change.name == KEPT[change.resource]:
             state.due[change.namespace] = None
 
-    def _empty(self, state: State, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int) -> None:
+    def _empty(
+        self, state: NamespacesState, stored: Stored, plan: tuple[list[Group], list[Timer]], now: int
+    ) -> None:
         """Delete what is in a namespace, or let it go when there is nothing any more."""
         name, namespace = stored.name, stored.object
         left = content(name)

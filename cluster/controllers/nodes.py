@@ -37,7 +37,7 @@ LOOK_S = 10
 UNFINISHED = (PodPhase.PENDING, PodPhase.RUNNING, PodPhase.UNKNOWN, "")
 
 
-class Step(StrEnum):
+class NodeStep(StrEnum):
     """What is to be done about a node."""
 
     NOTHING = "nothing"
@@ -46,17 +46,17 @@ class Step(StrEnum):
     LOST = "lost"
 
 
-def step(ready: str, *, tainted: bool, silent_s: float, unreachable_s: float, lost_s: float) -> Step:
+def step(ready: str, *, tainted: bool, silent_s: float, unreachable_s: float, lost_s: float) -> NodeStep:
     """Return what is to be done about a node, from its Ready condition and how long it has been silent."""
     if silent_s < LEASE_S:
-        return Step.RETURNED if tainted and ready == "True" else Step.NOTHING
+        return NodeStep.RETURNED if tainted and ready == "True" else NodeStep.NOTHING
     if ready != "Unknown" or not tainted:
-        return Step.UNREACHABLE
-    return Step.LOST if unreachable_s >= lost_s else Step.NOTHING
+        return NodeStep.UNREACHABLE
+    return NodeStep.LOST if unreachable_s >= lost_s else NodeStep.NOTHING
 
 
 @dataclass(slots=True)
-class Watch:
+class NodeWatch:
     """What was seen of nodes and leases, and when (monotonic seconds)."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -104,21 +104,21 @@ def is_tainted(node: Node) -> bool:
     return any(taint.key == TAINT for taint in node.spec.taints)
 
 
-class NodeLifecycle(Consumer[Watch]):
+class NodeLifecycle(Consumer[NodeWatch]):
     """Watches leases and tells when nodes come and go."""
 
     name = "nodes"
 
-    def load(self, shard: int, revision: int) -> Watch:
+    def load(self, shard: int, revision: int) -> NodeWatch:
         """Return all nodes and leases; silence is counted from here on."""
-        watch, at = Watch(), time.monotonic()
+        watch, at = NodeWatch(), time.monotonic()
         for stored in store.find(NODES):
             watch.see_node(stored.name, stored.read(Node), at)
         for stored in store.find(LEASES, namespace=LEASE_NAMESPACE):
             watch.see_lease(stored.name, stored.read(Lease), at)
         return watch
 
-    def apply(self, state: Watch, change: Change) -> None:
+    def apply(self, state: NodeWatch, change: Change) -> None:
         """Take over one change of a node or lease."""
         if change.resource == LEASES.id:
             if change.namespace == LEASE_NAMESPACE and change.verb != "DELETED":
@@ -128,7 +128,7 @@ class NodeLifecycle(Consumer[Watch]):
         else:
             state.see_node(change.name, change.read(Node), time.monotonic())
 
-    def plan(self, state: Watch, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(self, state: NodeWatch, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done about every node, and look again soon."""
         at = time.monotonic()
         groups: list[Group] = []
@@ -136,18 +136,18 @@ class NodeLifecycle(Consumer[Watch]):
         for name, node in state.nodes.items():
             silent = int(state.silent_s(node, at))
             match self._step(node, state, at):
-                case Step.UNREACHABLE:
+                case NodeStep.UNREACHABLE:
                     groups.append(Group(_unreachable(name, node, silent, now), key=name))
-                case Step.RETURNED:
+                case NodeStep.RETURNED:
                     groups.append(Group([_taints(name, node, without=True, now=now)], key=name))
-                case Step.LOST:
+                case NodeStep.LOST:
                     lost[name] = f"Node {name} has not been heard of for {silent} seconds."
         groups += _give_up(lost)
         if timers or not changes:
             groups += self._absent_nodes(state, at)
         return Plan(groups, [Timer("look", "", now + LOOK_S * 1000)])
 
-    def _step(self, node: Node, state: Watch, at: float) -> Step:
+    def _step(self, node: Node, state: NodeWatch, at: float) -> NodeStep:
         ready, uid = ready_of(node), node.metadata.uid
         if ready != "Unknown":
             state.unreachable.pop(uid, None)
@@ -162,7 +162,7 @@ class NodeLifecycle(Consumer[Watch]):
             lost_s=settings.NODE_LOST_S,
         )
 
-    def _absent_nodes(self, state: Watch, at: float) -> list[Group]:
+    def _absent_nodes(self, state: NodeWatch, at: float) -> list[Group]:
         """Deal with pods that are bound to nodes which are not there."""
         holding = set(store.count(PODS, by="node", phase=UNFINISHED)) - set(state.nodes) - {""}
         state.absent = {name: state.absent.get(name, at) for name in holding}

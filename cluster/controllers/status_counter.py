@@ -44,7 +44,7 @@ _phase = msgspec.json.Decoder(_Pod).decode
 
 
 @dataclass(slots=True)
-class State:
+class CountersState:
     """Where there is something to keep, what is stale, and when a namespace may be counted again."""
 
     names: dict[str, dict[str, object]] = field(default_factory=dict)  # namespace → name → spec
@@ -52,7 +52,7 @@ class State:
     earliest: dict[str, int] = field(default_factory=dict)
 
 
-class Recounter(Consumer[State]):
+class Recounter(Consumer[CountersState]):
     """Keeps the status of all objects of `kind`."""
 
     kind: Resource
@@ -65,22 +65,24 @@ class Recounter(Consumer[State]):
     def statuses(self, namespace: str, keepers: Sequence[Object], now: int) -> list[Object]:
         """Return the status that each of a namespace's objects should have."""
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> CountersState:
         """Count everything once."""
-        state = State()
+        state = CountersState()
         for stored in store.find(self.kind):
             state.names.setdefault(stored.namespace, {})[stored.name] = stored.object.get("spec")
         state.stale = dict.fromkeys(state.names)
         return state
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: CountersState, change: Change) -> None:
         """Note which namespace's numbers may be wrong."""
         if change.resource == self.kind.id:
             self._note(state, change)
         if change.namespace in state.names and self.matters(change):
             state.stale[change.namespace] = None
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(
+        self, state: CountersState, changes: Sequence[Change], timers: Sequence[Timer], now: int
+    ) -> Plan:
         """Count where numbers may be wrong and it is not too soon."""
         for timer in timers:
             if timer.key in state.names:
@@ -95,7 +97,7 @@ class Recounter(Consumer[State]):
         state.stale.clear()
         return Plan(groups, later)
 
-    def _note(self, state: State, change: Change) -> None:
+    def _note(self, state: CountersState, change: Change) -> None:
         known = state.names.setdefault(change.namespace, {})
         if change.verb == "DELETED":
             known.pop(change.name, None)
@@ -109,7 +111,7 @@ class Recounter(Consumer[State]):
             state.stale[change.namespace] = None
             state.earliest.pop(change.namespace, None)
 
-    def _count(self, state: State, namespace: str, now: int) -> Iterator[Group]:
+    def _count(self, state: CountersState, namespace: str, now: int) -> Iterator[Group]:
         start = clock()
         keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
         wanted = self.statuses(namespace, keepers, now)

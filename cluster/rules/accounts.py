@@ -8,11 +8,11 @@ from kube import names
 from kube.errors import Cause, invalid
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 
-def validate(account: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(account: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with an account: it may name only what can be a secret."""
     return [
         invalid(f"{field}[{number}].name", name, problem)

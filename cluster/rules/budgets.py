@@ -12,13 +12,13 @@ from kube.kinds.policy import UnhealthyPodEvictionPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 _PERCENT = re.compile(r"[0-9]+%")
 
 
-def validate(budget: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(budget: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a budget."""
     spec = budget.get("spec") or {}
     causes: list[Cause] = []

@@ -18,7 +18,7 @@ IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
-class View(Protocol):
+class RulesView(Protocol):
     """What rules may ask about the cluster; `cluster.api.cluster_view.ClusterView` answers."""
 
     def namespace(self, name: str) -> Object | None: ...

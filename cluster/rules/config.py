@@ -13,7 +13,7 @@ from kube.errors import Cause, forbidden, invalid, required, too_long
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 OPAQUE = "Opaque"
@@ -33,7 +33,7 @@ FROZEN = "field is immutable when `immutable` is set"
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 
 
-def default_secret(secret: Object, old: Object | None, view: View) -> None:
+def default_secret(secret: Object, old: Object | None, view: RulesView) -> None:
     """Give a secret its type, and move `stringData`, which is never shown, into `data`."""
     secret["type"] = secret.get("type") or OPAQUE
     plain = secret.pop("stringData", None) or {}
@@ -42,7 +42,7 @@ def default_secret(secret: Object, old: Object | None, view: View) -> None:
         secret["data"] = {**(secret.get("data") or {}), **encoded}
 
 
-def validate_secret(secret: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_secret(secret: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a secret; its type stays what it was."""
     data = secret.get("data") or {}
     causes = [*_check_keys(data, "data"), *_check_base64(data, "data"), *_check_needed(secret, data)]
@@ -66,7 +66,7 @@ def _check_needed(secret: Object, data: dict[str, Any]) -> Iterator[Cause]:
         yield required(f"metadata.annotations[{ACCOUNT_NAME}]")
 
 
-def validate_config_map(config: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_config_map(config: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a ConfigMap."""
     data, binary = config.get("data") or {}, config.get("binaryData") or {}
     causes = [

@@ -19,7 +19,7 @@ from kube.resources import EVENTS_VIEW
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 LONGEST_MESSAGE = 1024
@@ -42,7 +42,7 @@ _FIXED = (
 )
 
 
-def validate(event: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(event: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with an event, in either form."""
     if event.get("apiVersion") != EVENTS_VIEW.api_version:
         return _check(event)

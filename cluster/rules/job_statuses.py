@@ -18,7 +18,7 @@ from kube.meta import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 COUNTERS = ("active", "succeeded", "failed", "ready", "terminating")
@@ -32,7 +32,7 @@ EXCLUSIVE = (
 NEEDS = ((Type.FAILED, Type.FAILURE_TARGET), (Type.COMPLETE, Type.SUCCESS_CRITERIA_MET))
 
 
-def check(job: Object, old: Object | None, view: View) -> list[Cause]:
+def check(job: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with the status of a job that replaces the one of old."""
     spec, new, before = (
         lenient.mapping(old, "spec"),

@@ -20,7 +20,7 @@ from kube.resources import BATCH_JOBS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 ORPHAN_WARNING = (
@@ -52,7 +52,7 @@ _MANAGER_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _INDEX_SUFFIX = 11  # a dash and the ten digits of the largest index
 
 
-def default(job: Object, old: Object | None, view: View) -> None:
+def default(job: Object, old: Object | None, view: RulesView) -> None:
     """Fill in what a job leaves open, in Kubernetes' order (§1.3); a new one gets its selector and labels (§1.4)."""
     spec, template = job["spec"], job["spec"]["template"]
     if spec.get("parallelism") is None:
@@ -87,7 +87,7 @@ def _copy_labels(job: Object) -> None:
         job["metadata"]["labels"] = dict(labels)
 
 
-def _name(job: Object, view: View) -> None:
+def _name(job: Object, view: RulesView) -> None:
     """Decide on the name now: it becomes a label of the pods."""
     metadata = job["metadata"]
     if not metadata.get("name"):
@@ -109,7 +109,7 @@ def _generated(metadata: Object) -> dict[str, str]:
     return {LEGACY_JOB_NAME: name, JOB_NAME: name, LEGACY_JOB_UID: uid, JOB_UID: uid}
 
 
-def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(job: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return everything that is wrong with a job that is created, or that changes from old."""
     causes = list(_check_spec(job["spec"]))
     if old is not None:
@@ -117,7 +117,7 @@ def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
     return [*causes, *_check_generated(job), *_check_index_name(job)]
 
 
-def warn(job: Object, old: Object | None, view: View) -> list[str]:
+def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
     """Return what a person should know about a job although it is accepted."""
     if old is not None:
         return []

@@ -12,7 +12,7 @@ from kube.kinds.limits import LimitType, QuotaScope
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
@@ -32,7 +32,7 @@ ORDER = (
 )
 
 
-def validate_quota(quota: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_quota(quota: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a quota; its scopes stay."""
     spec = quota.get("spec") or {}
     causes = [*_check_hard(spec), *_check_scopes(spec)]
@@ -100,7 +100,7 @@ def _check_scope_selector(spec: Object) -> Iterator[Cause]:
             )
 
 
-def default_range(limits: Object, old: Object | None, view: View) -> None:
+def default_range(limits: Object, old: Object | None, view: RulesView) -> None:
     """For containers, the bounds stand in for the defaults (LimitRange's own defaulting)."""
     for item in lenient.mapping(limits, "spec").get("limits") or ():
         if item.get("type") != LimitType.CONTAINER:
@@ -117,7 +117,7 @@ def default_range(limits: Object, old: Object | None, view: View) -> None:
         )
 
 
-def validate_range(limits: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_range(limits: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a limit range."""
     causes: list[Cause] = []
     seen: set[str] = set()

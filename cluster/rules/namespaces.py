@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-def default(namespace: Object, old: Object | None, view: View) -> None:
+def default(namespace: Object, old: Object | None, view: RulesView) -> None:
     """Give a namespace its label, and a new one its finalizer and phase."""
     metadata = namespace["metadata"]
     if old is None and not metadata.get("name") and metadata.get("generateName"):

@@ -17,7 +17,7 @@ from kube.errors import Cause, duplicate, forbidden, invalid, required
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -33,7 +33,7 @@ NO_ADDRESS = (
 NO_EFFECT = "the policy is stored, and has no effect on the processes of this machine"
 
 
-def default_service(service: Object, old: Object | None, view: View) -> None:
+def default_service(service: Object, old: Object | None, view: RulesView) -> None:
     """Fill in what a service leaves open; it gets no address."""
     spec = service["spec"] = dict(service.get("spec") or {})
     spec["type"] = spec.get("type") or "ClusterIP"
@@ -50,7 +50,7 @@ def default_service(service: Object, old: Object | None, view: View) -> None:
         service["status"] = {"loadBalancer": {}}
 
 
-def validate_service(service: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_service(service: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a service."""
     spec = service["spec"]
     causes = [
@@ -151,7 +151,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def warn_service(service: Object, old: Object | None, view: View) -> list[str]:
+def warn_service(service: Object, old: Object | None, view: RulesView) -> list[str]:
     """Say that a service that asks for an address has none."""
     spec = service["spec"]
     return (
@@ -161,14 +161,14 @@ def warn_service(service: Object, old: Object | None, view: View) -> list[str]:
     )
 
 
-def default_endpoints(endpoints: Object, old: Object | None, view: View) -> None:
+def default_endpoints(endpoints: Object, old: Object | None, view: RulesView) -> None:
     """Ports are of TCP unless they say otherwise."""
     for subset in endpoints.get("subsets") or ():
         for port in subset.get("ports") or ():
             port["protocol"] = port.get("protocol") or "TCP"
 
 
-def validate_endpoints(endpoints: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_endpoints(endpoints: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with endpoints."""
     causes: list[Cause] = []
     for number, subset in enumerate(endpoints.get("subsets") or ()):
@@ -202,7 +202,7 @@ def _check_endpoint_ports(ports: list[Object], path: str) -> Iterator[Cause]:
         yield from one_of(port["protocol"], PROTOCOLS, f"{path}[{index}].protocol")
 
 
-def default_policy(policy: Object, old: Object | None, view: View) -> None:
+def default_policy(policy: Object, old: Object | None, view: RulesView) -> None:
     """A policy isolates what comes in, and what goes out where it has rules for that."""
     spec = policy["spec"] = dict(policy.get("spec") or {})
     spec.setdefault("podSelector", {})
@@ -218,7 +218,7 @@ def _policy_ports(spec: Object) -> Iterator[Object]:
             yield from rule.get("ports") or ()
 
 
-def validate_policy(policy: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_policy(policy: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a network policy."""
     spec = policy["spec"]
     causes = list(check_selector(spec["podSelector"], "spec.podSelector"))
@@ -272,6 +272,6 @@ def _blocks(block: Object, path: str) -> Iterator[tuple[str, str]]:
         yield f"{path}.except[{index}]", text
 
 
-def warn_policy(policy: Object, old: Object | None, view: View) -> list[str]:
+def warn_policy(policy: Object, old: Object | None, view: RulesView) -> list[str]:
     """Say that nothing enforces a policy here."""
     return [NO_EFFECT]

@@ -12,20 +12,20 @@ from kube.kinds.core import TaintEffect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 FIXED = ("podCIDR", "podCIDRs", "providerID")
 
 
-def default(node: Object, old: Object | None, view: View) -> None:
+def default(node: Object, old: Object | None, view: RulesView) -> None:
     """A node says its own name in a label."""
     metadata = node["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {"kubernetes.io/hostname": metadata["name"], **(metadata.get("labels") or {})}
 
 
-def validate(node: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(node: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a node; what was given to it stays."""
     spec = lenient.mapping(node, "spec")
     causes = list(_check_taints(spec))
@@ -51,7 +51,7 @@ def _check_taints(spec: Object) -> Iterator[Cause]:
         seen.add((key, taint.get("effect")))
 
 
-def validate_lease(lease: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_lease(lease: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a lease."""
     spec = lenient.mapping(lease, "spec")
     transitions, before = spec.get("leaseTransitions"), lenient.mapping(old, "spec").get("leaseTransitions")

@@ -14,14 +14,14 @@ from kube.errors import Cause, forbidden
 from kube.gates import is_gated
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 CHANGEABLE = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
 CONTAINERS = ("containers", "initContainers")
 
 
-def check_pod(pod: Object, old: Object | None, _view: View) -> list[Cause]:
+def check_pod(pod: Object, old: Object | None, _view: RulesView) -> list[Cause]:
     """Refuse an update that binds a pod, or changes more than images, deadline, grace, tolerations and gates."""
     if old is None:
         return list(gates.check_new(pod))

@@ -15,7 +15,7 @@ from kube import lenient
 from kube.errors import Cause, Forbidden
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 DEFAULT_ACCOUNT = "default"
@@ -25,7 +25,7 @@ COMPUTE = ("cpu", "memory")
 NO_COMMAND = "without a command the container cannot run on this machine, which does not pull images."
 
 
-def default(pod: Object, old: Object | None, view: View) -> None:
+def default(pod: Object, old: Object | None, view: RulesView) -> None:
     """Fill in what a pod leaves open; what depends on the cluster only when it is created."""
     spec = pod.setdefault("spec", {})
     if old is not None:
@@ -52,7 +52,7 @@ def _is_filled_in(pod: Object) -> bool:
     return filled == spec
 
 
-def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a pod; what an update may change is `cluster.rules.pod_updates`'s."""
     if old is not None and pod.get("spec") == old.get("spec"):
         return []
@@ -60,7 +60,7 @@ def validate(pod: Object, old: Object | None, view: View) -> list[Cause]:
     return causes if old is not None else [*causes, *disruption_annotations.check_pod(pod)]
 
 
-def warn(pod: Object, old: Object | None, view: View) -> list[str]:
+def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
     """Return what a person should know about a pod although it is accepted."""
     if old is not None:
         return []
@@ -78,7 +78,7 @@ def command_warnings(spec: Any, path: str) -> list[str]:
     ]
 
 
-def _set_account(pod: Object, spec: dict[str, Any], view: View) -> None:
+def _set_account(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
     """Give the pod its service account; `default` is not asked for, because every namespace gets it."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT_ACCOUNT
     spec["serviceAccountName"] = spec["serviceAccount"] = name
@@ -91,7 +91,7 @@ def _set_account(pod: Object, spec: dict[str, Any], view: View) -> None:
         spec["imagePullSecrets"] = account["imagePullSecrets"]
 
 
-def _set_priority(pod: Object, spec: dict[str, Any], view: View) -> None:
+def _set_priority(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
     name = spec.get("priorityClassName") or ""
     chosen = view.priority_class(name) if name else default_class(view)
     if chosen is None and name:
@@ -115,7 +115,7 @@ def _set_priority(pod: Object, spec: dict[str, Any], view: View) -> None:
     spec["priority"], spec["preemptionPolicy"] = value, policy
 
 
-def default_class(view: View) -> Object | None:
+def default_class(view: RulesView) -> Object | None:
     """Return the class of pods that name none; of several, which a race may leave, the lowest."""
     marked = [each for each in view.priority_classes() if each.get("globalDefault")]
     return min(marked, key=lambda each: each.get("value") or 0) if marked else None

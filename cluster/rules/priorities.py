@@ -8,7 +8,7 @@ from cluster.rules.checks import IMMUTABLE
 from kube.errors import Cause, Forbidden, forbidden, invalid
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -17,12 +17,12 @@ RESERVED = "system-"
 KIND = "priorityclasses.scheduling.k8s.io"
 
 
-def default(written: Object, old: Object | None, view: View) -> None:
+def default(written: Object, old: Object | None, view: RulesView) -> None:
     """A class lets its pods preempt others unless it says otherwise."""
     written["preemptionPolicy"] = written.get("preemptionPolicy") or "PreemptLowerPriority"
 
 
-def validate(written: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(written: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a class; a second default is a Forbidden."""
     name, value = written["metadata"].get("name") or "", written.get("value") or 0
     if written.get("globalDefault"):
@@ -41,7 +41,7 @@ def validate(written: Object, old: Object | None, view: View) -> list[Cause]:
     return causes
 
 
-def _check_default(name: str, old: Object | None, view: View) -> None:
+def _check_default(name: str, old: Object | None, view: RulesView) -> None:
     for each in view.priority_classes():
         other = each["metadata"]["name"]
         if each.get("globalDefault") and (old is None or other != name):
@@ -62,7 +62,7 @@ def _check_reserved(name: str, value: int, is_default: bool) -> list[Cause]:
     return [forbidden("metadata.name", detail)]
 
 
-def deletion(stored: Object, view: View) -> list[Cause]:
+def deletion(stored: Object, view: RulesView) -> list[Cause]:
     """The two classes of the system exist always."""
     if stored["metadata"]["name"] in SYSTEM:
         return [forbidden("metadata.name", "this priority class may not be deleted")]

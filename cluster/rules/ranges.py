@@ -17,7 +17,7 @@ from kube.resources import CLAIMS, LIMIT_RANGES, PODS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.amounts import Amounts
     from kube.errors import Cause
     from kube.meta import Object
@@ -33,12 +33,12 @@ class _Asked(NamedTuple):
     limits: dict[str, Any]
 
 
-def fill_pod(pod: Object, view: View) -> None:
+def fill_pod(pod: Object, view: RulesView) -> None:
     """Fill in what the limit ranges of a new pod's namespace say that its containers ask for."""
     fill(pod, view.listed(LIMIT_RANGES, pod["metadata"]["namespace"]))
 
 
-def bound_pod(pod: Object, old: Object | None, view: View) -> list[Cause]:
+def bound_pod(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Raise Forbidden when a new pod is out of its namespace's bounds."""
     if old is None:
         ranges = view.listed(LIMIT_RANGES, pod["metadata"]["namespace"])
@@ -47,7 +47,7 @@ def bound_pod(pod: Object, old: Object | None, view: View) -> list[Cause]:
     return []
 
 
-def bound_claim(claim: Object, old: Object | None, view: View) -> list[Cause]:
+def bound_claim(claim: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Raise Forbidden when a claim is out of its namespace's bounds."""
     if old is not None and claim.get("spec") == old.get("spec"):
         return []

@@ -9,7 +9,7 @@ from kube import lenient
 from kube.errors import Cause, forbidden, invalid, required
 
 if TYPE_CHECKING:
-    from cluster.rules.checks import View
+    from cluster.rules.checks import RulesView
     from kube.meta import Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -18,7 +18,7 @@ FIXED = "spec is immutable after creation except resources.requests and volumeAt
 SHRUNK = "field can not be less than status.capacity"
 
 
-def default_claim(claim: Object, old: Object | None, view: View) -> None:
+def default_claim(claim: Object, old: Object | None, view: RulesView) -> None:
     """A claim is for files unless it says otherwise."""
     spec = claim["spec"] = dict(claim.get("spec") or {})
     spec["volumeMode"] = spec.get("volumeMode") or "Filesystem"
@@ -32,7 +32,7 @@ def default_claim(claim: Object, old: Object | None, view: View) -> None:
         }
 
 
-def validate_claim(claim: Object, old: Object | None, view: View) -> list[Cause]:
+def validate_claim(claim: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a claim; once it is made only its size may grow."""
     spec = claim["spec"]
     modes = spec.get("accessModes") or []

@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Entry:
+class LogEntry:
     """One future row of the log."""
 
     verb: Verb
@@ -81,7 +81,7 @@ class Ledger:
     head: int  # the revision before this batch
     now: int
     uids: Callable[[], str]
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
 
     def apply(self, group: Group) -> list[Row]:
         """Do a group's writes; on an error undo them all and raise it."""
@@ -175,7 +175,7 @@ class Ledger:
         if not row.mirrored:
             metadata = {**row.object["metadata"], "resourceVersion": str(row.revision)}
             row.object = {**row.object, "metadata": metadata}
-        self.entries.append(Entry(verb, row, previous))
+        self.entries.append(LogEntry(verb, row, previous))
         self.rows[row.key] = None if verb == "DELETED" else row
 
     def encode(self) -> None:

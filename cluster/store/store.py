@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from random import Random
 
-    from cluster.store.ledger import Entry, Turn
+    from cluster.store.ledger import LogEntry, Turn
     from kube.resources import Resource
 
 NAME_TRIES = 8
@@ -322,7 +322,7 @@ def _attempt(ledger: Ledger, group: Group, judge: Callable[[Group], None] | None
         return error
 
 
-def _log_row(entry: Entry, now: int) -> tuple[Any, ...]:
+def _log_row(entry: LogEntry, now: int) -> tuple[Any, ...]:
     row, previous = entry.row, entry.previous
     return (
         row.revision,

@@ -15,7 +15,7 @@ from kube.errors import Forbidden
 
 if TYPE_CHECKING:
     from cluster.access import Actor
-    from dashboard.parts.table import View
+    from dashboard.parts.table import TableView
 
 KINDS = tuple(sorted({"users", "roles", *(each.id for each in resources.ALL)}))
 SPEC = Spec(
@@ -46,7 +46,7 @@ EMPTY = {
 }
 
 
-def audit_table(actor: Actor, view: View) -> Table:
+def audit_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the audit as far as the actor may read it; Forbidden when that is nowhere."""
     visible = access.namespaces(actor, "audit")
     if not visible:
@@ -73,7 +73,7 @@ def audit_table(actor: Actor, view: View) -> Table:
     return Table(view=view, rows=rows, page=page, choices=_choices(found), empty=EMPTY, live=False)
 
 
-def _choices(found: audit.Page) -> dict[str, list[str]]:
+def _choices(found: audit.AuditPage) -> dict[str, list[str]]:
     """Offer the names on this page: a list of everybody would be a query of its own."""
     return {
         "actor": sorted({entry.actor for entry in found.entries}),

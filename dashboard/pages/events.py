@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from cluster.store import Stored
     from dashboard.live import TopicRequest
-    from dashboard.parts.table import View
+    from dashboard.parts.table import TableView
 
 SPEC = Spec(
     name="dashboard:events",
@@ -70,7 +70,7 @@ def event_list_topic(request: TopicRequest) -> Parts:
     return event_table(request.actor, SPEC.read(request.params)).parts()
 
 
-def event_table(actor: Actor, view: View) -> Table:
+def event_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the events that the actor may see."""
     visible = access.namespaces(actor, EVENTS)
     namespace = namespaces_of(view.get("namespace"), visible)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cluster.store import Stored
     from dashboard.cluster_usage import NodeFacts, Picture
     from dashboard.live import TopicRequest
-    from dashboard.parts.table import View
+    from dashboard.parts.table import TableView
     from kube.amounts import Amounts
 
 UP = ("Ready", "Unschedulable")
@@ -80,7 +80,7 @@ def node_list_topic(request: TopicRequest) -> Parts:
     return node_table(request.actor, SPEC.read(request.params)).parts()
 
 
-def node_table(actor: Actor, view: View) -> Table:
+def node_table(actor: Actor, view: TableView) -> Table:
     """Return a page of the nodes."""
     access.require(actor, "list", NODES, "")
     with store.reading() as head, cluster_usage.current(head) as shown:
@@ -133,7 +133,7 @@ def ready_bar(shown: Picture) -> SafeString:
     )
 
 
-def _matches(node: NodeFacts, view: View) -> bool:
+def _matches(node: NodeFacts, view: TableView) -> bool:
     kind = view.get("kind")
     return view.q.lower() in node.name and (not kind or node.simulated == (kind == "simulated"))
 
@@ -204,7 +204,7 @@ def node_pods_topic(request: TopicRequest) -> Parts:
     return pod_table(request.actor, name, PODS_SPEC.read(request.params)).parts()
 
 
-def pod_table(actor: Actor, name: str, view: View) -> Table:
+def pod_table(actor: Actor, name: str, view: TableView) -> Table:
     """Return a page of the pods on a node that the actor may see."""
     visible = access.namespaces(actor, PODS)
     scope: dict[str, Any] = {} if visible is access.ALL else {"namespace": visible}

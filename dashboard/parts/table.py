@@ -1,7 +1,7 @@
 """Tables whose whole state is in the URL: `?q=&namespace=&queue=&phase=&owner=&sort=-created&page=2&per=50`.
 
 A `Spec` says as data which columns, filters and orders a list has; `Spec.read`
-turns a query into a `View`, in which every value is valid; a `Table` is a view
+turns a query into a `TableView`, in which every value is valid; a `Table` is a view
 with its rows and counts, ready for `partials/_table.html` and for the socket.
 An invalid value is never an error: it is left out, and a note says so.
 """
@@ -70,7 +70,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TableView:
     """A valid reading of the query: what is shown, in which order, which page."""
 
     spec: Spec
@@ -125,7 +125,7 @@ class Spec:
     noun: str = "row"
     plural: str = "rows"
 
-    def read(self, params: QueryDict | Mapping[str, str]) -> View:
+    def read(self, params: QueryDict | Mapping[str, str]) -> TableView:
         """Read a query; what is invalid is left out with a note."""
         notes: list[str] = []
         values = {"q": self._text("q", params.get("q", ""), notes)}
@@ -137,7 +137,7 @@ class Spec:
                 f"Rows per page can be {', '.join(map(str, paging.SIZES))}; {paging.DEFAULT_SIZE} are shown."
             )
             per = paging.DEFAULT_SIZE
-        return View(
+        return TableView(
             spec=self,
             values={name: value for name, value in values.items() if value},
             sort=self._sort(params.get("sort", ""), notes),
@@ -201,7 +201,7 @@ class Table:
     path holds, extra are further parts of the page. A table that is not live has no topic.
     """
 
-    view: View
+    view: TableView
     rows: Mapping[str, str]
     page: paging.Page
     watches: Sequence[Watch] = ()

@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Entry:
+class JobEntry:
     """A job in memory."""
 
     known: Known
@@ -74,12 +74,12 @@ class Entry:
 
 
 @dataclass(slots=True)
-class State:
+class JobsState:
     """The unfinished jobs of one shard, and what all pods depend on."""
 
     shard: int
     shards: int
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, JobEntry] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
     claims: dict[str, set[str]] = field(default_factory=dict)
     commands: dict[str, dict[str, CommandFact]] = field(
@@ -130,14 +130,14 @@ class State:
                 self.touched[key] = None
 
 
-class JobConsumer(Consumer[State]):
+class JobConsumer(Consumer[JobsState]):
     """Reconciles Volcano Jobs; one of `shards` by the job's namespace and name."""
 
     name = NAME
 
-    def load(self, shard: int, revision: int) -> State:
+    def load(self, shard: int, revision: int) -> JobsState:
         """Read the unfinished jobs, and finished ones that still have pods to end."""
-        state = State(shard, registry.get(NAME).shards, position=revision)
+        state = JobsState(shard, registry.get(NAME).shards, position=revision)
         for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
             try:
                 _note_command(state, stored.body, stored.revision)
@@ -158,7 +158,7 @@ class JobConsumer(Consumer[State]):
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 
-    def apply(self, state: State, change: Change) -> None:
+    def apply(self, state: JobsState, change: Change) -> None:
         """Note one change; what it may lead to is planned later, once for all of a batch."""
         state.position = change.revision
         try:
@@ -166,7 +166,7 @@ class JobConsumer(Consumer[State]):
         except msgspec.ValidationError as error:
             log.error("ignored %s %s, which cannot be read: %s", change.resource, change.key, error)
 
-    def plan(self, state: State, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+    def plan(self, state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
         groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
         lost = _look_back(state, now)
@@ -205,7 +205,7 @@ class JobConsumer(Consumer[State]):
             return ""  # whoever hears of it cannot read it either
 
     def committed(
-        self, state: State, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+        self, state: JobsState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
     ) -> None:
         """Note by which revisions the writes for each job will be known."""
         for group, outcome in zip(groups, outcomes, strict=True):
@@ -218,7 +218,7 @@ class JobConsumer(Consumer[State]):
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
-def _plan_one(state: State, entry: Entry, world: World, now: int) -> list[Write]:
+def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known = entry.known
     requests = [of_jobs.request(each, known.job) for each in state.commands.get(known.job.key, {}).values()]
@@ -243,7 +243,7 @@ def _makes_pods(writes: Sequence[Write]) -> bool:
     return any(isinstance(write, Create) and write.resource == PODS for write in writes)
 
 
-def _look_back(state: State, now: int) -> list[str]:
+def _look_back(state: JobsState, now: int) -> list[str]:
     """Forget the writes that the log has shown; return the keys of jobs whose writes never came."""
     for key, sent in list(state.sent.items()):
         if sent.is_seen(state.position):
@@ -259,7 +259,7 @@ def _look_back(state: State, now: int) -> list[str]:
     return lost
 
 
-def _apply_job(state: State, change: Change) -> None:
+def _apply_job(state: JobsState, change: Change) -> None:
     key = change.key
     if not state.holds(key) or state.has_read(key, change.revision):
         return
@@ -273,7 +273,7 @@ def _apply_job(state: State, change: Change) -> None:
     if entry is None or entry.known.job.uid != job.uid:
         if not job.is_finished:
             state.forget(key)
-            state.entries[key] = Entry(Known(job))
+            state.entries[key] = JobEntry(Known(job))
             state.touched[key] = None
         return
     before, entry.known.job = entry.known.job, job
@@ -283,7 +283,7 @@ def _apply_job(state: State, change: Change) -> None:
         state.touched[key] = None
 
 
-def _apply_pod(state: State, change: Change) -> None:
+def _apply_pod(state: JobsState, change: Change) -> None:
     key, pod = facts.read_pod(change.body)
     if state.strangers and change.verb == "DELETED":
         key = state.strangers.pop(change.key, key)
@@ -303,7 +303,7 @@ def _apply_pod(state: State, change: Change) -> None:
         state.touched[key] = None
 
 
-def _apply_group(state: State, change: Change) -> None:
+def _apply_group(state: JobsState, change: Change) -> None:
     key = facts.job_key_of_group(change.body)
     entry = state.entries.get(key)
     if entry is None or change.name != entry.known.job.group_name or state.has_read(key, change.revision):
@@ -320,7 +320,7 @@ def _apply_group(state: State, change: Change) -> None:
         state.touched[key] = None
 
 
-def _apply_claim(state: State, change: Change) -> None:
+def _apply_claim(state: JobsState, change: Change) -> None:
     names = state.claims.setdefault(change.namespace, set())
     if change.verb == "DELETED":
         names.discard(change.name)
@@ -328,12 +328,12 @@ def _apply_claim(state: State, change: Change) -> None:
         names.add(change.name)
 
 
-def _apply_range(state: State, change: Change) -> None:
+def _apply_range(state: JobsState, change: Change) -> None:
     _keep(state.ranges, change, change.object)
     state.look_again(change.namespace)
 
 
-def _apply_quota(state: State, change: Change) -> None:
+def _apply_quota(state: JobsState, change: Change) -> None:
     """Look again when what a quota bounds changes; what its status says is nothing new."""
     quota = quotas.read(change.object)
     if change.verb == "DELETED" or state.quotas.get(change.namespace, {}).get(change.name) != quota:
@@ -351,14 +351,14 @@ def _keep(known: dict[str, dict[str, T]], change: Change, value: T) -> None:
         del known[change.namespace]
 
 
-def _apply_priority(state: State, change: Change) -> None:
+def _apply_priority(state: JobsState, change: Change) -> None:
     if change.verb == "DELETED":
         state.priorities.pop(change.name, None)
     else:
         _note_priority(state, change.body)
 
 
-def _apply_command(state: State, change: Change) -> None:
+def _apply_command(state: JobsState, change: Change) -> None:
     _note_command(state, change.body, change.revision, is_gone=change.verb == "DELETED")
 
 
@@ -381,7 +381,7 @@ _KEY: dict[str, Callable[[Change], str]] = {
 }
 
 
-def _note_command(state: State, body: bytes, revision: int, *, is_gone: bool = False) -> None:
+def _note_command(state: JobsState, body: bytes, revision: int, *, is_gone: bool = False) -> None:
     """Note a Command to a job of this shard until it is gone."""
     command = commands.read(body, revision)
     key = command.target_key
@@ -397,7 +397,7 @@ def _note_command(state: State, body: bytes, revision: int, *, is_gone: bool = F
     state.touched[key] = None
 
 
-def _look_for_targets(state: State) -> list[Group]:
+def _look_for_targets(state: JobsState) -> list[Group]:
     """Remember the finished jobs that Commands are for; return the end of Commands to jobs that are gone."""
     unknown = [key for key in state.commands if key in state.touched and key not in state.entries]
     if unknown:
@@ -419,7 +419,7 @@ def _look_for_targets(state: State) -> list[Group]:
     return groups
 
 
-def _tell_of_pods(state: State, changes: Sequence[Change], now: int) -> list[Group]:
+def _tell_of_pods(state: JobsState, changes: Sequence[Change], now: int) -> list[Group]:
     """Tell once for each job, and for each kind of it, what happened to pods in these changes.
 
     The events are groups of their own: they are told also while the job waits
@@ -441,7 +441,7 @@ def _tell_of_pods(state: State, changes: Sequence[Change], now: int) -> list[Gro
     return groups
 
 
-def _happenings(state: State, changes: Sequence[Change]) -> dict[str, list[Happening]]:
+def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[Happening]]:
     """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
     found: dict[str, list[Happening]] = {}
     for change in changes:
@@ -459,7 +459,7 @@ def _happenings(state: State, changes: Sequence[Change]) -> dict[str, list[Happe
     return found
 
 
-def _note_priority(state: State, body: bytes) -> None:
+def _note_priority(state: JobsState, body: bytes) -> None:
     name, value, is_default = facts.read_priority(body)
     state.priorities[name] = value
     if is_default:
@@ -475,9 +475,9 @@ def _readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)
 
 
-def _remember(state: State, jobs: Iterable[Stored]) -> None:
+def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
     """Put stored jobs into the state, with their pods and pod groups."""
-    entries = {job.uid: Entry(Known(job)) for job in _readable(jobs)}
+    entries = {job.uid: JobEntry(Known(job)) for job in _readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]
@@ -492,7 +492,7 @@ def _remember(state: State, jobs: Iterable[Stored]) -> None:
     state.entries |= {entry.known.job.key: entry for entry in entries.values()}
 
 
-def _refresh(state: State, keys: Sequence[str]) -> None:
+def _refresh(state: JobsState, keys: Sequence[str]) -> None:
     """Read jobs again for which the store holds something that this state does not show."""
     if not keys:
         return
@@ -504,7 +504,7 @@ def _refresh(state: State, keys: Sequence[str]) -> None:
             _note_strangers(state, state.entries[key].known)
 
 
-def _read(state: State, keys: Sequence[str]) -> list[str]:
+def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
     """Read jobs beside the log; return which could be read.
 
     What the log still has to tell of them up to that moment is not applied any more.
@@ -516,7 +516,7 @@ def _read(state: State, keys: Sequence[str]) -> list[str]:
     return [key for key in found if key in state.entries]
 
 
-def _note_strangers(state: State, known: Known) -> None:
+def _note_strangers(state: JobsState, known: Known) -> None:
     """Note pods of somebody else, such as an earlier job of the same name, that hold the names of missing ones."""
     job = known.job
     names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]

@@ -129,7 +129,7 @@ class _Round:
         action = requests[0].action if requests else None
         return lifecycle.step_for(self.job.phase, action or Action.SYNC_JOB)
 
-    def sync(self, rules: tuple[lifecycle.Rule, ...]) -> None:
+    def sync(self, rules: tuple[lifecycle.PhaseRule, ...]) -> None:
         """Bring group and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
         if self._ends(rules):
             return
@@ -141,7 +141,7 @@ class _Round:
         self.again = self.room == 0
         self._write_status(self._decide(rules, self.is_admitted))
 
-    def _ends(self, rules: tuple[lifecycle.Rule, ...]) -> bool:
+    def _ends(self, rules: tuple[lifecycle.PhaseRule, ...]) -> bool:
         """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
         if self.job.is_new:
             return False
@@ -318,7 +318,7 @@ class _Round:
         if removed:
             self._tell("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
 
-    def _decide(self, rules: tuple[lifecycle.Rule, ...], is_admitted: bool) -> Decision:
+    def _decide(self, rules: tuple[lifecycle.PhaseRule, ...], is_admitted: bool) -> Decision:
         group = self.known.group
         failed = self.census.failed[: pod_census.SHOWN_FAILURES]
         situation = Situation(

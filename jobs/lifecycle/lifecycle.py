@@ -29,7 +29,7 @@ FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
 
 
-class Rule(NamedTuple):
+class PhaseRule(NamedTuple):
     """When it holds, the job goes to a phase, or keeps the one it has, for a reason told in words."""
 
     when: Callable[[Situation], bool]
@@ -58,7 +58,7 @@ class Step(NamedTuple):
     """What an action means in a phase."""
 
     procedure: Procedure
-    rules: tuple[Rule, ...]
+    rules: tuple[PhaseRule, ...]
     retain: frozenset[str] = frozenset()
     why: str = "the job is over"  # what is said about the pods that end
     is_retry: bool = False
@@ -70,80 +70,84 @@ def always(_: Situation) -> bool:
 
 
 PENDING_RULES = (
-    Rule(
+    PhaseRule(
         lambda s: s.min_available <= s.counts.started,
         JobPhase.RUNNING,
         "MinAvailableReached",
         messages.progress,
     ),
-    Rule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
-    Rule(lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue),
-    Rule(lambda s: bool(s.waiting), None, "Unschedulable", messages.unschedulable),
-    Rule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
-    Rule(always, None, "WaitingForPods", messages.progress),
+    PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    PhaseRule(
+        lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue
+    ),
+    PhaseRule(lambda s: bool(s.waiting), None, "Unschedulable", messages.unschedulable),
+    PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
+    PhaseRule(always, None, "WaitingForPods", messages.progress),
 )
 
 RUNNING_RULES = (
-    Rule(lambda s: s.replicas == 0, None, "NoReplicas", messages.no_replicas),
-    Rule(
+    PhaseRule(lambda s: s.replicas == 0, None, "NoReplicas", messages.no_replicas),
+    PhaseRule(
         lambda s: s.min_success is not None and s.counts.succeeded >= s.min_success,
         JobPhase.COMPLETED,
         "MinSuccessReached",
         messages.min_success_reached,
     ),
-    Rule(
+    PhaseRule(
         lambda s: s.all_ended and s.short_task is not None,
         JobPhase.FAILED,
         "TaskMinimumMissed",
         messages.task_minimum_missed,
     ),
-    Rule(
+    PhaseRule(
         lambda s: s.all_ended and s.min_success is not None,
         JobPhase.FAILED,
         "MinSuccessMissed",
         messages.min_success_missed,
     ),
-    Rule(
+    PhaseRule(
         lambda s: s.all_ended and s.counts.succeeded >= s.min_available,
         JobPhase.COMPLETED,
         "AllPodsEnded",
         messages.outcome,
     ),
-    Rule(lambda s: s.all_ended, JobPhase.FAILED, "TooFewSucceeded", messages.outcome),
-    Rule(
+    PhaseRule(lambda s: s.all_ended, JobPhase.FAILED, "TooFewSucceeded", messages.outcome),
+    PhaseRule(
         lambda s: s.counts.pending > s.replicas - s.min_available,
         JobPhase.PENDING,
         "TooManyPending",
         messages.progress,
     ),
-    Rule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
-    Rule(always, None, "PodsRunning", messages.progress),
+    PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    PhaseRule(always, None, "PodsRunning", messages.progress),
 )
 
 RESTARTING_RULES = (
-    Rule(lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, "RetriesUsedUp", messages.retries_used_up),
-    Rule(
+    PhaseRule(
+        lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, "RetriesUsedUp", messages.retries_used_up
+    ),
+    PhaseRule(
         lambda s: s.replicas - s.counts.terminating >= s.min_available,
         JobPhase.PENDING,
         "Restarted",
         messages.restarted,
     ),
-    Rule(always, None, "WaitingForPodsToEnd", messages.restarting),
+    PhaseRule(always, None, "WaitingForPodsToEnd", messages.restarting),
 )
 
-UNCHANGED = (Rule(always, None, "", lambda _: ""),)
+UNCHANGED = (PhaseRule(always, None, "", lambda _: ""),)
 
 
-def _once_ended(phase: JobPhase, reason: str, message: Callable[[Situation], str]) -> tuple[Rule, ...]:
+def _once_ended(phase: JobPhase, reason: str, message: Callable[[Situation], str]) -> tuple[PhaseRule, ...]:
     """Rules of a phase that only waits for its pods to end (AliveEval)."""
     return (
-        Rule(
+        PhaseRule(
             lambda s: not (s.counts.terminating or s.counts.pending or s.counts.running),
             phase,
             reason,
             message,
         ),
-        Rule(always, None, "WaitingForPodsToEnd", messages.waiting_for_pods_to_end),
+        PhaseRule(always, None, "WaitingForPodsToEnd", messages.waiting_for_pods_to_end),
     )
 
 
@@ -157,7 +161,7 @@ def _kill(
     is_retry: bool = False,
 ) -> Step:
     """Return the step that ends all pods and goes to a phase whatever is found."""
-    return Step(Procedure.KILL, (Rule(always, phase, reason, message),), retain, why, is_retry)
+    return Step(Procedure.KILL, (PhaseRule(always, phase, reason, message),), retain, why, is_retry)
 
 
 _SUSPENDED, AGAIN = "the job is suspended", "the job starts again"
@@ -265,7 +269,7 @@ def action_of(written: str) -> Action | None:
     return action if action in OF_JOBS else None
 
 
-def decide(phase: JobPhase, rules: tuple[Rule, ...], situation: Situation) -> Decision:
+def decide(phase: JobPhase, rules: tuple[PhaseRule, ...], situation: Situation) -> Decision:
     """Return the decision of the first rule that holds."""
     rule = next(rule for rule in rules if rule.when(situation))
     following = rule.phase or phase

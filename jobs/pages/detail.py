@@ -16,7 +16,7 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from dashboard.parts import paging
 from dashboard.parts.phases import POD_PHASES
-from dashboard.parts.table import Column, Filter, Spec, Table, View
+from dashboard.parts.table import Column, Filter, Spec, Table, TableView
 from jobs.pages import milestones, progress, timeline
 from jobs.pages.reading import Job, Pod, PodGroup
 from jobs.rules import allowed_actions
@@ -191,7 +191,7 @@ class PodTable(Table):
         return super().obeyed if self.view.values else "Counts cover all pods of the job"
 
 
-def pod_table(detail: Detail, view: View) -> PodTable:
+def pod_table(detail: Detail, view: TableView) -> PodTable:
     """Return a page of a job's pods."""
     job = detail.stored
     tasks = [name for name, _ in progress.of_tasks(detail.job)]
@@ -219,7 +219,7 @@ def pod_table(detail: Detail, view: View) -> PodTable:
     return table
 
 
-def _pods(view: View, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
+def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
     """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
     if view.sort.removeprefix("-") == "name" and page.total <= MOST_SORTED:
         found = store.find(PODS, **filters)

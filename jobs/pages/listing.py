@@ -11,7 +11,7 @@ from cluster import access
 from cluster.store import Stored, store
 from dashboard.live import Watch
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table, View
+from dashboard.parts.table import Column, Filter, Spec, Table, TableView
 from jobs.pages import progress
 from jobs.pages.reading import Job
 from jobs.rules import allowed_actions
@@ -53,7 +53,7 @@ EMPTY = {
 }
 
 
-def table(actor: Actor, view: View) -> Table:
+def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the jobs that the actor may see."""
     allowed = access.namespaces(actor, JOBS)
     chosen = _filters(view, allowed)
@@ -117,7 +117,7 @@ def row(stored: Stored) -> str:
     )
 
 
-def _filters(view: View, allowed: frozenset[str] | access.Everywhere) -> dict[str, Any]:
+def _filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dict[str, Any]:
     namespace: str | list[str] | None = view.get("namespace") or None
     if not isinstance(allowed, access.Everywhere):
         namespace = [name for name in sorted(allowed) if namespace in (None, name)]
@@ -141,7 +141,7 @@ def _choices(allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]
     }
 
 
-def _watches(view: View, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:
+def _watches(view: TableView, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:
     namespace = view.get("namespace")
     if isinstance(allowed, access.Everywhere):
         return [Watch(JOBS.id, namespace=namespace or None)]

@@ -18,7 +18,7 @@ LAST = 5  # the index of the step that ends a job
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Milestone:
     """One step: at is when it was reached, wait how long after the one before, both in ms."""
 
     title: str
@@ -28,7 +28,7 @@ class Step:
     hint: str = ""
 
 
-def steps(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> list[Step]:
+def steps(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> list[Milestone]:
     """Return the steps of a job, in order; the first that is not reached is the current one."""
     times = _times(job, created, group, pods)
     titles = ["Created", "Group created", "In queue", "Gang placed", "Running", _end(job)]
@@ -45,7 +45,7 @@ def steps(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -
     for index, (title, at, hint) in enumerate(zip(titles, times, hints, strict=True)):
         wait = None if at is None or index == 0 else max(at - before, 0)
         before = at if at is not None else before
-        found.append(Step(title, at, wait, _state(index, reached, job), hint))
+        found.append(Milestone(title, at, wait, _state(index, reached, job), hint))
     return found
 
 

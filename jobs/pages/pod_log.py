@@ -255,7 +255,7 @@ async def pod_log(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
     none: the last lines). Each message: lines [[time, stream, text, whole]], attempt, start, next, skipped, reason.
     """
     params = _plain(request.params)
-    follower = Follower(request.actor, params)
+    follower = LogReader(request.actor, params)
     while not follower.is_done:
         message = await database_sync_to_async(follower.look)()
         if message:
@@ -264,7 +264,7 @@ async def pod_log(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
             await asyncio.sleep(WAIT_AGAIN_S if follower.reason else LOOK_AGAIN_S)
 
 
-class Follower:
+class LogReader:
     """Where one reader is in one log."""
 
     def __init__(self, actor: Actor, params: Mapping[str, str]) -> None:

@@ -34,7 +34,7 @@ class Condition(View):
     last_transition_time: str = ""
 
 
-class State(View):
+class JobState(View):
     """A job's phase, why, and since when."""
 
     phase: str = ""
@@ -71,7 +71,7 @@ class JobSpec(View):
 class JobStatus(View):
     """How far a job has come."""
 
-    state: State = State()
+    state: JobState = JobState()
     pending: int = 0
     running: int = 0
     succeeded: int = 0

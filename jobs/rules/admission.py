@@ -33,7 +33,7 @@ SUFFIX_LENGTH = 5  # of a generated name
 NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 
 
-class View(Protocol):
+class JobRulesView(Protocol):
     """What admission may ask about the cluster."""
 
     def queue(self, name: str) -> Object | None: ...
@@ -42,7 +42,7 @@ class View(Protocol):
     def claim(self, namespace: str, name: str) -> Object | None: ...
 
 
-def default(job: Object, old: Object | None, _view: View) -> None:
+def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     """Fill in what a new job leaves open, and store the seeds' spellings as today's.
 
     On update that is done as well, because who applies the same file again
@@ -80,7 +80,7 @@ def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
             _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
 
 
-def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
+def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
     """Return everything wrong with a job that is created, or that changes from old."""
     told = schema.check(job, definitions.of(resources.JOBS))
     rules: list[Cause] = []
@@ -94,7 +94,7 @@ def validate(job: Object, old: Object | None, view: View) -> list[Cause]:
     return [*told, *(cause for cause in rules if cause.field not in fields)]
 
 
-def warn(job: Object, old: Object | None, view: View) -> list[str]:
+def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
     """Return what a person should know about a job although it is accepted."""
     if old is not None:
         return []
@@ -162,7 +162,7 @@ def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
         task["minAvailable"] = product or (0 if replicas is None else replicas)
 
 
-def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
+def _check_tasks(job: Object, _: JobRulesView) -> Iterator[Cause]:
     spec = lenient.mapping(job, "spec")
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
@@ -184,11 +184,11 @@ def _check_tasks(job: Object, _: View) -> Iterator[Cause]:
     yield from _check_network(spec, "spec")
 
 
-def _check_disruptions(job: Object, _: View) -> Iterator[Cause]:
+def _check_disruptions(job: Object, _: JobRulesView) -> Iterator[Cause]:
     yield from disruption_annotations.check_job(job)
 
 
-def _check_minimums(job: Object, _: View) -> Iterator[Cause]:
+def _check_minimums(job: Object, _: JobRulesView) -> Iterator[Cause]:
     yield from _check_numbers(lenient.mapping(job, "spec"))
 
 
@@ -245,7 +245,7 @@ def _check_network(owner: dict[str, Any], path: str) -> Iterator[Cause]:
         yield forbidden(f"{path}.networkTopology", detail)
 
 
-def _check_names(job: Object, _: View) -> Iterator[Cause]:
+def _check_names(job: Object, _: JobRulesView) -> Iterator[Cause]:
     name = lenient.text(job, "metadata", "name")
     if not name and lenient.text(job, "metadata", "generateName"):
         name = lenient.text(job, "metadata", "generateName") + "x" * SUFFIX_LENGTH
@@ -271,7 +271,7 @@ def _check_names(job: Object, _: View) -> Iterator[Cause]:
             yield invalid(f"spec.tasks[{number}].name", lenient.text(task, "name"), detail)
 
 
-def _check_plugins(job: Object, _: View) -> Iterator[Cause]:
+def _check_plugins(job: Object, _: JobRulesView) -> Iterator[Cause]:
     wanted = lenient.mapping(job, "spec", "plugins")
     for name in wanted:
         if name not in plugins.KNOWN:
@@ -284,7 +284,7 @@ def _check_plugins(job: Object, _: View) -> Iterator[Cause]:
             yield invalid("spec.plugins[mpi]", master, detail)
 
 
-def _check_volumes(job: Object, _: View) -> Iterator[Cause]:
+def _check_volumes(job: Object, _: JobRulesView) -> Iterator[Cause]:
     taken: set[str] = set()
     for number, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
         path, where = f"spec.volumes[{number}]", lenient.text(volume, "mountPath")
@@ -306,7 +306,7 @@ def _check_volumes(job: Object, _: View) -> Iterator[Cause]:
             yield invalid(f"{path}.volumeClaimName", claim, problem)
 
 
-def _check_queue(job: Object, view: View) -> Iterator[Cause]:
+def _check_queue(job: Object, view: JobRulesView) -> Iterator[Cause]:
     name = lenient.text(job, "spec", "queue")
     if not name or names.dns_subdomain(name):
         return  # the schema tells that it is not a name
@@ -331,7 +331,7 @@ def _check_queue(job: Object, view: View) -> Iterator[Cause]:
         yield invalid("spec.queue", name, detail)
 
 
-def _check_dependencies(job: Object, _: View) -> Iterator[Cause]:
+def _check_dependencies(job: Object, _: JobRulesView) -> Iterator[Cause]:
     tasks = lenient.sequence(job, "spec", "tasks")
     waits_for = {lenient.text(task, "name"): lenient.texts(task, "dependsOn", "name") for task in tasks}
     for number, task in enumerate(tasks):
@@ -349,7 +349,7 @@ def _check_dependencies(job: Object, _: View) -> Iterator[Cause]:
         yield invalid("spec.tasks", " → ".join(circle), detail)
 
 
-RULES: tuple[Callable[[Object, View], Iterator[Cause]], ...] = (
+RULES: tuple[Callable[[Object, JobRulesView], Iterator[Cause]], ...] = (
     _check_tasks,
     _check_disruptions,
     _check_names,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kube.apply import domain, fieldset, kubectl, managed, merge, shape
-from kube.apply.managed import APPLY, BEFORE_APPLY, UPDATE, ConflictsError, Entry
+from kube.apply.managed import APPLY, BEFORE_APPLY, UPDATE, ConflictsError, ManagerEntry
 from kube.errors import BadRequest, Cause, Invalid
 from kube.meta import timestamp
 
@@ -158,7 +158,7 @@ def _entries_before(write: _Write, now: int) -> Entries:
         return entries
     found, _ = merge.changes(domain.empty(write.before), write.before, form)
     whose = managed.key(BEFORE_APPLY, UPDATE, resource, write.subresource)
-    return {whose: Entry(found, resource.api_version, timestamp(now))} if found else {}
+    return {whose: ManagerEntry(found, resource.api_version, timestamp(now))} if found else {}
 
 
 def _current(entries: Entries, form: Shape) -> Entries:
@@ -191,7 +191,7 @@ def _applied(
         raise ConflictsError(found)
     after = managed.without(others, changed, removed)
     if claimed:
-        after[whose] = Entry(claimed, "", "")
+        after[whose] = ManagerEntry(claimed, "", "")
     return part, after
 
 
@@ -204,7 +204,7 @@ def _set_time(
     entry, last = after[whose], entries.get(whose)
     kept = last is not None and last.fields == entry.fields and not changed
     time = last.time if last is not None and kept and last.time else timestamp(now)
-    after[whose] = Entry(entry.fields, resource.api_version, time)
+    after[whose] = ManagerEntry(entry.fields, resource.api_version, time)
 
 
 def track(
@@ -234,7 +234,7 @@ def track(
     if changed:
         whose = managed.key(manager, UPDATE, resource, subresource)
         mine = fieldset.union(entries[whose].fields, changed) if whose in entries else changed
-        entries[whose] = Entry(mine, resource.api_version, timestamp(now))
+        entries[whose] = ManagerEntry(mine, resource.api_version, timestamp(now))
     return domain.with_managed(new, managed.listed(managed.capped(entries), resource))
 
 

@@ -47,7 +47,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManagerEntry:
     """What one manager manages, said in which version of the kind, and since when.
 
     The fields are named as in the version of the write that looks at them.
@@ -58,7 +58,7 @@ class Entry:
     time: str
 
 
-Entries = dict[Key, Entry]
+Entries = dict[Key, ManagerEntry]
 
 
 def key(manager: str, operation: str, resource: Resource, subresource: str) -> Key:
@@ -117,7 +117,7 @@ def _entries(listed: Any, resource: Resource, parse: Any) -> Entries:
     return entries
 
 
-def _entry(item: Any, parse: Any) -> tuple[Key, Entry]:
+def _entry(item: Any, parse: Any) -> tuple[Key, ManagerEntry]:
     if type(item) is not dict:
         raise FieldsError("An entry of managedFields is an object.")
     operation, version, kind = (_text(item, name) for name in ("operation", "apiVersion", "fieldsType"))
@@ -129,7 +129,7 @@ def _entry(item: Any, parse: Any) -> tuple[Key, Entry]:
     if len(manager) > LONGEST_MANAGER:
         raise FieldsError(f"The name of a manager has at most {LONGEST_MANAGER} characters.")
     whose = Key(manager, operation, version if operation == UPDATE else "", subresource)
-    return whose, Entry(parse(item.get("fieldsV1") or {}), version, _time(item.get("time")))
+    return whose, ManagerEntry(parse(item.get("fieldsV1") or {}), version, _time(item.get("time")))
 
 
 def _text(item: Object, name: str) -> str:
@@ -162,12 +162,12 @@ def listed(entries: Entries, resource: Resource) -> list[Object]:
     return [_written(whose, entry, resource) for whose, entry in ordered if entry.fields]
 
 
-def _order(item: tuple[Key, Entry]) -> tuple[str, ...]:
+def _order(item: tuple[Key, ManagerEntry]) -> tuple[str, ...]:
     whose, entry = item
     return (whose.operation, entry.time, whose.manager, entry.version, whose.subresource)
 
 
-def _written(whose: Key, entry: Entry, resource: Resource) -> Object:
+def _written(whose: Key, entry: ManagerEntry, resource: Resource) -> Object:
     fields = conversion.fields(entry.fields, resource, _form(entry.version, resource) or resource)
     item: Object = {"manager": whose.manager, "operation": whose.operation, "apiVersion": entry.version}
     if entry.time:
@@ -211,8 +211,8 @@ def capped(entries: Entries) -> Entries:
     return result
 
 
-def _together(a: Entry, b: Entry) -> Entry:
-    return Entry(fieldset.union(a.fields, b.fields), b.version, max(a.time, b.time))
+def _together(a: ManagerEntry, b: ManagerEntry) -> ManagerEntry:
+    return ManagerEntry(fieldset.union(a.fields, b.fields), b.version, max(a.time, b.time))
 
 
 class ConflictsError(Exception):

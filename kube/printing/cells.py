@@ -39,10 +39,10 @@ _JOB_STATES = (
 )
 _MOST_ENDPOINTS = 3
 
-CELLS: dict[str, Callable[[Row], Any]] = {}
+CELLS: dict[str, Callable[[PrintedRow], Any]] = {}
 
 
-class Row:
+class PrintedRow:
     """The object that a row shows, and when it is looked at."""
 
     def __init__(self, obj: Object, now: int) -> None:
@@ -75,33 +75,33 @@ class Row:
         return Summary(self.obj)
 
 
-def cell(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
+def cell(function: Callable[[PrintedRow], Any]) -> Callable[[PrintedRow], Any]:
     """Let columns name this function."""
     CELLS[function.__name__] = function
     return function
 
 
 @cell
-def created_at(row: Row) -> str:
+def created_at(row: PrintedRow) -> str:
     """Return the moment of creation itself, as kinds without a printer show it."""
     then = ages.moment(row.at("metadata", "creationTimestamp"))
     return "0001-01-01T00:00:00Z" if then is None else row.text("metadata", "creationTimestamp")
 
 
 @cell
-def pod_ready(row: Row) -> str:
+def pod_ready(row: PrintedRow) -> str:
     """Return how many containers are ready, of how many."""
     return f"{row.pod.ready}/{row.pod.total}"
 
 
 @cell
-def pod_status(row: Row) -> str:
+def pod_status(row: PrintedRow) -> str:
     """Return the one word for how a pod is."""
     return row.pod.reason
 
 
 @cell
-def pod_restarts(row: Row) -> str:
+def pod_restarts(row: PrintedRow) -> str:
     """Return how often containers were restarted, and when last."""
     pod = row.pod
     if not pod.restarts or pod.last_restart is None:
@@ -110,7 +110,7 @@ def pod_restarts(row: Row) -> str:
 
 
 @cell
-def pod_readiness_gates(row: Row) -> str:
+def pod_readiness_gates(row: PrintedRow) -> str:
     """Return how many readiness gates are open, of how many."""
     gates = row.maps("spec", "readinessGates")
     if not gates:
@@ -121,7 +121,7 @@ def pod_readiness_gates(row: Row) -> str:
 
 
 @cell
-def node_status(row: Row) -> str:
+def node_status(row: PrintedRow) -> str:
     """Return whether the node is ready and takes pods."""
     ready = _conditions(row).get("Ready")
     said = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
@@ -129,7 +129,7 @@ def node_status(row: Row) -> str:
 
 
 @cell
-def node_roles(row: Row) -> str:
+def node_roles(row: PrintedRow) -> str:
     """Return the roles that a node's labels give it."""
     roles = set()
     for key, value in lenient.mapping(row.obj, "metadata", "labels").items():
@@ -141,18 +141,18 @@ def node_roles(row: Row) -> str:
 
 
 @cell
-def node_internal_ip(row: Row) -> str:
+def node_internal_ip(row: PrintedRow) -> str:
     """Return the address by which other nodes reach this one."""
     return _address(row, "InternalIP")
 
 
 @cell
-def node_external_ip(row: Row) -> str:
+def node_external_ip(row: PrintedRow) -> str:
     """Return the address by which the world reaches a node."""
     return _address(row, "ExternalIP")
 
 
-def _address(row: Row, kind: str) -> str:
+def _address(row: PrintedRow, kind: str) -> str:
     return next(
         (
             lenient.text(each, "address")
@@ -164,7 +164,7 @@ def _address(row: Row, kind: str) -> str:
 
 
 @cell
-def event_last_seen(row: Row) -> str:
+def event_last_seen(row: PrintedRow) -> str:
     """Return how long ago the event happened last."""
     if isinstance(row.at("series"), dict):
         return ages.age(row.at("series", "lastObservedTime"), row.now)
@@ -173,28 +173,28 @@ def event_last_seen(row: Row) -> str:
 
 
 @cell
-def event_first_seen(row: Row) -> str:
+def event_first_seen(row: PrintedRow) -> str:
     """Return how long ago the event happened first."""
     first = row.at("firstTimestamp")
     return ages.age(row.at("eventTime") if ages.moment(first) is None else first, row.now)
 
 
 @cell
-def event_count(row: Row) -> int:
+def event_count(row: PrintedRow) -> int:
     """Return how often the event happened; one that is not repeated carries no count."""
     count = row.at("series", "count") if isinstance(row.at("series"), dict) else row.at("count") or 1
     return count if isinstance(count, int) else 0
 
 
 @cell
-def event_object(row: Row) -> str:
+def event_object(row: PrintedRow) -> str:
     """Return what the event is about, such as `pod/web-0`."""
     kind, name = row.text("involvedObject", "kind").lower(), row.text("involvedObject", "name")
     return f"{kind}/{name}" if name else kind
 
 
 @cell
-def event_source(row: Row) -> str:
+def event_source(row: PrintedRow) -> str:
     """Return who reported the event, and from where."""
     component = row.text("source", "component") or row.text("reportingComponent")
     host = row.text("source", "host") or row.text("reportingInstance")
@@ -202,32 +202,32 @@ def event_source(row: Row) -> str:
 
 
 @cell
-def event_message(row: Row) -> str:
+def event_message(row: PrintedRow) -> str:
     """Return the message without the white space around it."""
     return row.text("message").strip()
 
 
 @cell
-def config_map_data(row: Row) -> int:
+def config_map_data(row: PrintedRow) -> int:
     """Return how many entries there are, text and binary."""
     return sum(len(lenient.mapping(row.obj, part)) for part in ("data", "binaryData"))
 
 
 @cell
-def secret_data(row: Row) -> int:
+def secret_data(row: PrintedRow) -> int:
     """Return how many entries there are."""
     return len(lenient.mapping(row.obj, "data"))
 
 
 @cell
-def service_cluster_ip(row: Row) -> str:
+def service_cluster_ip(row: PrintedRow) -> str:
     """Return the first address inside the cluster."""
     first = next(iter(lenient.texts(row.obj, "spec", "clusterIPs")), "")
     return first or row.text("spec", "clusterIP") or NONE
 
 
 @cell
-def service_external_ip(row: Row) -> str:
+def service_external_ip(row: PrintedRow) -> str:
     """Return the addresses outside the cluster, which depend on the type of the service."""
     external = lenient.texts(row.obj, "spec", "externalIPs")
     match row.text("spec", "type"):
@@ -243,7 +243,7 @@ def service_external_ip(row: Row) -> str:
 
 
 @cell
-def service_ports(row: Row) -> str:
+def service_ports(row: PrintedRow) -> str:
     """Return the ports, such as `80:30080/TCP,443/TCP`."""
     return ",".join(_port(each) for each in row.maps("spec", "ports")) or NONE
 
@@ -255,13 +255,13 @@ def _port(port: Object) -> str:
 
 
 @cell
-def service_selector(row: Row) -> str:
+def service_selector(row: PrintedRow) -> str:
     """Return the labels of the pods behind the service."""
     return _labels(lenient.mapping(row.obj, "spec", "selector")) or NONE
 
 
 @cell
-def endpoints_addresses(row: Row) -> str:
+def endpoints_addresses(row: PrintedRow) -> str:
     """Return the first three addresses, and how many more there are."""
     subsets = row.maps("subsets")
     if not subsets:
@@ -281,19 +281,19 @@ def _addresses(subset: Object) -> list[str]:
 
 
 @cell
-def service_account_secrets(row: Row) -> int:
+def service_account_secrets(row: PrintedRow) -> int:
     """Return how many secrets the service account names."""
     return len(lenient.sequence(row.obj, "secrets"))
 
 
 @cell
-def claim_status(row: Row) -> str:
+def claim_status(row: PrintedRow) -> str:
     """Return the phase of a claim."""
     return "Terminating" if row.deleting else row.text("status", "phase")
 
 
 @cell
-def claim_capacity(row: Row) -> str:
+def claim_capacity(row: PrintedRow) -> str:
     """Return how large the volume is that a claim got."""
     if not row.text("spec", "volumeName"):
         return ""
@@ -301,7 +301,7 @@ def claim_capacity(row: Row) -> str:
 
 
 @cell
-def claim_access_modes(row: Row) -> str:
+def claim_access_modes(row: PrintedRow) -> str:
     """Return how the volume that a claim got may be mounted, such as `RWO,ROX`."""
     if not row.text("spec", "volumeName"):
         return ""
@@ -310,14 +310,14 @@ def claim_access_modes(row: Row) -> str:
 
 
 @cell
-def claim_storage_class(row: Row) -> str:
+def claim_storage_class(row: PrintedRow) -> str:
     """Return the storage class; the annotation of old still wins."""
     annotated = lenient.mapping(row.obj, "metadata", "annotations").get(_STORAGE_CLASS)
     return annotated if isinstance(annotated, str) else row.text("spec", "storageClassName")
 
 
 @cell
-def job_status(row: Row) -> str:
+def job_status(row: PrintedRow) -> str:
     """Return the state of a batch/v1 Job: the first that is true, or Running."""
     conditions = _conditions(row)
     for condition, state in _JOB_STATES:
@@ -327,7 +327,7 @@ def job_status(row: Row) -> str:
 
 
 @cell
-def job_completions(row: Row) -> str:
+def job_completions(row: PrintedRow) -> str:
     """Return how many pods have succeeded, of how many."""
     succeeded = lenient.whole(row.obj, "status", "succeeded") or 0
     wanted = lenient.whole(row.obj, "spec", "completions")
@@ -338,7 +338,7 @@ def job_completions(row: Row) -> str:
 
 
 @cell
-def job_duration(row: Row) -> str:
+def job_duration(row: PrintedRow) -> str:
     """Return how long the job took, or has been running."""
     start = ages.moment(row.at("status", "startTime"))
     if start is None:
@@ -348,46 +348,46 @@ def job_duration(row: Row) -> str:
 
 
 @cell
-def job_containers(row: Row) -> str:
+def job_containers(row: PrintedRow) -> str:
     """Return the names of the containers of the pod template."""
     return ",".join(lenient.text(each, "name") for each in _template(row))
 
 
 @cell
-def job_images(row: Row) -> str:
+def job_images(row: PrintedRow) -> str:
     """Return the images of the containers of the pod template."""
     return ",".join(lenient.text(each, "image") for each in _template(row))
 
 
-def _template(row: Row) -> list[Object]:
+def _template(row: PrintedRow) -> list[Object]:
     return row.maps("spec", "template", "spec", "containers")
 
 
 @cell
-def job_selector(row: Row) -> str:
+def job_selector(row: PrintedRow) -> str:
     """Return `spec.selector` as kubectl's `-l` would take it."""
     return _selector(row.at("spec", "selector"))
 
 
 @cell
-def network_policy_pod_selector(row: Row) -> str:
+def network_policy_pod_selector(row: PrintedRow) -> str:
     """Return the pods that a network policy is about."""
     return _selector(row.at("spec", "podSelector"))
 
 
 @cell
-def quota_request(row: Row) -> str:
+def quota_request(row: PrintedRow) -> str:
     """Return what is used and allowed of everything but limits."""
     return _usage(row, limits=False)
 
 
 @cell
-def quota_limit(row: Row) -> str:
+def quota_limit(row: PrintedRow) -> str:
     """Return what is used and allowed of the limits."""
     return _usage(row, limits=True)
 
 
-def _usage(row: Row, *, limits: bool) -> str:
+def _usage(row: PrintedRow, *, limits: bool) -> str:
     hard, used = (lenient.mapping(row.obj, "status", part) for part in ("hard", "used"))
     return ", ".join(
         f"{name}: {_quantity(used.get(name))}/{_quantity(hard[name])}"
@@ -397,13 +397,13 @@ def _usage(row: Row, *, limits: bool) -> str:
 
 
 @cell
-def budget_min_available(row: Row) -> str:
+def budget_min_available(row: PrintedRow) -> str:
     """Return how many pods a disruption budget keeps."""
     return _or_not_available(row.at("spec", "minAvailable"))
 
 
 @cell
-def budget_max_unavailable(row: Row) -> str:
+def budget_max_unavailable(row: PrintedRow) -> str:
     """Return how many pods a disruption budget lets go."""
     return _or_not_available(row.at("spec", "maxUnavailable"))
 
@@ -412,7 +412,7 @@ def _or_not_available(value: Any) -> str:
     return "N/A" if value is None else values.text(value)
 
 
-def _conditions(row: Row) -> dict[str, str]:
+def _conditions(row: PrintedRow) -> dict[str, str]:
     return {
         lenient.text(each, "type"): lenient.text(each, "status") for each in row.maps("status", "conditions")
     }

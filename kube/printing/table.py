@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube import conversion, lenient, resources
 from kube.printing import ages, paths, values
-from kube.printing.cells import CELLS, Row
+from kube.printing.cells import CELLS, PrintedRow
 from kube.printing.descriptions import DESCRIPTIONS
 from kube.resources import PODS, Column, Resource
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kube.meta import Object
 
-    Printer = Callable[[Row], Any]
+    Printer = Callable[[PrintedRow], Any]
 
 # What a kind without columns shows; the second is a moment here and not an age.
 DEFAULT = (
@@ -46,7 +46,7 @@ def columns(resource: Resource) -> list[Object]:
 
 def row(resource: Resource, obj: Object, now: int) -> list[Any]:
     """Return the cells of an object, one for each column; any object at all has a row, a view's as it is stored."""
-    subject = Row(conversion.stored(resource, lenient.mapping(obj)), now)
+    subject = PrintedRow(conversion.stored(resource, lenient.mapping(obj)), now)
     return [cell(subject) for cell in _printers(resource.columns or DEFAULT, _is_custom(resource))]
 
 
@@ -123,7 +123,7 @@ def _built_in(column: Column, keys: tuple[str, ...]) -> Printer:
     return lambda subject: values.text(subject.at(*keys)) or column.missing
 
 
-def _first(path: paths.Operand, kind: str, subject: Row) -> Any:
+def _first(path: paths.Operand, kind: str, subject: PrintedRow) -> Any:
     """Return what a custom resource's column shows: the first value at its path, or nothing."""
     try:
         found = path(subject.obj)

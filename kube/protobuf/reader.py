@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kube.protobuf import wire
 from kube.protobuf.special import SPECIAL
-from kube.protobuf.tables import Field, Message, Shape
+from kube.protobuf.tables import Field, FieldShape, Message
 from kube.protobuf.wire import BYTES, FIXED64, VARINT, WireError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Reader:
             field = fields.get(key >> 3)
             if field is None:
                 at = wire.skip(body, at, end, key & 7)
-            elif field.shape is Shape.INLINE and field.message:
+            elif field.shape is FieldShape.INLINE and field.message:
                 self._expect(message, field, key & 7, BYTES)
                 start, at = wire.extent(body, at, end)
                 self.message(field.message, into, start, at, depth + 1)
@@ -65,13 +65,13 @@ class _Reader:
         self, message: Message, field: Field, into: Object, kind: int, at: int, end: int, depth: int
     ) -> int:
         """Read one value of a field into the object; return where it ends."""
-        if field.shape is Shape.MAP:
+        if field.shape is FieldShape.MAP:
             self._expect(message, field, kind, BYTES)
             start, after = wire.extent(self.body, at, end)
             key, value = self._entry(field, start, after, depth)
             into.setdefault(field.name, {})[key] = value
             return after
-        if field.shape is Shape.LIST:
+        if field.shape is FieldShape.LIST:
             values = into.setdefault(field.name, [])
             if kind == BYTES and field.scalar in _NUMBERS:
                 return self._packed(field, values, at, end)
@@ -88,8 +88,8 @@ class _Reader:
 
     def _entry(self, field: Field, start: int, end: int, depth: int) -> tuple[str, Any]:
         """Read an entry of a map, which is a message of a key and a value."""
-        kind = Field("value", Shape.ONE, field.scalar, field.message, keeps_zero=True)
-        table = Message("", {_MAP_KEY: Field("key", Shape.ONE, "string"), _MAP_VALUE: kind})
+        kind = Field("value", FieldShape.ONE, field.scalar, field.message, keeps_zero=True)
+        table = Message("", {_MAP_KEY: Field("key", FieldShape.ONE, "string"), _MAP_VALUE: kind})
         entry: Object = {}
         self.message(table, entry, start, end, depth + 1)
         if "value" not in entry:

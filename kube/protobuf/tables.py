@@ -43,7 +43,7 @@ Envelope
 """
 
 
-class Shape(Enum):
+class FieldShape(Enum):
     """How often a field's value occurs in the object."""
 
     ONE = ""
@@ -65,7 +65,7 @@ class Field:
     """A field: where it goes, and either a scalar's type or the message that it is."""
 
     name: str
-    shape: Shape
+    shape: FieldShape
     scalar: str = ""
     message: Message | None = None
     keeps_zero: bool = False
@@ -91,7 +91,7 @@ class Tables:
             scalar = kind if kind in SCALARS else ""
             message.fields[int(number)] = Field(
                 name,
-                Shape.INLINE if inline else Shape(shape),
+                FieldShape.INLINE if inline else FieldShape(shape),
                 scalar,
                 None if scalar else self._message(inline or kind),
                 bool(keeps_zero),

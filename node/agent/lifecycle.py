@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube.kinds.core import PodPhase, RestartPolicy
 from kube.kinds.pod import ENDED
 from node import status
-from node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, Run, State, parse_us
+from node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, AttemptState, Run, parse_us
 from node.status import Place, Waiting, is_sidecar
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def _lets_pass(container: Container, run: Run) -> bool:
     if run.current is None:
         return False
     if is_sidecar(container):
-        return run.current.state is not State.ORDERED
-    return run.current.state is State.ENDED and run.current.exit_code == 0
+        return run.current.state is not AttemptState.ORDERED
+    return run.current.state is AttemptState.ENDED and run.current.exit_code == 0
 
 
 def _advance(
@@ -252,7 +252,7 @@ def _phase(pod: Pod, runs: Mapping[str, Run], active: bool) -> str:
         if run.current is not None and run.current.failed and not _restarts(pod, container, run.current):
             return PodPhase.PENDING if active else PodPhase.FAILED
     current = [runs.get(container.name, NEVER_RAN).current for container in pod.spec.containers]
-    if any(one is None or (one.state is State.ORDERED and one.number == 0) for one in current):
+    if any(one is None or (one.state is AttemptState.ORDERED and one.number == 0) for one in current):
         return PodPhase.FAILED if pod.metadata.deletion_timestamp and not active else PodPhase.PENDING
     if active or not _all_done(pod, runs):
         return PodPhase.RUNNING

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from node import attempts
-from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, Run, State, clock_us
+from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run, clock_us
 from node.shim import linux
 from node.shim.shim import write_json
 from node.usage import Container
@@ -92,7 +92,7 @@ class Runtime:
         self.selector.register(handle.notice, selectors.EVENT_READ, handle)
         self._handles[uid, container] = handle
         before = self.runs(uid).get(container, NEVER_RAN).current
-        attempt = Attempt(int(handle.directory.name), State.ORDERED, order.streak)
+        attempt = Attempt(int(handle.directory.name), AttemptState.ORDERED, order.streak)
         self._runs.setdefault(uid, {})[container] = Run(attempt, before)
         self._refusals.pop((uid, container), None)
 
@@ -174,7 +174,7 @@ class Runtime:
             self.selector.register(handle.process, selectors.EVENT_READ, handle)
             handle.shim = shim
         current = self._runs[handle.uid][handle.container].current
-        ordered = current is not None and current.state is State.ORDERED
+        ordered = current is not None and current.state is AttemptState.ORDERED
         if ordered or not linux.start_ticks(shim):
             self._unsettled.add((handle.uid, handle.container))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kube.kinds.core import PodPhase
 from node import status
 from node.agent.lifecycle import start_of
-from node.attempt import Attempt, Run, State, parse_us
+from node.attempt import Attempt, AttemptState, Run, parse_us
 from node.simulator import stages
 from node.simulator.stages import Look
 from node.status import Place
@@ -73,7 +73,7 @@ class Simulated:
         if ends:
             self.exit_code = stages.exit_code(after.exit_code, self.pod.metadata.annotations)
         if after.restart and self.started_us:
-            self.last = self._attempt(State.ENDED, now_us)
+            self.last = self._attempt(AttemptState.ENDED, now_us)
             self.restarts += 1
             self.started_us = now_us
         elif after.phase == PodPhase.RUNNING and not self.started_us:
@@ -86,11 +86,11 @@ class Simulated:
     def status(self, host_ip: str, now_us: int) -> dict[str, Any]:
         """Return the pod's whole status."""
         pod = self.pod
-        state = State.RUNNING if self.phase == PodPhase.RUNNING else State.ENDED
+        state = AttemptState.RUNNING if self.phase == PodPhase.RUNNING else AttemptState.ENDED
         run = Run(self._attempt(state, self.since_us), self.last) if self.started_us else Run()
         runs = dict.fromkeys((container.name for container in pod.spec.containers), run)
         if self.started_us and pod.spec.init_containers:
-            done = Run(Attempt(0, State.ENDED, 0, self.started_us, self.started_us))
+            done = Run(Attempt(0, AttemptState.ENDED, 0, self.started_us, self.started_us))
             runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
         place = Place(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
         return status.compose(
@@ -98,10 +98,10 @@ class Simulated:
             message=pod.status.message, scheme=SCHEME,
         )  # fmt: skip
 
-    def _attempt(self, state: State, now_us: int) -> Attempt:
-        if state is State.RUNNING:
+    def _attempt(self, state: AttemptState, now_us: int) -> Attempt:
+        if state is AttemptState.RUNNING:
             return Attempt(self.restarts, state, 0, self.started_us)
-        return Attempt(self.restarts, State.ENDED, 0, self.started_us, now_us, self.exit_code)
+        return Attempt(self.restarts, AttemptState.ENDED, 0, self.started_us, now_us, self.exit_code)
 
 
 def address(uid: str) -> str:

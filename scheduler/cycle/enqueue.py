@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from scheduler.cycle.ceilings import Ceilings
     from scheduler.engine.cluster import Cluster
-    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -254,5 +254,5 @@ def _rest(group: Group) -> Amounts:
     return {name: max(amount, 0) for name, amount in rest.items()}
 
 
-def _request(shape: Shape) -> Amounts:
+def _request(shape: PodShape) -> Amounts:
     return {name: min(max(amount, 0), LARGEST) for name, amount in shape.request.items()}

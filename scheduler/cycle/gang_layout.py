@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from scheduler.engine.gang import Bin, Gang, Step
+from scheduler.engine.gang import Bin, Gang, GangStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scheduler.engine.cause import Constraint
-    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
 
     PriorityOf = Callable[[str], int]
@@ -40,7 +40,7 @@ class PodSet:
 
     priority: int
     role: str
-    shape: Shape
+    shape: PodShape
     pods: list[Pod]
 
 
@@ -96,7 +96,7 @@ def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
 def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf) -> Layout:
     """Return the layout when all pods are equal: one bin, at most one step."""
     absent = max(missing - len(some.pods), 0)
-    steps = (Step(missing, (0,)),) if missing and not absent else ()
+    steps = (GangStep(missing, (0,)),) if missing and not absent else ()
     level = priority_of(group.priority_class)
     gang = Gang((Bin(some.shape.number, len(some.pods)),), steps, level=level)
     return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
@@ -136,7 +136,7 @@ def _role_minima(group: Group) -> dict[str, int]:
     return {role: number for role, number in missing.items() if number > 0}
 
 
-def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterable[Step]:
+def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterable[GangStep]:
     """Yield the minima of roles, then what is left of the minimum by priority."""
     taken: Counter[int] = Counter()
     left = dict(roles)
@@ -146,7 +146,7 @@ def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterab
         if first:
             left[some.role] -= first
     for role, number in roles.items():
-        yield Step(number, tuple(i for i, some in enumerate(sets) if some.role == role))
+        yield GangStep(number, tuple(i for i, some in enumerate(sets) if some.role == role))
     more = missing - sum(roles.values())
     for priority in dict.fromkeys(some.priority for some in sets):
         if more <= 0:
@@ -155,4 +155,4 @@ def _steps(sets: list[PodSet], roles: Mapping[str, int], missing: int) -> Iterab
         here = min(sum(len(sets[i].pods) for i in level) - taken[priority], more)
         if here:
             more -= here
-            yield Step(taken[priority] + here, level)
+            yield GangStep(taken[priority] + here, level)

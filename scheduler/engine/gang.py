@@ -28,7 +28,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GangStep:
     """At least `need` pods of the bins with these numbers."""
 
     need: int
@@ -45,7 +45,7 @@ class Gang:
     """
 
     bins: tuple[Bin, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[GangStep, ...] = ()
     queues: tuple[int, ...] = ()
     level: int = 0
 

@@ -86,7 +86,7 @@ class Placing(View):
     tolerations: list[Toleration] | None = None
 
 
-class Rule:
+class NodeRule:
     """Where pods may run, as written in their specs. What cannot be read matches no node."""
 
     def __init__(self, selector: Any, affinity: Any, tolerations: Any) -> None:

@@ -17,7 +17,7 @@ from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
 from scheduler.engine.cluster import OPEN, Exclusion, PodClass, Vector, Verdicts
 from scheduler.snapshot.constraints import unknown_constraint
-from scheduler.snapshot.node_selection import NodeFacts, Rule
+from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ class Place:
 
     __slots__ = ("rule", "seen", "verdicts")
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: NodeRule) -> None:
         self.rule = rule
         self.seen = -1
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
@@ -48,7 +48,7 @@ class Place:
 ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None"]
 
 
-class Shape:
+class PodShape:
     """Pods that ask for the same and may use the same nodes, as long as there are any.
 
     A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
@@ -77,7 +77,7 @@ class Node:
         self.row = row
         self.facts: NodeFacts | None = None
         self.allocatable: Amounts = {}
-        self.shapes: dict[Shape, int] = {}
+        self.shapes: dict[PodShape, int] = {}
 
 
 class NodeTable:
@@ -95,23 +95,23 @@ class NodeTable:
         self._used = np.zeros((16, 0), dtype=np.int64)
         self._changed: list[str] = []
         self._places: dict[tuple[Any, ...], Place] = {}
-        self._shapes: dict[ShapeKey, Shape] = {}
+        self._shapes: dict[ShapeKey, PodShape] = {}
         self._free_numbers: list[int] = []
         self._sorted: tuple[list[str], NDArray[np.intp]] | None = None
 
     # Pods
 
-    def shape_of(self, spec: PodSpecView) -> Shape:
+    def shape_of(self, spec: PodSpecView) -> PodShape:
         """Return the shape of a pod; the same object for equal pods as long as hold() keeps it."""
         rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
         key = rule_key, request_key(spec), unknown_constraint(spec)
         shape = self._shapes.get(key)
         if shape is None:
             number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
-            shape = self._shapes[key] = Shape(number, key)
+            shape = self._shapes[key] = PodShape(number, key)
         return shape
 
-    def hold(self, shape: Shape, pods: int) -> None:
+    def hold(self, shape: PodShape, pods: int) -> None:
         """Count pods of a shape; one that nobody holds is forgotten."""
         shape.pods += pods
         if not shape.pods:
@@ -121,7 +121,7 @@ class NodeTable:
                 kept = {held.rule_key for held in self._shapes.values()}
                 self._places = {key: place for key, place in self._places.items() if key in kept}
 
-    def occupy(self, name: str, shape: Shape, pods: int) -> None:
+    def occupy(self, name: str, shape: PodShape, pods: int) -> None:
         """Add pods to a node, or with a negative count take them off."""
         node = self._nodes.get(name) or self._add(name)
         left = node.shapes.get(shape, 0) + pods
@@ -132,7 +132,7 @@ class NodeTable:
         self._used[node.row] += self.vector(shape) * pods
         self._drop_if_gone(name, node)
 
-    def vector(self, shape: Shape) -> Vector:
+    def vector(self, shape: PodShape) -> Vector:
         """Return the request by column; what no node offers is in shape.foreign."""
         if shape.version != self._version:
             shape.version = self._version
@@ -201,16 +201,16 @@ class NodeTable:
         nodes = (self._nodes[name].facts for name in self.names())
         return np.array([f is not None and f.ready and not f.unschedulable for f in nodes], dtype=bool)
 
-    def verdicts(self, shape: Shape) -> Verdicts:
+    def verdicts(self, shape: PodShape) -> Verdicts:
         """Return for each node an index into exclusions; 0 where the shape may run."""
         place = self._places.get(shape.rule_key)
         if place is None:
             selector, affinity, tolerations = (value_of(raw) for raw in shape.rule_key)
-            place = self._places[shape.rule_key] = Place(Rule(selector, affinity, tolerations))
+            place = self._places[shape.rule_key] = Place(NodeRule(selector, affinity, tolerations))
         self._judge(place)
         return place.verdicts[self._order()[1]]
 
-    def pod_class(self, shape: Shape) -> PodClass:
+    def pod_class(self, shape: PodShape) -> PodClass:
         """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
         return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign)
 

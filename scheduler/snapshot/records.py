@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
-    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import GroupView
 
 
@@ -55,7 +55,7 @@ class Pod:
     wish: str
     ours: bool
     role: str
-    shape: Shape
+    shape: PodShape
     node: str
     standing: Standing
     gated: bool
@@ -118,9 +118,9 @@ class Group:
         self.counts: Counter[Standing] = Counter()
         self.ready_roles: Counter[str] = Counter()
         self.pending: dict[str, Pod] = {}
-        self.barred: Counter[Shape] = Counter()
+        self.barred: Counter[PodShape] = Counter()
         """Its waiting pods that cannot be placed yet."""
-        self.shapes: Counter[Shape] = Counter()
+        self.shapes: Counter[PodShape] = Counter()
         """What its pods hold."""
         self.holders: dict[str, Pod] = {}
 

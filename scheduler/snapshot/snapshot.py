@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from scheduler.cycle.gang_layout import Layout
-    from scheduler.snapshot.nodes import Shape
+    from scheduler.snapshot.nodes import PodShape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Snapshot:
         self.default_priority = 0
         self.group_queues: dict[str, str] = {}
         self.namespace_queues: dict[str, str] = {}
-        self.usage: dict[tuple[str, str], Counter[Shape]] = {}
+        self.usage: dict[tuple[str, str], Counter[PodShape]] = {}
         """What pods hold, by the queue that they use (kube.usage) and the priority class of their group."""
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()

@@ -224,7 +224,7 @@ def test_every_phase_has_a_step():
 
 
 def test_move_outside_the_table_is_a_defect():
-    rule = lifecycle.Rule(lifecycle.always, P.RUNNING, "Magic", lambda _: "It came back.")
+    rule = lifecycle.PhaseRule(lifecycle.always, P.RUNNING, "Magic", lambda _: "It came back.")
     with pytest.raises(ValueError, match="cannot go from Completed to Running"):
         lifecycle.decide(P.COMPLETED, (rule,), main())
 

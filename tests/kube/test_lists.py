@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kube import definitions, lists
-from kube.lists import Rule
+from kube.lists import ListRule
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from kube.lists import Rule
                 "x-kubernetes-patch-strategy": "merge",
                 "x-kubernetes-patch-merge-key": "name",
             },
-            Rule("map", ("name",), "merge", "name"),
+            ListRule("map", ("name",), "merge", "name"),
             id="keyed list",
         ),
         pytest.param(
@@ -30,14 +30,14 @@ from kube.lists import Rule
                 "x-kubernetes-patch-strategy": "merge",
                 "x-kubernetes-patch-merge-key": "containerPort",
             },
-            Rule("map", ("containerPort", "protocol"), "merge", "containerPort"),
+            ListRule("map", ("containerPort", "protocol"), "merge", "containerPort"),
             id="two keys for apply, one for a patch",
         ),
         pytest.param(
             "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
             "finalizers",
             {"x-kubernetes-list-type": "set", "x-kubernetes-patch-strategy": "merge"},
-            Rule("set", (), "merge"),
+            ListRule("set", (), "merge"),
             id="set",
         ),
         pytest.param(
@@ -51,7 +51,7 @@ from kube.lists import Rule
             "io.k8s.api.core.v1.PodSpec",
             "nodeSelector",
             {"x-kubernetes-map-type": "atomic"},
-            Rule("atomic"),
+            ListRule("atomic"),
             id="atomic map",
         ),
         pytest.param("io.k8s.api.core.v1.Pod", "spec", {}, None, id="objects merge"),

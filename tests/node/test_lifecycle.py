@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kube.kinds.core import Container, Pod
 from node.agent.lifecycle import Refusal, back_off, decide, start_of
-from node.attempt import Attempt, Run, State, time_text
+from node.attempt import Attempt, AttemptState, Run, time_text
 from node.status import Place, Waiting, qos_class
 
 SECOND = 1_000_000
@@ -32,17 +32,19 @@ def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase=
 
 
 def running(number=0, streak=0):
-    return Run(Attempt(number, State.RUNNING, streak, NOW - SECOND))
+    return Run(Attempt(number, AttemptState.RUNNING, streak, NOW - SECOND))
 
 
 def ended(code=0, *, number=0, streak=0, ran_s=1, ago_s=0, stopped=""):
     finished = NOW - ago_s * SECOND
     return Run(
-        Attempt(number, State.ENDED, streak, finished - ran_s * SECOND, finished, code, stopped=stopped)
+        Attempt(
+            number, AttemptState.ENDED, streak, finished - ran_s * SECOND, finished, code, stopped=stopped
+        )
     )
 
 
-ORDERED = Run(Attempt(0, State.ORDERED))
+ORDERED = Run(Attempt(0, AttemptState.ORDERED))
 
 
 @pytest.mark.parametrize(

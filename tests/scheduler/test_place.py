@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
-from scheduler.engine.gang import Bin, Gang, Step
+from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
 
 from . import oracle
@@ -43,7 +43,7 @@ def gang(*counts, minimum=None, **other):
     steps = []
     for number, (_, count) in enumerate(counts):
         if left > 0:
-            steps.append(Step(min(count, left), (number,)))
+            steps.append(GangStep(min(count, left), (number,)))
             left -= count
     return Gang(tuple(Bin(*count) for count in counts), tuple(steps), **other)
 
@@ -101,7 +101,7 @@ def test_the_minimum_is_made_in_priority_order(driver_fits, expected):
 
 def test_equal_tasks_make_the_minimum_together():
     world = cluster([[4, 9]], [[9, 1], [1, 1]])
-    either = Gang((Bin(0, 2), Bin(1, 3)), (Step(3, (0, 1)),))
+    either = Gang((Bin(0, 2), Bin(1, 3)), (GangStep(3, (0, 1)),))
     assert answer(place(world, [either], pods=PODS), [either]) == [[[], [0, 0, 0]]]
 
 
@@ -158,7 +158,7 @@ def gangs_of(draw, classes):
         )
     )
     numbers = st.lists(st.integers(0, len(bins) - 1), min_size=1, unique=True).map(tuple)
-    steps = draw(st.lists(st.builds(Step, st.integers(0, 5), numbers), max_size=2))
+    steps = draw(st.lists(st.builds(GangStep, st.integers(0, 5), numbers), max_size=2))
     queues = draw(st.sampled_from([(), (0,), (0, 1)]))
     return Gang(tuple(bins), tuple(steps), queues, draw(st.integers(0, 2)))
 

@@ -6,7 +6,7 @@ import pytest
 
 from kube.kinds.core import Taint
 from scheduler.engine.cluster import Kind
-from scheduler.snapshot.node_selection import NodeFacts, Rule
+from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 
 
 def affinity(*terms):
@@ -25,7 +25,7 @@ def closed(
     node = NodeFacts(
         "n1", labels or {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], unschedulable, ready
     )
-    found = Rule(selector, needs, tolerations).exclusion(node)
+    found = NodeRule(selector, needs, tolerations).exclusion(node)
     return found.kind if found else Kind.NONE
 
 

@@ -6,15 +6,15 @@ import pytest
 from django.db import OperationalError
 
 from apiserver.watch import log_follower, window
-from apiserver.watch.log_follower import Follower
-from apiserver.watch.selection import Entry
+from apiserver.watch.log_follower import WatchFollower
+from apiserver.watch.selection import WatchedChange
 from cluster.store import Change, sql, store
 from tests.apiserver.watch.world import in_db, make, phase, remove, until
 
 
 def entry(revision, resource="pods", size=10):
     change = Change(revision, resource, "default", f"n-{revision}", "uid", "ADDED", 0, b"x" * size)
-    return Entry(change)
+    return WatchedChange(change)
 
 
 SINCE = {
@@ -60,7 +60,7 @@ def nothing():
 
 @pytest.fixture
 async def follower(transactional_db, redis):
-    it = Follower()
+    it = WatchFollower()
     yield it
     await it.stop()
 
@@ -125,10 +125,10 @@ async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, ca
         tries.append(1)
         raise OperationalError("gone")
 
-    monkeypatch.setattr(Follower, "pace", Follower.pace._replace(poll_s=0.01))
+    monkeypatch.setattr(WatchFollower, "pace", WatchFollower.pace._replace(poll_s=0.01))
     await follower.start()
     with monkeypatch.context() as outage:
-        outage.setattr(Follower, "_read", away)
+        outage.setattr(WatchFollower, "_read", away)
         await until(lambda: len(tries) > 2, "the tries")
     heard = []
     follower.listen(heard.append, nothing)

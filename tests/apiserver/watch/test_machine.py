@@ -23,7 +23,7 @@ from apiserver.http import path as info
 from apiserver.http.request import Request
 from apiserver.objects import listing
 from apiserver.watch import watch
-from apiserver.watch.log_follower import Follower, follower
+from apiserver.watch.log_follower import WatchFollower, follower
 from apiserver.watch.window import Window
 from cluster import access, models
 from cluster.store import Create, Delete, Patch, clock, store
@@ -240,7 +240,7 @@ def loop():
 
 
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
-    monkeypatch.setattr(Follower, "batch", 3)
+    monkeypatch.setattr(WatchFollower, "batch", 3)
     monkeypatch.setattr("apiserver.watch.stream.OBJECTS", 2)
     monkeypatch.setattr("apiserver.watch.stream.REPLAYED", 2)
     monkeypatch.setattr("apiserver.watch.stream.SPAN", 5)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.controllers import nodes
-from cluster.controllers.nodes import NodeLifecycle, Step, step
+from cluster.controllers.nodes import NodeLifecycle, NodeStep, step
 from cluster.runtime.consumer import Runner
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
@@ -15,16 +15,16 @@ from node.agent.machine import renew
 @pytest.mark.parametrize(
     ("ready", "tainted", "silent", "unreachable", "expected"),
     [
-        pytest.param("True", False, 39, 0, Step.NOTHING, id="heard of"),
-        pytest.param("False", False, 39, 0, Step.NOTHING, id="not ready by its own word"),
-        pytest.param("True", False, 40, 0, Step.UNREACHABLE, id="silent"),
-        pytest.param("False", False, 40, 0, Step.UNREACHABLE, id="silent after it stopped"),
-        pytest.param("Unknown", False, 40, 0, Step.UNREACHABLE, id="its taint was taken off by hand"),
-        pytest.param("Unknown", True, 99, 59, Step.NOTHING, id="unreachable"),
-        pytest.param("Unknown", True, 99, 60, Step.LOST, id="given up"),
-        pytest.param("Unknown", True, 0, 99, Step.NOTHING, id="heard of, has not said how it is"),
-        pytest.param("True", True, 0, 0, Step.RETURNED, id="back"),
-        pytest.param("False", True, 0, 0, Step.NOTHING, id="back but not ready"),
+        pytest.param("True", False, 39, 0, NodeStep.NOTHING, id="heard of"),
+        pytest.param("False", False, 39, 0, NodeStep.NOTHING, id="not ready by its own word"),
+        pytest.param("True", False, 40, 0, NodeStep.UNREACHABLE, id="silent"),
+        pytest.param("False", False, 40, 0, NodeStep.UNREACHABLE, id="silent after it stopped"),
+        pytest.param("Unknown", False, 40, 0, NodeStep.UNREACHABLE, id="its taint was taken off by hand"),
+        pytest.param("Unknown", True, 99, 59, NodeStep.NOTHING, id="unreachable"),
+        pytest.param("Unknown", True, 99, 60, NodeStep.LOST, id="given up"),
+        pytest.param("Unknown", True, 0, 99, NodeStep.NOTHING, id="heard of, has not said how it is"),
+        pytest.param("True", True, 0, 0, NodeStep.RETURNED, id="back"),
+        pytest.param("False", True, 0, 0, NodeStep.NOTHING, id="back but not ready"),
     ],
 )
 def test_step(ready, tainted, silent, unreachable, expected):

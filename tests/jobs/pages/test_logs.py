@@ -12,7 +12,7 @@ from cluster import access
 from cluster.store import Delete, Patch, store
 from dashboard.live import StreamRequest, streams
 from jobs.pages import pod_log
-from jobs.pages.pod_log import Follower, safe
+from jobs.pages.pod_log import LogReader, safe
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
 from node.shim.crilog import CriLog
@@ -37,7 +37,7 @@ def log_of(pod, attempt=0):
 
 def follower(user, pod, **params):
     asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
-    return Follower(access.for_user(user), asked)
+    return LogReader(access.for_user(user), asked)
 
 
 def texts(message):

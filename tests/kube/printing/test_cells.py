@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from kube.printing.cells import CELLS, Row
+from kube.printing.cells import CELLS, PrintedRow
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NODES, PRIORITY_CLASSES, SECRETS, SERVICES
 from tests.kube.printing.cases import BORN, HOUR, MINUTE, NOW, ago, shown
 
 
 def cell(name, obj):
-    return CELLS[name](Row(obj, NOW))
+    return CELLS[name](PrintedRow(obj, NOW))
 
 
 def ready(status):
