@@ -105,11 +105,12 @@ class EventType(StrEnum):
 
 
 class Taint(View):
-    """What keeps pods that do not tolerate it off a node."""
+    """What keeps pods that do not tolerate it off a node; with every field, since it is written back."""
 
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: str = ""
 
 
 class NodeSpec(View):

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from kube import definitions, resources, schema
 from kube.kinds import accounts, batch, core, reviews, scheduling
-from kube.meta import ObjectMeta
+from kube.meta import ObjectMeta, OwnerReference
 
 from .test_schema import json
 
@@ -153,6 +153,20 @@ def test_a_view_reads_fields_that_its_definition_has(view, definition):
         assert field.encode_name in fields
         read = {JSON_TYPES.get(type(node)) for node in getattr(field.type, "types", (field.type,))} - {None}
         assert not read or read & types_of(fields[field.encode_name])
+
+
+@pytest.mark.parametrize(
+    ("view", "definition"),
+    [
+        pytest.param(core.Taint, "io.k8s.api.core.v1.Taint", id="taint"),
+        pytest.param(
+            OwnerReference, "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", id="owner reference"
+        ),
+    ],
+)
+def test_what_controllers_write_back_is_read_whole(view, definition):
+    fields = {field.encode_name for field in msgspec.structs.fields(view)}
+    assert fields == definitions.properties(definition).keys()
 
 
 @given(json)

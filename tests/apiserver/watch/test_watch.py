@@ -204,7 +204,9 @@ async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
 
 async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, monkeypatch):
     head = await make("a")
-    monkeypatch.setattr("apiserver.watch.log_follower.Follower.reach.__defaults__", (0.2,), raising=False)
+    monkeypatch.setattr(
+        "apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False
+    )
     async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
         assert client.status == 504
         status = await client.body()

@@ -88,7 +88,7 @@ async def test_a_burst_becomes_few_messages_and_the_last_state_arrives(alice):
         for number in range(100):
             await in_db(world.phase)("a", f"P{number}")
         await tab.hear(op="parts", set={"pod-a": '<li id="pod-a">P99</li>'})
-        pauses = (time.monotonic() - begun) / hub.SHORTEST_PAUSE_S
+        pauses = (time.monotonic() - begun) / hub.Hub.pace.shortest_s
         assert len([m for m in tab.got if m["op"] == "parts"]) <= 2 + pauses
 
 
