@@ -26,7 +26,7 @@ AGAIN = "cycle"
 
 
 class SchedulerConsumer(Consumer[Snapshot]):
-    """Decides which pods run where; the rules are in scheduler.cycle.cycle."""
+    """Decides which pods run where; the rules are in `scheduler.cycle`."""
 
     name = "scheduler"
 

@@ -1,4 +1,4 @@
-"""What stays of a stored object when somebody changes it: what only the server writes, and what others wrote meanwhile."""
+"""Fields that only the server writes, and the check that nobody overwrites what others have changed meanwhile."""
 
 from __future__ import annotations
 

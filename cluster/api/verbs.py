@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 # Kinds whose status a creation may give. Who announces a node says at once what it offers. What vcctl wishes of a new
 # queue it writes there; the rules of queues read it and write the status anew.
-STATUS_AT_BIRTH = frozenset({resources.NODES.id, resources.QUEUES.id})
+STATUS_ON_CREATE = frozenset({resources.NODES.id, resources.QUEUES.id})
 BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
 # Rules look at these; each is stored before the next one is judged.
 LOOKED_AT = frozenset(
@@ -488,7 +488,7 @@ def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not system:
             server_fields.set_creator(shaped.object, actor.name)
-            if resource.status_subresource and resource.id not in STATUS_AT_BIRTH:
+            if resource.status_subresource and resource.id not in STATUS_ON_CREATE:
                 shaped.object.pop("status", None)
     return shaped
 

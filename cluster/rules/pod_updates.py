@@ -1,4 +1,4 @@
-"""What nobody changes by hand in a pod: where it runs and what it asks for.
+"""Which fields of a pod an update may change: not where it runs, and not what it asks for.
 
 The scheduler counts on both. Kubernetes' own rule for updates of pods: what
 asks for nodes may be narrowed while scheduling gates hold the pod back.

@@ -1,4 +1,4 @@
-"""Who is there: the pods of a job compared with what it wants."""
+"""The pods of a job compared with those that it wants: which are missing, too many, left over, or somebody else's."""
 
 from __future__ import annotations
 
