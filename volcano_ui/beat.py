@@ -1,4 +1,4 @@
-"""The clock behind `celery beat`."""
+"""The clock that `manage.py beat` runs."""
 
 from __future__ import annotations
 

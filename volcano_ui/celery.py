@@ -28,7 +28,6 @@ from kombu.connection import Connection as KombuConnection
 from kombu.entity import Queue
 
 from cluster.runtime import registry
-from volcano_ui.leaving import leave
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
@@ -104,12 +103,6 @@ def end_beat_at_once(**_: Any) -> None:
     """Let a signal end beat as it is: it has nothing to keep, and Python's own end takes seconds under load."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
-
-
-@signals.worker_shutdown.connect
-def end_worker_at_once(sender: Any, **_: Any) -> None:
-    """End a worker once it has let go of its broker; its pictures of the world take long to take apart."""
-    leave(sender.exitcode or 0)
 
 
 @signals.worker_init.connect

@@ -231,8 +231,6 @@ def _redis() -> Program:
 
 def _programs(pages: socket.socket, api: socket.socket) -> list[Program]:
     """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
-    celery = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui"]
-    worker = [*celery, "worker", "--pool=solo", "--without-mingle", "--without-gossip", "--without-heartbeat"]
     programs = [
         *(
             Program(
@@ -247,11 +245,8 @@ def _programs(pages: socket.socket, api: socket.socket) -> list[Program]:
                 ("apiserver", "volcano_ui.apiserver", api),
             )
         ),
-        *(
-            Program(queue, [*worker, "-Q", queue, "-n", f"{queue}@volcano-ui"], stage=2)
-            for queue in registry.queues()
-        ),
-        Program("beat", [*celery, "beat", "--pidfile="], stage=1),
+        *(Program(queue, [*MANAGE, "worker", queue], stage=2) for queue in registry.queues()),
+        Program("beat", [*MANAGE, "beat"], stage=1),
         Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM),
     ]
     if settings.NODES:

@@ -222,12 +222,12 @@ def _program(pid):
     except OSError:
         return None
     line = " ".join(words)
-    if worker := re.search(r" -Q (\S+)", line):
+    if worker := re.search(r"manage.py worker (\S+)", line):
         return worker[1]
     marks = {
         "volcano_ui.web": "web",
         "volcano_ui.apiserver": "apiserver",
-        " beat": "beat",
+        "manage.py beat": "beat",
         "manage.py agent": "agent",
         "manage.py simulator": "simulator",
         "redis.sock": "redis",

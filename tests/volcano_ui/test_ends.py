@@ -15,7 +15,7 @@ from tests.waiting import HANG_S, until
 
 def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
     environment = {**os.environ, "VOLCANO_UI_REDIS_URL": redis_url, "VOLCANO_UI_DATA": str(tmp_path)}
-    command = [sys.executable, "-m", "celery", "--quiet", "-A", "volcano_ui", "beat", "--pidfile="]
+    command = [sys.executable, "manage.py", "beat"]
     with redis.Redis.from_url(redis_url) as broker:
         broker.delete("controllers")
         beat = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)

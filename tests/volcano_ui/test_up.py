@@ -19,10 +19,10 @@ WEB, API_SERVER, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT, AGENT = PROGRAMS = {
     "volcano_ui.web": "web",
     "volcano_ui.apiserver": "apiserver",
     "redis.sock": "redis",
-    "-Q controllers": "controllers",
-    "-Q jobs": "jobs",
-    "-Q scheduler": "scheduler",
-    "volcano_ui beat": "beat",
+    "manage.py worker controllers": "controllers",
+    "manage.py worker jobs": "jobs",
+    "manage.py worker scheduler": "scheduler",
+    "manage.py beat": "beat",
     "manage.py agent": "agent",
 }
 
