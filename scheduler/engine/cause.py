@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
-
-from scheduler.engine.cluster import Exclusion
 
 
 class Reason(StrEnum):
@@ -42,6 +41,29 @@ class Constraint(StrEnum):
     POD_ANTI_AFFINITY = "affinity.podAntiAffinity"
     TOPOLOGY_SPREAD = "topologySpreadConstraints"
     HOST_PORT = "containers.ports.hostPort"
+
+
+class ExclusionKind(StrEnum):
+    """Why pods of a class may not use a node, whatever room it has."""
+
+    NONE = ""
+    NOT_READY = "not ready"
+    UNSCHEDULABLE = "unschedulable"
+    SELECTOR = "selector"
+    TAINT = "taint"
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """One way in which a node is closed to a class.
+
+    text is the phrase of kube-scheduler's filters, `shown` is what people read
+    in its place (a taint as key=value).
+    """
+
+    kind: ExclusionKind
+    text: str = ""
+    shown: str = ""
 
 
 class Promise(NamedTuple):

@@ -7,11 +7,12 @@ that sums are exact: two ways to count the same pods never differ.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scheduler.engine.cause import Exclusion, ExclusionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,30 +25,7 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 """A ceiling that no sum of pods reaches."""
 
 
-class Kind(StrEnum):
-    """Why a node is closed to a class whatever room it has."""
-
-    NONE = ""
-    NOT_READY = "not ready"
-    UNSCHEDULABLE = "unschedulable"
-    SELECTOR = "selector"
-    TAINT = "taint"
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """One way in which a node is closed to a class.
-
-    text is the phrase of kube-scheduler's filters, `shown` is what people read
-    in its place (a taint as key=value).
-    """
-
-    kind: Kind
-    text: str = ""
-    shown: str = ""
-
-
-OPEN = Exclusion(Kind.NONE)
+OPEN = Exclusion(ExclusionKind.NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

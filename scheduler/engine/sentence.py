@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
-from scheduler.engine.cause import Cause, Constraint, Reason
-from scheduler.engine.cluster import Kind
+from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,11 +160,11 @@ def _nodes(count: int) -> str:
 
 
 def _tainted(cause: Cause) -> str:
-    return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == Kind.TAINT)
+    return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
 
 
 def _others(cause: Cause) -> str:
-    other = sum(n for n, e in cause.excluded if e.kind == Kind.SELECTOR)
+    other = sum(n for n, e in cause.excluded if e.kind == ExclusionKind.SELECTOR)
     return (
         f"; {other} more {'does' if other == 1 else 'do'} not have the labels that the pods select"
         if other
@@ -182,7 +181,7 @@ _DEMANDS = {
     ),
     Constraint.HOST_PORT: "hostPort of containers yet; leave it out",
 }
-_PASSING = (Kind.NOT_READY, Kind.UNSCHEDULABLE)
+_PASSING = (ExclusionKind.NOT_READY, ExclusionKind.UNSCHEDULABLE)
 _NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
 _SENTENCES = {
     Reason.NO_NODES: _no_nodes,

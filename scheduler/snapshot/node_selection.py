@@ -14,7 +14,7 @@ import msgspec
 from kube import selector as selecting
 from kube.kinds.core import Taint, TaintEffect, Toleration
 from kube.kinds.fields import View
-from scheduler.engine.cluster import Exclusion, Kind
+from scheduler.engine.cause import Exclusion, ExclusionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
-NOT_READY = Exclusion(Kind.NOT_READY, "node(s) were not ready")
-UNSCHEDULABLE = Exclusion(Kind.UNSCHEDULABLE, "node(s) were unschedulable")
-SELECTOR = Exclusion(Kind.SELECTOR, "node(s) didn't match Pod's node affinity/selector")
+NOT_READY = Exclusion(ExclusionKind.NOT_READY, "node(s) were not ready")
+UNSCHEDULABLE = Exclusion(ExclusionKind.UNSCHEDULABLE, "node(s) were unschedulable")
+SELECTOR = Exclusion(ExclusionKind.SELECTOR, "node(s) didn't match Pod's node affinity/selector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ class NodeRule:
 
 def _of_taint(taint: Taint) -> Exclusion:
     shown = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return Exclusion(Kind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown)
+    return Exclusion(
+        ExclusionKind.TAINT, f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}", shown
+    )
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:

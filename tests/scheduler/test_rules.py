@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube.kinds.core import Taint
-from scheduler.engine.cluster import Kind
+from scheduler.engine.cause import ExclusionKind
 from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 
 
@@ -26,7 +26,7 @@ def closed(
         "n1", labels or {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], unschedulable, ready
     )
     found = NodeRule(selector, needs, tolerations).exclusion(node)
-    return found.kind if found else Kind.NONE
+    return found.kind if found else ExclusionKind.NONE
 
 
 LABELS = {"zone": "a", "gen": "7"}
@@ -63,7 +63,7 @@ LABELS = {"zone": "a", "gen": "7"}
     ],
 )
 def test_required_node_affinity(needs, matches):
-    assert closed(needs=needs, labels=LABELS) == (Kind.NONE if matches else Kind.SELECTOR)
+    assert closed(needs=needs, labels=LABELS) == (ExclusionKind.NONE if matches else ExclusionKind.SELECTOR)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,9 @@ def test_required_node_affinity(needs, matches):
     ],
 )
 def test_node_selector(selector, matches):
-    assert closed(selector=selector, labels=LABELS) == (Kind.NONE if matches else Kind.SELECTOR)
+    assert closed(selector=selector, labels=LABELS) == (
+        ExclusionKind.NONE if matches else ExclusionKind.SELECTOR
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,9 @@ def test_node_selector(selector, matches):
 )
 def test_taints(toleration, tolerated):
     taints = [("k", "v", "NoSchedule")]
-    assert closed(tolerations=[toleration], taints=taints) == (Kind.NONE if tolerated else Kind.TAINT)
+    assert closed(tolerations=[toleration], taints=taints) == (
+        ExclusionKind.NONE if tolerated else ExclusionKind.TAINT
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,23 +114,29 @@ def test_taints(toleration, tolerated):
 def test_taints_are_compared_as_numbers(operator, value, tolerated):
     toleration = {"key": "k", "operator": operator, "value": value}
     found = closed(tolerations=[toleration], taints=[("k", "950", "NoSchedule")])
-    assert found == (Kind.NONE if tolerated else Kind.TAINT)
+    assert found == (ExclusionKind.NONE if tolerated else ExclusionKind.TAINT)
 
 
 @pytest.mark.parametrize(
     ("facts", "kind"),
     [
-        pytest.param({"taints": [("k", "", "PreferNoSchedule")]}, Kind.NONE, id="a wish closes nothing"),
-        pytest.param({"taints": [("k", "", "NoExecute")]}, Kind.TAINT, id="NoExecute closes"),
-        pytest.param({"unschedulable": True}, Kind.UNSCHEDULABLE, id="unschedulable"),
+        pytest.param(
+            {"taints": [("k", "", "PreferNoSchedule")]}, ExclusionKind.NONE, id="a wish closes nothing"
+        ),
+        pytest.param({"taints": [("k", "", "NoExecute")]}, ExclusionKind.TAINT, id="NoExecute closes"),
+        pytest.param({"unschedulable": True}, ExclusionKind.UNSCHEDULABLE, id="unschedulable"),
         pytest.param(
             {"unschedulable": True, "tolerations": [{"operator": "Exists"}]},
-            Kind.NONE,
+            ExclusionKind.NONE,
             id="unschedulable tolerated",
         ),
-        pytest.param({"ready": False, "unschedulable": True}, Kind.NOT_READY, id="not ready comes first"),
         pytest.param(
-            {"ready": False, "selector": {"a": "b"}}, Kind.SELECTOR, id="the selector comes before all"
+            {"ready": False, "unschedulable": True}, ExclusionKind.NOT_READY, id="not ready comes first"
+        ),
+        pytest.param(
+            {"ready": False, "selector": {"a": "b"}},
+            ExclusionKind.SELECTOR,
+            id="the selector comes before all",
         ),
     ],
 )
