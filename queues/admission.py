@@ -12,7 +12,7 @@ from kube import amounts, definitions, lenient, names, quantity, resources, sche
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
 from queues import hierarchy
-from queues.states import ROOT
+from queues.states import ROOT, closing_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,8 +145,8 @@ def _check_state(queue: Object) -> Iterator[Cause]:
     if wish and wish not in WISHES:
         cause = not_supported("spec.state", wish, WISHES)
         yield cause._replace(message=f"{cause.message}: queue state must be in [Open Closed]")
-    if wish == QueueState.CLOSED and _name(queue) == ROOT:
-        yield forbidden("spec.state", "root queue can not be closed; close the queues below it.")
+    if wish == QueueState.CLOSED and (problem := closing_problem(_name(queue))):
+        yield forbidden("spec.state", problem)
 
 
 def _check_root(queue: Object, old: Object | None) -> Iterator[Cause]:

@@ -15,7 +15,7 @@ from kube.kinds.batch import Action
 from kube.kinds.fields import View
 from kube.kinds.scheduling import QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
-from queues import states
+from queues.states import closing_problem
 
 if TYPE_CHECKING:
     from kube.commands import CommandFact
@@ -61,7 +61,7 @@ def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Writ
     wish = WISHES.get(command.action)
     problem = _problem(command, queue)
     kind = events.WARNING if problem else events.NORMAL
-    message = f"{command.asked}{problem}."
+    message = f"{command.asked}: {problem}" if problem else f"{command.asked}."
     event = events.event(queue.about, REASON, message, now, component=COMPONENT, kind=kind)
     found.append(Create(EVENTS, event))
     if wish and not problem and queue.spec.state != wish:
@@ -73,7 +73,5 @@ def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Writ
 
 def _problem(command: CommandFact, queue: QueueFact) -> str:
     if command.action not in (*WISHES, *_HARMLESS):
-        return ", which is no action of a queue; nothing is done"
-    if command.action == Action.CLOSE_QUEUE and queue.metadata.name == states.ROOT:
-        return "; root queue can not be closed, close the queues below it"
-    return ""
+        return "it is no action of a queue; nothing is done."
+    return closing_problem(queue.metadata.name) if command.action == Action.CLOSE_QUEUE else ""

@@ -26,6 +26,11 @@ class Standing(NamedTuple):
     message: str
 
 
+def closing_problem(name: str) -> str:
+    """Return why the queue of this name may not be closed; empty when it may."""
+    return "root queue can not be closed; close the queues below it." if name == ROOT else ""
+
+
 class Case(NamedTuple):
     """A row of the table: what is wished, whether a queue above is closed, whether work is left, and what follows."""
 

@@ -237,9 +237,9 @@ def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has
 @pytest.mark.parametrize(
     ("name", "action", "message"),
     [
-        pytest.param("root", "CloseQueue", "olga asked for CloseQueue; root queue can not be closed, close the queues below it.", id="root"),
-        pytest.param("default", "AbortJob", "olga asked for AbortJob, which is no action of a queue; nothing is done.", id="action of a job"),
-        pytest.param("default", "Jump", "olga asked for Jump, which is no action of a queue; nothing is done.", id="unknown"),
+        pytest.param("root", "CloseQueue", "olga asked for CloseQueue: root queue can not be closed; close the queues below it.", id="root"),
+        pytest.param("default", "AbortJob", "olga asked for AbortJob: it is no action of a queue; nothing is done.", id="action of a job"),
+        pytest.param("default", "Jump", "olga asked for Jump: it is no action of a queue; nothing is done.", id="unknown"),
     ],
 )  # fmt: skip
 def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name, action, message):
