@@ -3,8 +3,8 @@
 It binds in the transaction that moves its cursor. Two worker processes that
 both believe to lead cannot both move it, so no pod is bound twice and no node
 is filled twice. What a commit changed comes back through the log before the
-next cycle; a group that conflicted left nothing behind, and the change that it
-conflicted with is read with it.
+next cycle. A group whose writes conflict with another change is stored in no part and tried again
+in the next cycle, which has read that change.
 """
 
 from __future__ import annotations

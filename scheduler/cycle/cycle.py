@@ -1,7 +1,7 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
-enqueue (who may have pods), allocate (who gets nodes), then what is said about
-those who do not. Pod groups go by priority, then age, then key. A group whose
+enqueue (which groups enter, so that their pods are created), allocate (which pods
+get nodes), then what is said about those that wait. Pod groups go by priority, then age, then key. A group whose
 queue is wrong gets its cause and stops nobody else.
 """
 
@@ -33,7 +33,7 @@ GRACE_MS = 10_000
 
 
 def schedule(snapshot: Snapshot, now: int) -> Decisions:
-    """Return what is to be done now; the snapshot is not changed (but for its memo of layouts).
+    """Return what is to be done now; the snapshot is not changed, but for layouts that it caches.
 
     The same snapshot and time give the same decisions, whatever order the
     changes came in.

@@ -1,4 +1,4 @@
-"""Letting pod groups in: from Pending to Inqueue, where their job creates the pods.
+"""Which pod groups enter: go from Pending to Inqueue, only then does their job create the pods.
 
 Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
 (overcommit), with the defects of §11 mended (design §4):
@@ -13,7 +13,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
 * What a group may still take is no more than its queues admit, so that a
   backlog behind a low ceiling takes nothing from the others.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
-  does not know, a queue that takes no pods) promise nothing.
+  does not know, a queue that takes no pods) reserve nothing.
 * What groups of lower priority use or may take is no obstacle, so that an
   urgent job comes as far as having pods even on a full cluster or queue.
 * A group whose minResources exceed 1.2 times the whole cluster or a capability

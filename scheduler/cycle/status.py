@@ -35,7 +35,7 @@ from scheduler.cycle.decisions import Bind, GroupDecision, Note, Report
 from scheduler.engine.message import people
 from scheduler.engine.sentence import fit_errors, sentence
 from scheduler.snapshot.reading import GroupCondition
-from scheduler.snapshot.records import READY, Standing
+from scheduler.snapshot.records import READY, TaskStatus
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -131,7 +131,7 @@ class Writer:
                 yield Note(pod, message)
 
     def _status(
-        self, decision: GroupDecision, outcome: Outcome, counts: Counter[Standing], *, waits: bool
+        self, decision: GroupDecision, outcome: Outcome, counts: Counter[TaskStatus], *, waits: bool
     ) -> None:
         group = outcome.group
         view = group.view
@@ -139,9 +139,9 @@ class Writer:
             return
         wanted: dict[str, Any] = {
             "phase": str(phase_of(group, counts, waits=waits, entered=outcome.entered)),
-            "running": counts[Standing.RUNNING],
-            "succeeded": counts[Standing.SUCCEEDED],
-            "failed": counts[Standing.FAILED],
+            "running": counts[TaskStatus.RUNNING],
+            "succeeded": counts[TaskStatus.SUCCEEDED],
+            "failed": counts[TaskStatus.FAILED],
         }
         decision.status = {
             name: value for name, value in wanted.items() if getattr(view.status, name) != value
@@ -156,7 +156,7 @@ class Writer:
             self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(
-        self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[Standing]
+        self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]
     ) -> None:
         known = _find(group, UNSCHEDULABLE)
         repeated = known is not None and known.status == "True" and known.reason == cause.reason
@@ -205,13 +205,13 @@ class Writer:
         )
 
 
-def phase_of(group: Group, counts: Counter[Standing], *, waits: bool, entered: bool) -> str:
+def phase_of(group: Group, counts: Counter[TaskStatus], *, waits: bool, entered: bool) -> str:
     """Return the phase of a group whose pods stand as counted."""
     total = counts.total()
-    completed = counts[Standing.FAILED] + counts[Standing.SUCCEEDED]
-    scheduled = total - counts[Standing.PENDING] - counts[Standing.UNKNOWN]
+    completed = counts[TaskStatus.FAILED] + counts[TaskStatus.SUCCEEDED]
+    scheduled = total - counts[TaskStatus.PENDING] - counts[TaskStatus.UNKNOWN]
     inside = entered or group.phase not in ("", PodGroupPhase.PENDING)
-    if counts[Standing.RUNNING] and waits:
+    if counts[TaskStatus.RUNNING] and waits:
         return PodGroupPhase.UNKNOWN
     if scheduled and scheduled >= group.min_member:
         return PodGroupPhase.COMPLETED if scheduled == completed else PodGroupPhase.RUNNING
@@ -222,9 +222,9 @@ def phase_of(group: Group, counts: Counter[Standing], *, waits: bool, entered: b
     return PodGroupPhase.INQUEUE
 
 
-def volcano_text(group: Group, cause: Cause, counts: Counter[Standing]) -> str:
+def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str:
     """Return `3/4 tasks in gang unschedulable: pod group is not ready, …`, as Volcano's gang plugin writes it."""
-    total, pending = counts.total(), counts[Standing.PENDING]
+    total, pending = counts.total(), counts[TaskStatus.PENDING]
     ready = sum(counts[s] for s in READY)
     schedulable = min(cause.fit, pending) if cause.tally else 0
     short = max(group.min_member - ready - schedulable, 0)
@@ -247,12 +247,12 @@ def pod_scheduled(pod: Pod) -> dict[str, Any]:
     return next((c for c in conditions if c.get("type") == "PodScheduled"), {})
 
 
-def _after(group: Group, binds: list[Bind]) -> Counter[Standing]:
+def _after(group: Group, binds: list[Bind]) -> Counter[TaskStatus]:
     if not binds:
         return group.counts
     counts = group.counts.copy()
-    counts[Standing.PENDING] -= len(binds)
-    counts[Standing.BOUND] += len(binds)
+    counts[TaskStatus.PENDING] -= len(binds)
+    counts[TaskStatus.BOUND] += len(binds)
     return counts
 
 

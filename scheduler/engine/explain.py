@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.cluster import Exclusion, Kind, PodClass, Vector
+from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, PodClass, Vector
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.place import Placer
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the numbers of a cluster are called. ceilings are those of the queues, unlike rooms not what is left."""
+    """What the numbers of a cluster are called.
+
+    ceilings are the limits of its queues by number; `Cluster.rooms` is how much of each is left.
+    """
 
     nodes: Sequence[str]
     resources: Sequence[str]
@@ -35,7 +37,7 @@ class Names:
 
 def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
     """Return why the minimum of a gang (`needed` pods) cannot be placed on what is left."""
-    attempt = placer.reach(gang)
+    attempt = placer.place_part(gang)
     try:
         if attempt.short is None:  # room came back through a gang that was undone after this one
             return Cause(Reason.NOT_ENOUGH_RESOURCES, fit=needed, needed=needed, nodes=len(names.nodes))
@@ -162,9 +164,9 @@ class _Facts:
         if len(self._open):
             return None
         kinds = {exclusion.kind for _, exclusion in self._excluded}
-        if kinds == {Kind.SELECTOR}:
+        if kinds == {ExclusionKind.SELECTOR}:
             return self.cause(Reason.NO_MATCHING_NODE)
-        firm = kinds <= {Kind.SELECTOR, Kind.TAINT}
+        firm = kinds <= {ExclusionKind.SELECTOR, ExclusionKind.TAINT}
         return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 
     def too_large(self) -> Cause | None:

@@ -53,7 +53,7 @@ class Gang:
 class Attempt:
     """The nodes found for one gang so far.
 
-    short is None, or (step, bin) where the minimum could not be filled.
+    short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes.
     """
 
     __slots__ = ("runs", "short", "taken")

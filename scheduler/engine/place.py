@@ -31,10 +31,10 @@ def place(cluster: Cluster, gangs: Iterable[Gang], *, pods: int = -1) -> list[At
     placer = Placer(cluster, pods=pods)
     attempts: list[Attempt] = []
     for _, equals in groupby(gangs, key=lambda gang: gang.level):
-        run = [(gang, placer.minimum(gang)) for gang in equals]
+        run = [(gang, placer.place_minimum(gang)) for gang in equals]
         for gang, attempt in run:
             if attempt.short is None:
-                placer.rest(gang, attempt)
+                placer.place_rest(gang, attempt)
         attempts.extend(attempt for _, attempt in run)
     return attempts
 
@@ -49,18 +49,18 @@ class Placer:
         # Room only shrinks while placing, so this bound stays true.
         self._most_free = cluster.free.max(axis=0) if len(cluster.free) else None
 
-    def minimum(self, gang: Gang) -> Attempt:
+    def place_minimum(self, gang: Gang) -> Attempt:
         """Place what must start together; if it is short, nothing is placed."""
         if not self._may_fit(gang):
             attempt = Attempt(gang)
             attempt.short = (0, 0)
             return attempt
-        attempt = self.reach(gang)
+        attempt = self.place_part(gang)
         if attempt.short is not None:
             self.undo(gang, attempt)
         return attempt
 
-    def reach(self, gang: Gang) -> Attempt:
+    def place_part(self, gang: Gang) -> Attempt:
         """Place as much of the minimum as fits, up to the first step that is short."""
         attempt = Attempt(gang)
         for number, step in enumerate(gang.steps):
@@ -72,7 +72,7 @@ class Placer:
                 break
         return attempt
 
-    def rest(self, gang: Gang, attempt: Attempt) -> None:
+    def place_rest(self, gang: Gang, attempt: Attempt) -> None:
         """Place as many of the pods beyond the minimum as fit, in task order."""
         for number, some in enumerate(gang.bins):
             self._take(gang, attempt, number, some.count)

@@ -1,4 +1,4 @@
-"""What a pod demands of its place that the scheduler cannot judge yet.
+"""Demands on a pod's node that the scheduler does not support yet, such as required pod affinity.
 
 Such pods wait, and say why: placed as if they had not asked, they would be in
 the wrong place in silence. What a pod merely prefers has no effect and keeps

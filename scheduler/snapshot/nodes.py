@@ -15,7 +15,7 @@ import numpy as np
 
 from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
-from scheduler.engine.cluster import OPEN, Exclusion, PodClass, Vector, Verdicts
+from scheduler.engine.cluster import OPEN, PodClass, Vector, Verdicts
 from scheduler.snapshot.constraints import unknown_constraint
 from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.usage import RequestKey
-    from scheduler.engine.cause import Constraint
+    from scheduler.engine.cause import Constraint, Exclusion
     from scheduler.snapshot.reading import NodeView, PodSpecView
 
 UNREADABLE = "resources that cannot be read"
@@ -34,8 +34,8 @@ LARGEST = 1 << 53
 """Amounts are cut here, so that no sum of pods leaves 64 bits; nine petabytes of memory."""
 
 
-class Place:
-    """Nodes that pods of one rule may use, kept up to date lazily."""
+class EligibleNodes:
+    """Which nodes the pods of one rule may use, kept up to date lazily."""
 
     __slots__ = ("rule", "seen", "verdicts")
 
@@ -94,7 +94,7 @@ class NodeTable:
         self._allocatable = np.zeros((16, 0), dtype=np.int64)
         self._used = np.zeros((16, 0), dtype=np.int64)
         self._changed: list[str] = []
-        self._places: dict[tuple[Any, ...], Place] = {}
+        self._eligible: dict[tuple[Any, ...], EligibleNodes] = {}
         self._shapes: dict[ShapeKey, PodShape] = {}
         self._free_numbers: list[int] = []
         self._sorted: tuple[list[str], NDArray[np.intp]] | None = None
@@ -117,9 +117,9 @@ class NodeTable:
         if not shape.pods:
             del self._shapes[shape.key]
             self._free_numbers.append(shape.number)
-            if len(self._places) > 2 * len(self._shapes) + 64:
+            if len(self._eligible) > 2 * len(self._shapes) + 64:
                 kept = {held.rule_key for held in self._shapes.values()}
-                self._places = {key: place for key, place in self._places.items() if key in kept}
+                self._eligible = {key: eligible for key, eligible in self._eligible.items() if key in kept}
 
     def occupy(self, name: str, shape: PodShape, pods: int) -> None:
         """Add pods to a node, or with a negative count take them off."""
@@ -203,12 +203,14 @@ class NodeTable:
 
     def verdicts(self, shape: PodShape) -> Verdicts:
         """Return for each node an index into exclusions; 0 where the shape may run."""
-        place = self._places.get(shape.rule_key)
-        if place is None:
+        eligible = self._eligible.get(shape.rule_key)
+        if eligible is None:
             selector, affinity, tolerations = (value_of(raw) for raw in shape.rule_key)
-            place = self._places[shape.rule_key] = Place(NodeRule(selector, affinity, tolerations))
-        self._judge(place)
-        return place.verdicts[self._order()[1]]
+            eligible = self._eligible[shape.rule_key] = EligibleNodes(
+                NodeRule(selector, affinity, tolerations)
+            )
+        self._judge(eligible)
+        return eligible.verdicts[self._order()[1]]
 
     def pod_class(self, shape: PodShape) -> PodClass:
         """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
@@ -234,20 +236,20 @@ class NodeTable:
         self._changed.append(name)
         if len(self._changed) > 1000 + 4 * len(self._nodes):
             self._changed.clear()
-            for place in self._places.values():
-                place.seen = -1
+            for eligible in self._eligible.values():
+                eligible.seen = -1
 
-    def _judge(self, place: Place) -> None:
+    def _judge(self, eligible: EligibleNodes) -> None:
         """Bring verdicts up to date: all rows at first, later those that changed."""
-        fresh = place.seen < 0 or len(place.verdicts) != len(self._used)
-        names = self._nodes if fresh else set(self._changed[place.seen :])
-        place.seen = len(self._changed)
+        fresh = eligible.seen < 0 or len(eligible.verdicts) != len(self._used)
+        names = self._nodes if fresh else set(self._changed[eligible.seen :])
+        eligible.seen = len(self._changed)
         if fresh:
-            place.verdicts = np.zeros(len(self._used), dtype=np.int16)
+            eligible.verdicts = np.zeros(len(self._used), dtype=np.int16)
         for name in names:
             node = self._nodes.get(name)
             if node is not None and node.facts is not None:
-                place.verdicts[node.row] = self._code(place.rule.exclusion(node.facts))
+                eligible.verdicts[node.row] = self._code(eligible.rule.exclusion(node.facts))
 
     def _code(self, exclusion: Exclusion | None) -> int:
         if exclusion is None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scheduler.snapshot.reading import GroupView
 
 
-class Standing(IntEnum):
-    """Where a pod stands, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, as they are hashed a lot."""
+class TaskStatus(IntEnum):
+    """The status of a pod, in Volcano's words (reference/volcano-scheduler §1.3). Numbers, as they are hashed a lot."""
 
     PENDING = auto()
     BOUND = auto()
@@ -36,10 +36,10 @@ class Standing(IntEnum):
         return self.name.capitalize()
 
 
-HOLDING = frozenset((Standing.BOUND, Standing.RUNNING, Standing.RELEASING, Standing.UNKNOWN))
+HOLDING = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.RELEASING, TaskStatus.UNKNOWN))
 """Pods that use their node."""
 
-READY = frozenset((Standing.BOUND, Standing.RUNNING, Standing.SUCCEEDED))
+READY = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED))
 """Pods that count for the minimum of their gang."""
 
 
@@ -57,7 +57,7 @@ class Pod:
     role: str
     shape: PodShape
     node: str
-    standing: Standing
+    status: TaskStatus
     gated: bool
     priority: int | None
     priority_class: str
@@ -72,7 +72,7 @@ class Pod:
     @property
     def holds(self) -> bool:
         """Whether it uses its node."""
-        return self.standing in HOLDING and bool(self.node)
+        return self.status in HOLDING and bool(self.node)
 
     @property
     def is_barred(self) -> bool:
@@ -115,7 +115,7 @@ class Group:
         self.created = 0
         self.changed = 0
         self.min_resources: tuple[tuple[str, int], ...] | None = None
-        self.counts: Counter[Standing] = Counter()
+        self.counts: Counter[TaskStatus] = Counter()
         self.ready_roles: Counter[str] = Counter()
         self.pending: dict[str, Pod] = {}
         self.barred: Counter[PodShape] = Counter()
@@ -162,11 +162,11 @@ class Group:
 
     def ready(self) -> int:
         """Return how many pods count for the minimum."""
-        return sum(self.counts[standing] for standing in READY)
+        return sum(self.counts[status] for status in READY)
 
     def scheduled(self) -> int:
         """Return how many pods got a node so far, finished ones included."""
-        return self.total - self.counts[Standing.PENDING] - self.counts[Standing.UNKNOWN]
+        return self.total - self.counts[TaskStatus.PENDING] - self.counts[TaskStatus.UNKNOWN]
 
     def is_waiting(self) -> bool:
         """Whether each cycle must look at it."""

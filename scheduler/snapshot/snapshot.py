@@ -1,9 +1,9 @@
 """The world as the scheduler sees it, kept up to date from the log.
 
 One change costs the same whatever the size of the cluster: a pod event moves a
-few counters and adds a vector to a row. What every cycle must look at again
-(`waiting`) and what changed since the last one (`dirty`) are sets of pod group
-keys; finished work is in neither, so it costs nothing.
+few counters and adds a vector to a row. Two sets of pod group keys say what a cycle
+looks at: `waiting` in every cycle, `dirty` (changed since the last one) once.
+Finished work is in neither, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kube.meta import parse_time
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.snapshot import reading
 from scheduler.snapshot.nodes import NodeTable
-from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, Standing
+from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +136,7 @@ class Snapshot:
         view = _decode(change.body, reading.PodView)
         metadata, spec = view.metadata, view.spec
         notes = metadata.annotations or reading.PodAnnotations()
-        standing = _standing(view)
+        status = _status(view)
         ours = (spec.scheduler_name or "") in usage.OUR_SCHEDULERS
         pod = Pod(
             change.namespace,
@@ -149,14 +149,14 @@ class Snapshot:
             notes.role or (metadata.labels.role if metadata.labels else ""),
             self.nodes.shape_of(spec),
             spec.node_name or "",
-            standing,
+            status,
             bool(spec.scheduling_gates),
             _number(notes.priority) if notes.priority else spec.priority,
             spec.priority_class_name or "",
             view.status.conditions,
             metadata.deletion_timestamp is not None,
         )
-        if ours and not notes.group and standing is Standing.PENDING and not pod.deleting:
+        if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             owners = view.metadata.owner_references or ()
             self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
         return pod
@@ -168,14 +168,14 @@ class Snapshot:
         if not pod.group:
             return
         group = self._group_at(pod.group)
-        if pod.standing is not Standing.RELEASING or pod.node:
-            _bump(group.counts, pod.standing, sign)
-        if pod.standing in READY:
+        if pod.status is not TaskStatus.RELEASING or pod.node:
+            _bump(group.counts, pod.status, sign)
+        if pod.status in READY:
             _bump(group.ready_roles, pod.role, sign)
         if pod.holds:
             _bump(group.shapes, pod.shape, sign)
             _keep(group.holders, pod, sign)
-        if pod.standing is Standing.PENDING:
+        if pod.status is TaskStatus.PENDING:
             _keep(group.pending, pod, sign)
             if pod.is_barred:
                 _bump(group.barred, pod.shape, sign)
@@ -301,19 +301,19 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(some) for some in value] if isinstance(value, list) else value
 
 
-def _standing(view: reading.PodView) -> Standing:
+def _status(view: reading.PodView) -> TaskStatus:
     phase, deleting = view.status.phase, view.metadata.deletion_timestamp is not None
     if phase == PodPhase.SUCCEEDED:
-        return Standing.SUCCEEDED
+        return TaskStatus.SUCCEEDED
     if phase == PodPhase.FAILED:
-        return Standing.FAILED
+        return TaskStatus.FAILED
     if deleting:
-        return Standing.RELEASING
+        return TaskStatus.RELEASING
     if phase == PodPhase.RUNNING:
-        return Standing.RUNNING
+        return TaskStatus.RUNNING
     if phase in (PodPhase.PENDING, ""):
-        return Standing.BOUND if view.spec.node_name else Standing.PENDING
-    return Standing.UNKNOWN
+        return TaskStatus.BOUND if view.spec.node_name else TaskStatus.PENDING
+    return TaskStatus.UNKNOWN
 
 
 def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None] | None:

@@ -226,10 +226,10 @@ def test_undo_leaves_no_trace():
     world = cluster([[4, 9], [5, 9]], [[1, 1]], rooms=[[99, 99]])
     before, room = world.free.copy(), world.rooms[0].copy()
     placer, some = Placer(world, pods=PODS), gang((0, 7), queues=(0,))
-    placer.undo(some, placer.reach(some))
+    placer.undo(some, placer.place_part(some))
     assert (world.free == before).all()
     assert (world.rooms[0] == room).all()
-    assert placer.minimum(some).nodes(0).tolist() == [0] * 4 + [1] * 3
+    assert placer.place_minimum(some).nodes(0).tolist() == [0] * 4 + [1] * 3
 
 
 def _seconds(nodes, gangs, classes=1):

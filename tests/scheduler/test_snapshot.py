@@ -29,7 +29,7 @@ def facts(snapshot):
         "free": free.tolist(),
         "used": snapshot.nodes.used_by_node(),
         "pods": {
-            key: (p.standing, p.node, p.group, p.role, p.shape.request) for key, p in snapshot.pods.items()
+            key: (p.status, p.node, p.group, p.role, p.shape.request) for key, p in snapshot.pods.items()
         },
         "groups": {
             key: (g.exists, g.phase, g.counts, g.ready_roles, set(g.pending), shapes(g.shapes))
