@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dashboard.pages import access, connect, views
+from dashboard.pages import connect, people, views
 
 app_name = "dashboard"
 urlpatterns = [
@@ -16,12 +16,12 @@ urlpatterns = [
     path("theme/", views.choose_theme, name="theme"),
     path("connect/", connect.show, name="connect"),
     path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
-    path("access/", access.show, name="access"),
-    path("access/users/", access.create_user, name="create-user"),
-    path("access/users/<str:name>/link/", access.make_link, name="make-link"),
-    path("access/users/<str:name>/active/", access.set_active, name="set-active"),
-    path("access/users/<str:name>/password/", access.set_password, name="set-password"),
-    path("access/roles/", access.bind_role, name="bind-role"),
-    path("access/roles/remove/", access.unbind_role, name="unbind-role"),
-    path("access/namespaces/", access.create_namespace, name="create-namespace"),
+    path("access/", people.show, name="access"),
+    path("access/users/", people.create_user, name="create-user"),
+    path("access/users/<str:name>/link/", people.make_link, name="make-link"),
+    path("access/users/<str:name>/active/", people.set_active, name="set-active"),
+    path("access/users/<str:name>/password/", people.set_password, name="set-password"),
+    path("access/roles/", people.bind_role, name="bind-role"),
+    path("access/roles/remove/", people.unbind_role, name="unbind-role"),
+    path("access/namespaces/", people.create_namespace, name="create-namespace"),
 ]

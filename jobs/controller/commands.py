@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.controller.requests import Request
-from jobs.lifecycle.lifecycle import STEPS, TARGETED, action_of
+from jobs.lifecycle.phases import STEPS, TARGETED, action_of
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import COMMANDS, JOBS
 

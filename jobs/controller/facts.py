@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from jobs.lifecycle.lifecycle import FINISHED, phase_of
+from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from kube import meta
 from kube.kinds.batch import JobPhase

@@ -29,7 +29,7 @@ from jobs.controller import facts, plan, pod_events
 from jobs.controller.expectations import Sent
 from jobs.controller.plan import Known, World
 from jobs.controller.pod_events import Happening
-from jobs.lifecycle.lifecycle import FINISHED
+from jobs.lifecycle.phases import FINISHED
 from kube import commands, events, meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobPhase

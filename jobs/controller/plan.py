@@ -19,8 +19,8 @@ from jobs.controller import facts, namespace_limits, plugins, pod_census, pod_gr
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name, owner_of
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import lifecycle, messages
-from jobs.lifecycle.lifecycle import Decision, Procedure, Step
+from jobs.lifecycle import messages, phases
+from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from kube import events
 from kube.kinds.batch import Action, JobPhase
@@ -127,9 +127,9 @@ class _Round:
 
     def _step(self, requests: Sequence[Request]) -> Step:
         action = requests[0].action if requests else None
-        return lifecycle.step_for(self.job.phase, action or Action.SYNC_JOB)
+        return phases.step_for(self.job.phase, action or Action.SYNC_JOB)
 
-    def sync(self, rules: tuple[lifecycle.PhaseRule, ...]) -> None:
+    def sync(self, rules: tuple[phases.PhaseRule, ...]) -> None:
         """Bring group and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
         if self._ends(rules):
             return
@@ -141,15 +141,15 @@ class _Round:
         self.again = self.room == 0
         self._write_status(self._decide(rules, self.is_admitted))
 
-    def _ends(self, rules: tuple[lifecycle.PhaseRule, ...]) -> bool:
+    def _ends(self, rules: tuple[phases.PhaseRule, ...]) -> bool:
         """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
         if self.job.is_new:
             return False
         decision = self._decide(rules, self.is_admitted)
-        if decision.phase not in lifecycle.FINISHED:
+        if decision.phase not in phases.FINISHED:
             return False
         # What still runs ends in the same round.
-        changes = self._end(lifecycle.SOFT, "the job is over")
+        changes = self._end(phases.SOFT, "the job is over")
         self._write_status(decision, **changes)
         return True
 
@@ -182,7 +182,7 @@ class _Round:
         if len(ending) <= self.room:
             return False
         self._remove(ending, step.why)
-        self._write_status(self._decide(lifecycle.UNCHANGED, is_admitted=True))
+        self._write_status(self._decide(phases.UNCHANGED, is_admitted=True))
         return True
 
     def _named(self, requests: Sequence[Request]) -> list[PodFact]:
@@ -197,7 +197,7 @@ class _Round:
     def _retained(self, step: Step) -> Collection[str]:
         """Return which pods stay; those that ended do when no other run follows, for their logs."""
         is_last = self.job.retry_count + step.is_retry >= self.job.max_retry
-        return lifecycle.SOFT if is_last and step.why == lifecycle.AGAIN else step.retain
+        return phases.SOFT if is_last and step.why == phases.AGAIN else step.retain
 
     def _retry(self, step: Step) -> dict[str, Any]:
         return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
@@ -318,7 +318,7 @@ class _Round:
         if removed:
             self._tell("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
 
-    def _decide(self, rules: tuple[lifecycle.PhaseRule, ...], is_admitted: bool) -> Decision:
+    def _decide(self, rules: tuple[phases.PhaseRule, ...], is_admitted: bool) -> Decision:
         group = self.known.group
         failed = self.census.failed[: pod_census.SHOWN_FAILURES]
         situation = Situation(
@@ -336,8 +336,8 @@ class _Round:
         )
         if self.job.is_new and not is_admitted:
             # Every job is Pending first, also one that needs no pod to be Running.
-            return lifecycle.decide(JobPhase.PENDING, rules[1:], situation)
-        return lifecycle.decide(self.job.phase, rules, situation)
+            return phases.decide(JobPhase.PENDING, rules[1:], situation)
+        return phases.decide(self.job.phase, rules, situation)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.job.is_new and (controlled := _controlled(self.job.whole())):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from jobs.lifecycle.lifecycle import TARGETED
+from jobs.lifecycle.phases import TARGETED
 from kube.commands import REASON, CommandFact
 from kube.kinds.batch import Action
 

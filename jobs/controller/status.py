@@ -9,7 +9,7 @@ from kube import meta
 if TYPE_CHECKING:
     from jobs.controller.counts import Counts
     from jobs.controller.facts import JobFact
-    from jobs.lifecycle.lifecycle import Decision
+    from jobs.lifecycle.phases import Decision
 
 _RECOUNTED = ("pending", "running", "succeeded", "failed", "unknown", "terminating", "taskStatusCount")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jobs.lifecycle.lifecycle import FINISHED
+from jobs.lifecycle.phases import FINISHED
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:

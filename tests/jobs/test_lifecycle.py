@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller.counts import Counts
-from jobs.lifecycle import lifecycle
-from jobs.lifecycle.lifecycle import FINISHED, STEPS, TRANSITIONS, Procedure
+from jobs.lifecycle import phases
+from jobs.lifecycle.phases import FINISHED, STEPS, TRANSITIONS, Procedure
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobPhase
 
@@ -80,7 +80,7 @@ DECISIONS = [
 
 @pytest.mark.parametrize(("phase", "found", "following", "reason"), DECISIONS)
 def test_decision(phase, found, following, reason):
-    decision = lifecycle.decide(phase, lifecycle.step_for(phase).rules, found)
+    decision = phases.decide(phase, phases.step_for(phase).rules, found)
     assert (decision.phase, decision.reason) == (following, reason)
     assert bool(decision.message) == bool(reason)
     assert not reason or decision.message.endswith(".")
@@ -91,7 +91,7 @@ WHOLE = (A.RESTART_JOB, A.ABORT_JOB, A.TERMINATE_JOB, A.COMPLETE_JOB, A.RESUME_J
 TARGETED = (A.RESTART_TASK, A.RESTART_POD, A.RESTART_PARTITION)
 INTERNAL = (A.SYNC_JOB, A.ENQUEUE_JOB)
 SYNC, KILL, KILL_TARGET = Procedure.SYNC, Procedure.KILL, Procedure.KILL_TARGET
-NONE, SOFT = frozenset(), lifecycle.SOFT
+NONE, SOFT = frozenset(), phases.SOFT
 ALIVE = {  # action → procedure, pods that stay, phase, whether a retry is used up
     A.RESTART_JOB: (KILL, NONE, P.RESTARTING, True),
     **dict.fromkeys(TARGETED, (KILL_TARGET, NONE, P.RESTARTING, True)),
@@ -128,11 +128,11 @@ MEANING = {
 )
 def test_action_in_a_phase(phase, action, expected):
     """The table of volcano-job §2.6; a phase of None is one that the found pods decide."""
-    step = lifecycle.step_for(phase, action)
+    step = phases.step_for(phase, action)
     only = step.rules[0] if len(step.rules) == 1 and step.rules[0].phase else None
     assert (step.procedure, step.retain, only and only.phase, step.is_retry) == expected
     if only is None:
-        assert step.rules == lifecycle.step_for(phase).rules
+        assert step.rules == phases.step_for(phase).rules
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_action_in_a_phase(phase, action, expected):
     ],
 )  # fmt: skip
 def test_action_of_a_command(written, action):
-    assert lifecycle.action_of(written) is action
+    assert phases.action_of(written) is action
 
 
 MESSAGES = [
@@ -180,7 +180,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)
 def test_message_has_the_numbers(phase, found, message):
-    assert lifecycle.decide(phase, lifecycle.step_for(phase).rules, found).message == message
+    assert phases.decide(phase, phases.step_for(phase).rules, found).message == message
 
 
 numbers = st.integers(0, 5)
@@ -205,13 +205,13 @@ situations = st.builds(
 
 @given(st.sampled_from(sorted(P)), st.sampled_from(sorted(Action)), situations)
 def test_only_moves_of_the_table_are_made(phase, action, found):
-    decision = lifecycle.decide(phase, lifecycle.step_for(phase, action).rules, found)
+    decision = phases.decide(phase, phases.step_for(phase, action).rules, found)
     assert decision.phase == phase or decision.phase in TRANSITIONS[phase]
 
 
 @given(st.sampled_from(sorted(P)), situations)
 def test_every_decision_but_to_stay_is_explained(phase, found):
-    decision = lifecycle.decide(phase, lifecycle.step_for(phase).rules, found)
+    decision = phases.decide(phase, phases.step_for(phase).rules, found)
     assert decision.phase == phase or (decision.reason and decision.message)
 
 
@@ -224,11 +224,11 @@ def test_every_phase_has_a_step():
 
 
 def test_move_outside_the_table_is_a_defect():
-    rule = lifecycle.PhaseRule(lifecycle.always, P.RUNNING, "Magic", lambda _: "It came back.")
+    rule = phases.PhaseRule(phases.always, P.RUNNING, "Magic", lambda _: "It came back.")
     with pytest.raises(ValueError, match="cannot go from Completed to Running"):
-        lifecycle.decide(P.COMPLETED, (rule,), main())
+        phases.decide(P.COMPLETED, (rule,), main())
 
 
 @pytest.mark.parametrize("written", ["", "Unheard", "Pending"])
 def test_unknown_phase_is_pending(written):
-    assert lifecycle.phase_of(written) == P.PENDING
+    assert phases.phase_of(written) == P.PENDING
