@@ -33,6 +33,11 @@ test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@echo "• tests, two at a time"
 	@$(BIN)/pytest -n 2 $(ARGS)
 
+.PHONY: campaign
+campaign: .venv/dev ## Try what `make test` tries for longer: kills, sleep, random requests and histories
+	@echo "• campaign, two at a time"
+	@CAMPAIGN=1 $(BIN)/pytest -n 2 $(ARGS)
+
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@$(MAKE) --no-print-directory -j 2 types lint

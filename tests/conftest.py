@@ -10,7 +10,7 @@ import socket
 import hypothesis
 import pytest
 
-from tests import chromium, kubectl, services, workers
+from tests import campaign, chromium, kubectl, services, workers
 from tests.waiting import HANG_S
 from volcano_ui import assets
 
@@ -37,7 +37,11 @@ def pytest_configure(config):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    left = [item for item in items if not campaign.belongs(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if campaign.belongs(item)]
     items.sort(key=lambda item: workers.turn(item.nodeid))
 
 

@@ -16,11 +16,12 @@ from schemathesis.specs.openapi import checks
 from apiserver.openapi import documents
 from cluster import access
 from tests.apiserver.client import ACTORS, Api
+from tests.campaign import scaled
 from tests.cluster.api.conftest import config_map, job
 from tests.cluster.rules import known
 
 PATHS = list(documents.group_versions())
-EXAMPLES = 2  # of each operation in each mode; each is sent by two actors
+EXAMPLES = scaled(1, 4)  # of each operation in each mode; each is sent by two actors
 WAIT_S = 20
 UNAVAILABLE = (503, 504)  # not now; no such revision yet
 NEGATIVE_STATUS = 400

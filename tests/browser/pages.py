@@ -24,6 +24,7 @@ PAGES = {
     "queue": "/queues/training/",
     "new queue": "/queues/-/new/",
     "nodes": "/nodes/",
+    "node": "/nodes/sim-0000/",
     "events": "/events/",
     "audit": "/audit/",
     "access": "/access/",

@@ -117,14 +117,6 @@ def test_redis_that_is_configured_and_away_is_refused(start):
     assert refused.ended() == 1
 
 
-def test_sigterm_stops_everything(start):
-    """The other signals, and what they do to running jobs: tests/system/test_up.py. How long it takes: `make bench`."""
-    system = start()
-    system.said("^Open ")
-    assert system.stop() == 0
-    assert system.pids() == {}
-
-
 @pytest.mark.parametrize("part", PROGRAMS)
 def test_each_process_ends_by_itself_when_it_is_told_to(system, part):
     """So that `up` need not wait for as long as it has patience, and then kill."""
@@ -145,13 +137,6 @@ def test_signal_while_starting_leaves_nothing(start):
     system.said("Redis")
     assert system.stop() == 0
     assert system.pids() == {}
-
-
-def test_state_survives_and_the_directory_is_free_again_after_a_kill(start):
-    first = start()
-    first.said("^Open ")
-    first.stop(signal.SIGKILL)
-    start(first.data).said("^Open ")
 
 
 def test_crash_is_written_where_the_program_writes(system):

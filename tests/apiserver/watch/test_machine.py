@@ -28,6 +28,7 @@ from apiserver.watch.window import Window
 from cluster import access, models
 from cluster.store import Create, Delete, Patch, clock, store
 from kube.resources import PODS
+from tests.campaign import scaled
 from tests.waiting import HANG_S
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -239,6 +240,7 @@ def loop():
     running.close()
 
 
+@pytest.mark.campaign
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
     monkeypatch.setattr(WatchFollower, "batch", 3)
     monkeypatch.setattr("apiserver.watch.stream.OBJECTS", 2)
@@ -249,7 +251,7 @@ def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch
     run_state_machine_as_test(
         WatchMachine,
         settings=settings(
-            max_examples=40,
+            max_examples=scaled(30, 150),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -15,6 +15,7 @@ from hypothesis.stateful import (
 from cluster.store import AllBut, Create, Delete, Patch, Store, retention
 from kube.errors import ApiError, Expired
 from kube.resources import CONFIGMAPS, PODS
+from tests.campaign import scaled
 from tests.cluster.store.conftest import empty
 from tests.cluster.store.forgetting import between_queries, forget, forget_elsewhere
 
@@ -163,6 +164,7 @@ def _is_of(kinds, resource):
     return resource in kinds if isinstance(kinds, AllBut) else any(kind.id == resource for kind in kinds)
 
 
+@pytest.mark.campaign
 def test_a_reader_gets_all_that_follows_or_hears_that_it_expired(database, django_db_blocker, monkeypatch):
     monkeypatch.setattr(retention, "store", None)
     ReaderMachine.database = database
@@ -170,7 +172,7 @@ def test_a_reader_gets_all_that_follows_or_hears_that_it_expired(database, djang
         run_state_machine_as_test(
             ReaderMachine,
             settings=settings(
-                max_examples=40,
+                max_examples=scaled(30, 200),
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -8,6 +8,7 @@ from itertools import groupby
 from random import Random
 
 import hypothesis.strategies as st
+import pytest
 from django.db import connections
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
@@ -22,6 +23,7 @@ from hypothesis.stateful import (
 from cluster.store import Create, Delete, Group, Mirror, Patch, Store, clock, pages, retention, sql
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from kube.resources import PODS
+from tests.campaign import scaled
 
 GENERATED = [f"g-bbbb{last}" for last in "bcd"]
 NAMES = st.sampled_from(["a", "b", *GENERATED])
@@ -329,6 +331,7 @@ class StoreMachine(RuleBasedStateMachine):
             }
 
 
+@pytest.mark.campaign
 def test_store_behaves_like_its_model(database, django_db_blocker):
     from tests.cluster.store.conftest import empty
 
@@ -338,7 +341,7 @@ def test_store_behaves_like_its_model(database, django_db_blocker):
         run_state_machine_as_test(
             StoreMachine,
             settings=settings(
-                max_examples=40,
+                max_examples=scaled(30, 200),
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -26,6 +26,7 @@ from cluster.store import Create, Delete, Group, Patch, Store, log, pages, reten
 from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
+from tests.campaign import scaled
 from tests.cluster.store.conftest import database_opened, empty
 from tests.waiting import HANG_S
 from volcano_ui import env
@@ -336,12 +337,16 @@ def lists(ordered_database, monkeypatch, settings, django_db_blocker):
         yield ordered_database
 
 
+@pytest.mark.campaign
 def test_lists_are_exact_whatever_happens_between_their_pages(lists):
     ListMachine.database = lists
     run_state_machine_as_test(
         ListMachine,
         settings=hypothesis_settings(
-            max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=scaled(20, 100),
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )
 

@@ -6,6 +6,7 @@ import json
 import uuid
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -22,6 +23,7 @@ from cluster.runtime.registry import Registration, shard_of
 from cluster.store import Create, Delete, Group, Patch, Store, clock, sql
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, PODS
+from tests.campaign import scaled
 from tests.cluster.store.conftest import empty
 
 KEYS = [f"d/p{number}" for number in range(6)]
@@ -209,13 +211,14 @@ class ShardMachine(RuleBasedStateMachine):
             assert revisions == sorted(set(revisions)), key
 
 
+@pytest.mark.campaign
 def test_each_edge_is_told_once_whatever_the_number_of_shards_becomes(database, django_db_blocker):
     with django_db_blocker.unblock():
         ShardMachine.store = Store(database)
         run_state_machine_as_test(
             ShardMachine,
             settings=settings(
-                max_examples=40 if "sqlite" in database else 15,
+                max_examples=scaled(30, 150) if "sqlite" in database else scaled(12, 60),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
