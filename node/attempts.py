@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.shim import linux, tree
-from node.shim.beneath import NEW_FILE
+from node.shim.path_walk import NEW_FILE
 from node.shim.shim import read_json, write_json
 
 if TYPE_CHECKING:

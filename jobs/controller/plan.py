@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import facts, namespace_limits, plugins, pod_census, pod_group, status
+from jobs.controller import facts, namespace_limits, plugins, pod_diff, pod_group, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name, owner_of
 from jobs.controller.requests import Request, pods_named, together
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
 
 def lacks_pods(known: Known) -> bool:
     """Say whether a job may be given pods: before it is, the account of its namespace has to have counted them."""
-    return known.group is not None and known.group.is_admitted and pod_census.lacks(known.job, known.pods)
+    return known.group is not None and known.group.is_admitted and pod_diff.lacks(known.job, known.pods)
 
 
 def reconcile(
@@ -105,8 +105,8 @@ class _Round:
         self.refusal = ""
         self.told: set[tuple[str, str]] = set()
         self.is_admitted = known.group is not None and known.group.is_admitted
-        self.census = pod_census.take(self.job, known.pods.values())
-        self.counts = self.census.counts
+        self.diff = pod_diff.compare(self.job, known.pods.values())
+        self.counts = self.diff.counts
 
     def take(self, request: Request) -> None:
         """Say that a request is heeded, and delete the Command that made it."""
@@ -134,10 +134,10 @@ class _Round:
         if self._ends(rules):
             return
         self._keep_group()
-        self._remove(self.census.leftovers.values(), "they belong to a run that was ended")
+        self._remove(self.diff.leftovers.values(), "they belong to a run that was ended")
         if self.is_admitted:
             self._make()
-            self._remove(self.census.surplus, "they are more than the job's replicas", is_surplus=True)
+            self._remove(self.diff.surplus, "they are more than the job's replicas", is_surplus=True)
         self.again = self.room == 0
         self._write_status(self._decide(rules, self.is_admitted))
 
@@ -258,7 +258,7 @@ class _Round:
 
     def _make(self) -> None:
         """Make missing pods."""
-        missing = pod_census.missing(self.job, self.known.pods, self.census)
+        missing = pod_diff.missing(self.job, self.known.pods, self.diff)
         namespace = self.job.namespace
         ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
         is_bound = bool(ranges) or account is not None
@@ -312,7 +312,7 @@ class _Round:
                 mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
                 self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
             self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
-            if pod.name not in self.census.leftovers:
+            if pod.name not in self.diff.leftovers:
                 self.counts.end("" if is_surplus else pod.task, pod.phase)
         self.counts.sum_up()
         if removed:
@@ -320,7 +320,7 @@ class _Round:
 
     def _decide(self, rules: tuple[phases.PhaseRule, ...], is_admitted: bool) -> Decision:
         group = self.known.group
-        failed = self.census.failed[: pod_census.SHOWN_FAILURES]
+        failed = self.diff.failed[: pod_diff.SHOWN_FAILURES]
         situation = Situation(
             tasks=self.job.tasks,
             counts=self.counts,
@@ -331,7 +331,7 @@ class _Round:
             admitted=is_admitted,
             waiting=group.waiting if group else "",
             failures=tuple(pod.failure for pod in failed),
-            held=tuple(self.census.held),
+            held=tuple(self.diff.held),
             refused=self.refusal,
         )
         if self.job.is_new and not is_admitted:

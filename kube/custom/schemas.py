@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube.custom import checking, inside, patterns, shaping
+from kube.custom import checking, extensions, patterns, shaping
 from kube.custom.nodes import META_FIELDS, compiled
 from kube.errors import MOST_CAUSES, Cause, forbidden, invalid, not_supported, required, too_many, wrong_type
 from kube.lenient import mapping, sequence, text
@@ -561,7 +561,7 @@ def _check_defaults(
 def _check_default(value: Any, path: str, node: Node, run: checking.Run) -> Iterator[Cause]:
     if shaping.prune(shaping.copied(value), node):
         yield invalid(path, value, "must not have unknown fields")
-    if wrong := list(inside.check_embedded(value, node, path)):
+    if wrong := list(extensions.check_embedded(value, node, path)):
         yield from wrong
     else:
         for cause in checking.check(value, node, run=run):

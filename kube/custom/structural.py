@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kube import schema as schemas
-from kube.custom import checking, inside, nodes, shaping
+from kube.custom import checking, extensions, nodes, shaping
 from kube.custom.checking import MISSING
 from kube.definitions import OBJECT_META
 from kube.errors import MOST_CAUSES
@@ -50,9 +50,9 @@ def check(structural: Structural, obj: Object, old: Object | None = None) -> lis
     """Return what is wrong with an object that was shaped; what was wrong in `old` already may stay so."""
     node = structural.node
     causes = checking.check(obj, node, "", MISSING if old is None else old)
-    causes += inside.check_embedded(obj, node)
-    if old is None or not any(inside.check_lists(old, node)):
-        causes += inside.check_lists(obj, node)
+    causes += extensions.check_embedded(obj, node)
+    if old is None or not any(extensions.check_lists(old, node)):
+        causes += extensions.check_lists(obj, node)
     return causes[:MOST_CAUSES]
 
 
@@ -62,9 +62,9 @@ def check_status(structural: Structural, obj: Object, old: Object) -> list[Cause
     if node is None or "status" not in obj:
         return []
     causes = checking.check(obj["status"], node, "status", old.get("status", MISSING))
-    causes += inside.check_embedded(obj["status"], node, "status")
-    if not any(inside.check_lists(old.get("status"), node)):
-        causes += inside.check_lists(obj["status"], node, "status")
+    causes += extensions.check_embedded(obj["status"], node, "status")
+    if not any(extensions.check_lists(old.get("status"), node)):
+        causes += extensions.check_lists(obj["status"], node, "status")
     return causes[:MOST_CAUSES]
 
 

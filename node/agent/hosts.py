@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from node.shim.beneath import WRITE
+from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -19,7 +19,7 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from node.shim.beneath import NEW_FILE, Make, PathRefused, Walk
+from node.shim.path_walk import NEW_FILE, Make, PathRefused, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """The node's port: the API server asks here for what only the node can do, as it asks a kubelet.
 
-`DATA/run/agent.sock` is a door like those of the shims (`node.shim.door`),
+`DATA/run/agent.sock` is a control socket like those of the shims (`node.shim.control_socket`),
 open to the user who runs the cluster. The agent only knows which shim a request
 is for and passes it on with its descriptors; it is neither in the way of the
 data nor needed once a command runs.
@@ -12,7 +12,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Any
 
-from node.shim import door
+from node.shim import control_socket
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def call(data: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
     ours, theirs = socket.socketpair()
     with theirs:
         try:
-            door.send(str(data / "run"), request, [theirs.fileno(), *fds], NAME)
+            control_socket.send(str(data / "run"), request, [theirs.fileno(), *fds], NAME)
         except OSError:
             ours.close()
             raise
@@ -46,12 +46,12 @@ class Port:
     def __init__(self, data: Path) -> None:
         folder = data / "run"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.socket = door.bind(str(folder), NAME)
+        self.socket = control_socket.bind(str(folder), NAME)
 
     def answer(self, runtime: Runtime) -> None:
         """Pass on what has been asked for."""
         for _ in range(AT_ONCE):
-            found = door.receive(self.socket)
+            found = control_socket.receive(self.socket)
             if found is None:
                 return
             request, fds = found
@@ -63,7 +63,7 @@ class Port:
                 )
                 _refuse(fds[0], "The container has just ended, or it was started by an older version.")
             finally:
-                door.close(fds)
+                control_socket.close(fds)
 
     def close(self) -> None:
         """Take no more requests."""
@@ -74,11 +74,11 @@ class Port:
         if directory is None or directory.name != str(request.get("attempt")):
             _refuse(fds[0], "The container does not run any more.")
         else:
-            door.send(str(directory), request, fds)
+            control_socket.send(str(directory), request, fds)
 
 
 def _refuse(fd: int, why: str) -> None:
-    line = door.Line(socket.socket(fileno=fd))
+    line = control_socket.Line(socket.socket(fileno=fd))
     line.socket.setblocking(False)
     line.say({"refused": why})
     line.socket.detach()

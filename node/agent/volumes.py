@@ -14,8 +14,8 @@ from node.agent import environment, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
 from node.paths import VOLUMES, Layout, inside
-from node.shim.beneath import Make, PathRefused, Walk
 from node.shim.order import Bind
+from node.shim.path_walk import Make, PathRefused, Walk
 from node.shim.sources import open_source
 
 if TYPE_CHECKING:

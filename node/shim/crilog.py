@@ -16,7 +16,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from node.shim.beneath import WRITE
+from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from node.shim import linux
-from node.shim.beneath import Links, Make, PathRefused, Walk
+from node.shim.path_walk import Links, Make, PathRefused, Walk
 from node.shim.sources import open_source, own_walk
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from node.shim import linux, tree
-from node.shim.beneath import WRITE
+from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
-from node.shim.door import Door
 from node.shim.launch import LaunchError, Streams, launch
+from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -100,7 +100,7 @@ class Shim:
         self.started_at = 0
         self.finished_at = 0
         self.streams: dict[int, str] = {}
-        self.door = Door(order)
+        self.control = ControlSocket(order)
         self.kill_at: float | None = None
         self.stopped = ""  # the agent's reason for stopping it
         self.reason = ""
@@ -132,7 +132,7 @@ class Shim:
         return reader
 
     def _start(self) -> None:
-        theirs, self.streams, self.door.input = _terminal() if self.order.tty else _pipes(self.order)
+        theirs, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
         try:
             self.main = launch(self.order, theirs)
         finally:
@@ -159,7 +159,7 @@ class Shim:
         poll = select.poll()
         for fd in (signals, *self.streams):
             poll.register(fd, select.POLLIN)
-        self.door.open(self.main, poll)
+        self.control.open(self.main, poll)
         while self.status is None:
             for fd, _ in poll.poll(self._wait_ms()):
                 if fd == signals:
@@ -167,11 +167,11 @@ class Shim:
                 elif fd in self.streams:
                     self._copy(fd, poll)
                 else:
-                    self.door.on_ready(fd)
+                    self.control.on_ready(fd)
             self._on_time(time.monotonic())
 
     def _wait_ms(self) -> float:
-        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.door.due()]
+        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.control.due()]
         return max(0.0, min(due for due in dues if due is not None) - time.monotonic()) * 1000
 
     def _on_signals(self, numbers: bytes) -> None:
@@ -180,7 +180,7 @@ class Shim:
         self._collect(tree.reap())
 
     def _collect(self, statuses: dict[int, int]) -> None:
-        self.door.ended(statuses)
+        self.control.ended(statuses)
         if self.main in statuses:
             self.status = statuses[self.main]
             self.finished_at = microseconds()
@@ -211,7 +211,7 @@ class Shim:
         if self.kill_at is not None and now >= self.kill_at:
             self.kill_at = None
             self._kill()
-        self.door.on_time(now)
+        self.control.on_time(now)
         if self.status is None and now >= self.watch_at:
             self.watch_at = now + self._watch()
 
@@ -263,8 +263,8 @@ class Shim:
 
     def _finish_output(self) -> None:
         """End whatever the command left behind, then read its output to the end."""
-        self.door.ended(tree.end_all(os.getpid()))
-        self.door.close()
+        self.control.ended(tree.end_all(os.getpid()))
+        self.control.close()
         deadline = time.monotonic() + DRAIN_S
         poll = select.poll()
         for fd in self.streams:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from node.shim.beneath import Links, Make, PathRefused, Walk, identity, lineage
+from node.shim.path_walk import Links, Make, PathRefused, Walk, identity, lineage
 
 if TYPE_CHECKING:
     from node.shim.order import Bind

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from cluster.store import Create, Update
-from jobs.controller import dependencies, facts, plan, pod_census, pod_group
+from jobs.controller import dependencies, facts, plan, pod_diff, pod_group
 from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
@@ -90,7 +90,7 @@ def _lines_of_census(pods):
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        pod_census.take(large, known.pods.values())
+        pod_diff.compare(large, known.pods.values())
     finally:
         sys.settrace(before)
     return lines

@@ -10,7 +10,9 @@ ROOT = settings.BASE_DIR
 DOCS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*.md")]
 # Subresources look like paths of the package of the same name.
 NOT_FILES = {"jobs/status", "queues/status", "queues/state"}
-PRODUCT = ["volcano_ui", "cluster", "scheduler", "jobs", "queues", "dashboard", "kube"]
+PRODUCT = ["volcano_ui", "cluster", "scheduler", "jobs", "queues", "dashboard", "kube", "node", "apiserver"]
+DOTTED = re.compile(rf"`((?:{'|'.join(PRODUCT)})(?:\.\w+)+)`")
+RESOURCES = {"jobs.batch", "jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"}
 
 
 def test_every_setting_is_documented():
@@ -39,6 +41,29 @@ def test_what_a_document_names_exists(file):
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
     assert [path for path in paths if not any(ROOT.glob(path.rstrip("/")))] == []
     assert [link for link in links if not (file.parent / link).exists()] == []
+
+
+def is_module_or_in_one(name):
+    """Tell whether a dotted name is a module of ours, or something that the innermost one of them mentions."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.exists():
+                return length == len(parts) or parts[length] in file.read_text()
+    return False
+
+
+def test_modules_that_documents_and_docstrings_name_exist():
+    sources = [file for package in PRODUCT for file in (ROOT / package).rglob("*.py")]
+    named = {(file, name) for file in [*DOCS, *sources] for name in DOTTED.findall(file.read_text())}
+    assert len(named) > 20
+    wrong = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file, name in named
+        if name not in RESOURCES and not is_module_or_in_one(name)
+    ]
+    assert sorted(wrong) == []
 
 
 def test_commands_in_documents_exist():

@@ -32,7 +32,7 @@ def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
 def test_whoever_leaves_is_not_taken_apart():
     code = (
         "import atexit; atexit.register(print, 'taken apart');"
-        "from volcano_ui.leaving import leave; print('said'); leave(3)"
+        "from volcano_ui.process_exit import exit_at_once; print('said'); exit_at_once(3)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

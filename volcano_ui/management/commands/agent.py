@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from node.agent.agent import Agent
-from volcano_ui.leaving import leave
+from volcano_ui.process_exit import exit_at_once
 
 
 class Command(BaseCommand):
@@ -17,4 +17,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         Agent(settings.DATA, name=settings.NODE_NAME).run()
-        leave()
+        exit_at_once()

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from node.simulator.stages import StageError
-from volcano_ui.leaving import leave
+from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -34,4 +34,4 @@ class Command(BaseCommand):
             Simulator(options["nodes"], size, options["stages"]).run()
         except StageError as error:
             raise CommandError(str(error)) from None
-        leave()
+        exit_at_once()

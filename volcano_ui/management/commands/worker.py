@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 
 from cluster.runtime import registry
 from volcano_ui import celery_app
-from volcano_ui.leaving import leave
+from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -34,4 +34,4 @@ class Command(BaseCommand):
             without_heartbeat=True,
         )
         worker.start()
-        leave(worker.exitcode or 0)  # its picture of the world takes long to take apart
+        exit_at_once(worker.exitcode or 0)  # its picture of the world takes long to take apart

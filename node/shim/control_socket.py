@@ -1,6 +1,6 @@
-"""The shim's door: how the cluster runs one more command in a running container, or reaches its input.
+"""The shim's control socket: how the cluster runs one more command in a running container, or reaches its input.
 
-The door is a datagram socket, `door` in the attempt's directory. A request is
+It is a datagram socket, `control` in the attempt's directory. A request is
 one datagram: a JSON object, and descriptors. The first descriptor is a
 *line* (one end of a pair of sockets) on which everything is answered, and
 which means "go on" as long as its other end is open.
@@ -34,7 +34,7 @@ from node.shim.launch import LaunchError, Streams, launch
 if TYPE_CHECKING:
     from node.shim.order import Order
 
-NAME = "door"
+NAME = "control"
 LARGEST = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
 MOST = 4  # descriptors of a request: the line, input, output, errors
 GRACE_S = 2.0  # from asking a command to end whose client has gone to killing it
@@ -42,7 +42,7 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 
 def send(directory: str, request: dict[str, Any], fds: list[int], name: str = NAME) -> None:
-    """Put a request to the door in a directory; OSError when nobody is behind it."""
+    """Send a request to the control socket in a directory; OSError when nobody is behind it."""
     # The path may be longer than the address of a socket; by way of the directory's descriptor it is short.
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -55,7 +55,7 @@ def send(directory: str, request: dict[str, Any], fds: list[int], name: str = NA
 
 
 def bind(directory: str, name: str = NAME) -> socket.socket:
-    """Return a door in a directory, open to the user who runs the cluster and nobody else."""
+    """Return a control socket in a directory, open to the user who runs the cluster and nobody else."""
     folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     address = f"/proc/self/fd/{folder}/{name}"
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
@@ -74,10 +74,10 @@ def bind(directory: str, name: str = NAME) -> socket.socket:
     return bound
 
 
-def receive(door: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Take the next request from a door; None when there is none, or none that can be answered."""
+def receive(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Take the next request from a control socket; None when there is none, or none that can be answered."""
     try:
-        data, fds, _, _ = socket.recv_fds(door, LARGEST, MOST)
+        data, fds, _, _ = socket.recv_fds(control, LARGEST, MOST)
     except BlockingIOError:
         return None
     for fd in fds:
@@ -114,7 +114,7 @@ class Line:
             pass
 
 
-class Door:
+class ControlSocket:
     """What of one container is open to the cluster while its command runs."""
 
     def __init__(self, order: Order) -> None:
@@ -126,7 +126,7 @@ class Door:
         self._poll = select.poll()
 
     def open(self, main: int, poll: select.poll) -> None:
-        """Begin to take requests for the container whose command is main; without room for a door there are none."""
+        """Begin to take requests for the container whose command is main; without room for a socket there are none."""
         self.main, self._poll = main, poll
         try:
             self._door = bind(self.order.directory)

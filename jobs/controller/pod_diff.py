@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN_FAILURES = 3
 
 
-class Census(Struct):
+class PodDiff(Struct):
     """What one look at a job's pods finds."""
 
     counts: Counts
@@ -33,7 +33,7 @@ class Census(Struct):
     held: list[str] = field(default_factory=list)  # names that pods of somebody else have
 
 
-def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
+def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
     """Count a job's pods and find those it does not want (reference: volcano-job §2.4, step 7).
 
     Pods that belong to an earlier job of the same name are not counted: they
@@ -41,38 +41,38 @@ def take(job: JobFact, pods: Iterable[PodFact]) -> Census:
     job, which there were too many of to end them in one round, count as
     terminating.
     """
-    census = Census(Counts({task.name: {} for task in job.tasks}))
+    diff = PodDiff(Counts({task.name: {} for task in job.tasks}))
     replicas = {task.name: task.replicas for task in job.tasks}
-    tasks, named, ready = census.counts.tasks, census.named, census.ready
+    tasks, named, ready = diff.counts.tasks, diff.named, diff.ready
     has_waiting = bool(job.dependencies)
     uid, failed = job.uid, PodPhase.FAILED.value
     version = job.version if job.runs_on else 0
     for pod in pods:
         if pod.owner != uid:
-            census.held.append(pod.name)
+            diff.held.append(pod.name)
             continue
         task = pod.task
         wanted = pod.index < replicas.get(task, 0)
         if wanted:
             named[task] = named.get(task, 0) + 1
         if pod.deleting:
-            census.counts.terminating += 1
+            diff.counts.terminating += 1
             continue
         if -1 < pod.version < version:
-            census.leftovers[pod.name] = pod
-            census.counts.terminating += 1
+            diff.leftovers[pod.name] = pod
+            diff.counts.terminating += 1
             continue
         if not wanted or pod.out_of_sync:
-            census.surplus.append(pod)
+            diff.surplus.append(pod)
             continue
         phases = tasks[task]
         phases[pod.phase] = phases.get(pod.phase, 0) + 1
         if pod.phase == failed:
-            census.failed.append(pod)
+            diff.failed.append(pod)
         if has_waiting and dependencies.is_ready(pod):
             ready[task] = ready.get(task, 0) + 1
-    census.counts.sum_up()
-    return census
+    diff.counts.sum_up()
+    return diff
 
 
 def lacks(job: JobFact, pods: Container[str]) -> bool:
@@ -82,13 +82,13 @@ def lacks(job: JobFact, pods: Container[str]) -> bool:
     )
 
 
-def missing(job: JobFact, pods: Mapping[str, PodFact], census: Census) -> Iterator[tuple[int, int]]:
+def missing(job: JobFact, pods: Mapping[str, PodFact], diff: PodDiff) -> Iterator[tuple[int, int]]:
     """Yield the task number and index of every pod that should exist and whose name is free."""
     tasks = {task.name: task for task in job.tasks}
     for number, task in enumerate(job.tasks):
-        if census.named.get(task.name, 0) >= task.replicas:
+        if diff.named.get(task.name, 0) >= task.replicas:
             continue
-        if not dependencies.may_start(task.name, job.dependencies, tasks, census.ready):
+        if not dependencies.may_start(task.name, job.dependencies, tasks, diff.ready):
             continue
         prefix = f"{job.name}-{task.name}-"
         for index in range(task.replicas):

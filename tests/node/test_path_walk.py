@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.shim.beneath import Links, Make, PathRefused, Walk, lineage
+from node.shim.path_walk import Links, Make, PathRefused, Walk, lineage
 
 OPENAT2, BENEATH, NO_SYMLINKS = 437, 0x08, 0x04
 libc = ctypes.CDLL(None, use_errno=True)
