@@ -139,6 +139,7 @@ function received(message) {
 function opened() {
   for (const topic of topics.keys()) ask(topic);
   for (const id of streams.keys()) open(id);
+  report();
 }
 
 function report() {

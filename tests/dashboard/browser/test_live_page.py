@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 from playwright.sync_api import expect
 
 from cluster.store import Create, Delete, Patch, store
-from dashboard.live import consumer, sessions
+from dashboard.live import consumer, hub, sessions
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -86,6 +90,29 @@ def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_lo
     tab.reload()
     assert rows == tab.locator("#table-rows tr th").all_inner_texts() == ["one", "three"]
     assert summary == tab.locator("#nodes-summary").inner_text()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_page_does_not_say_live_before_it_has_what_it_missed(admin, site, open_tab, monkeypatch):
+    tab = open_tab(admin, "/nodes/")
+    live(tab)
+    site.stop()
+    expect(tab.locator("#live")).to_contain_text("stale since")
+    asked, answers = threading.Event(), threading.Event()
+    join = hub.Hub.join
+
+    async def held(*arguments):
+        asked.set()
+        await asyncio.to_thread(answers.wait, HANG_S)
+        return await join(*arguments)
+
+    monkeypatch.setattr(hub.Hub, "join", held)
+    site.start()
+    assert asked.wait(HANG_S)
+    said = tab.locator("#live").inner_text()
+    answers.set()
+    assert said != "live"
+    live(tab)
 
 
 @pytest.mark.usefixtures("cluster")
