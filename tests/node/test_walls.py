@@ -311,7 +311,9 @@ class TestPublishedFiles:
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": files}))
         script = (
             f"touch {begun.out}/ready; while [ -e $VOLUME_C/gone ]; do :; done;"
-            f"cat $VOLUME_C/a $VOLUME_C/b > {begun.out}/seen; ls -A $VOLUME_C > {begun.out}/names"
+            f"cat $VOLUME_C/a $VOLUME_C/b > {begun.out}/seen;"
+            # Its name goes after the files have changed, as a kubelet does it.
+            f"while [ -L $VOLUME_C/gone ]; do :; done; ls -A $VOLUME_C > {begun.out}/names"
         )
         begun.submit(
             volumes=[{"name": "c", "configMap": {"name": "c"}}],
