@@ -1,4 +1,4 @@
-"""The server's side of a connection, and what a watch needs of it beyond ASGI.
+"""uvicorn's HTTP protocol with what ASGI cannot say: a client that is gone, slow, or to be cut off.
 
 ASGI cannot close a connection whose client takes nothing: closing waits for
 what is buffered. And to hear that a client has gone it takes a task that waits

@@ -1,4 +1,4 @@
-"""The job controller: keeps every job's pods, pod group and status as its spec says.
+"""The job controller: keeps every job's pods, pod group and status as its spec says, and deletes it when its TTL is over.
 
 Reads jobs, pods, pod groups, Commands, and what pods depend on beside their
 job: claims, priority classes, limit ranges and quotas. It remembers

@@ -1,4 +1,4 @@
-"""The job editor's side of the server: what a text would do if it were submitted, and submitting it once."""
+"""Checking the text of a job as it is written, and creating the job from it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gang is, and what came out of placing it.
+"""The types of gangs and of what came out of placing them; `scheduler.engine.place` does that.
 
 Which pods make the minimum is said by steps, each "at least `need` pods of
 these bins, counting those that earlier steps placed". A driver of higher

@@ -12,6 +12,9 @@ WIDTHS = (360, 600, 768, 1024, 1280)
 JUDGED = (
     ".editor-says[data-state]:not([data-checking])"  # the editor, once it has said what it thinks of the job
 )
+BEYOND = """[...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.children.length)
+    .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5)"""
 SERIOUS = ("serious", "critical")
 
 
@@ -41,7 +44,7 @@ def test_page_keeps_nobody_out_and_fits_the_window(enter, axe, name):
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         needed = page.evaluate("document.documentElement.scrollWidth")
-        assert needed <= width, f"{needed} pixels wide in a window of {width}"
+        assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
 
 
 def test_a_verdict_can_be_read_while_another_is_awaited(enter, axe):
