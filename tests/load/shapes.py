@@ -52,7 +52,7 @@ def run(system, shape):
             refused = [o for o in api.create_many(access.SYSTEM, JOBS, jobs) if isinstance(o, ApiError)]
             assert not refused, refused[0]
         submitted = clock()
-        log = Stages(start)
+        log = Stages(start, f"b{shape}-")
         until(
             lambda: log.read() and len(log.at["running"]) == count * replicas,
             within_s=LIMIT_S,
@@ -81,10 +81,11 @@ def run(system, shape):
 
 
 class Stages:
-    """When each pod reached each stage, read from the log bit by bit."""
+    """When each pod of some jobs reached each stage, read from the log bit by bit."""
 
-    def __init__(self, revision):
+    def __init__(self, revision, prefix):
         self.position = revision
+        self.prefix = prefix
         self.at = {stage: {} for stage in STAGES}
 
     def read(self):
@@ -96,6 +97,8 @@ class Stages:
         return True
 
     def _note(self, change):
+        if not change.name.startswith(self.prefix):
+            return  # what another part of the benchmark began may end in this one
         obj = change.object
         phase = (obj.get("status") or {}).get("phase")
         reached = {
