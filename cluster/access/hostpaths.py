@@ -56,9 +56,11 @@ def within(pod: Pod) -> tuple[str, ...]:
     """Return the directories below which a pod may mount paths of this machine.
 
     Everybody who had a hand in it must be allowed: who made it, and who made
-    what controls it. What the system made for nobody may mount everything.
+    what controls it. A pod that names nobody may mount what everybody may: who
+    takes the owner off a pod must not gain by it.
     """
-    return EVERYTHING if all(map(_may_everything, _people(pod))) else tuple(settings.HOST_PATHS)
+    people = list(_people(pod))
+    return EVERYTHING if people and all(map(_may_everything, people)) else tuple(settings.HOST_PATHS)
 
 
 def is_administrator(actor: Actor) -> bool:

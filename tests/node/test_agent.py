@@ -77,7 +77,8 @@ class TestOnePod:
         assert node.until_phase("Failed")["reason"] == "UnsupportedVolume"
 
     @pytest.mark.parametrize("path", ["/", "{data}", "{data}/node", "relative", "/no/such/path"])
-    def test_host_path_that_is_not_safe_is_refused(self, node, path):
+    def test_host_path_that_is_not_safe_is_refused(self, node, settings, path):
+        settings.HOST_PATHS = ["/"]
         node.begin()
         node.submit(volumes=[{"name": "v", "hostPath": {"path": path.format(data=node.data)}}])
         assert node.until_phase("Failed")["reason"] == "UnsupportedVolume"

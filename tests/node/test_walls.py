@@ -153,7 +153,8 @@ class TestHostPath:
         )
 
     @pytest.mark.parametrize("target", ["{data}", "{data}/pki", "/"], ids=["is", "lies below", "contains"])
-    def test_exchanged_by_an_init_container_it_shows_nothing_of_the_cluster(self, begun, target):
+    def test_exchanged_by_an_init_container_it_shows_nothing_of_the_cluster(self, begun, settings, target):
+        settings.HOST_PATHS = ["/"]
         (begun.data / "pki").mkdir()
         (begun.data / "pki" / "secret-key").write_text("hush")
         self.exchanged(begun, target.format(data=begun.data))
@@ -252,6 +253,11 @@ class TestWhoMayHaveAHostPath:
             "status": {"phase": "Pending"},
         }  # fmt: skip
         store.write(Create(PODS, body))
+        refused(node, "hostPath")
+
+    def test_a_pod_that_names_nobody_may_mount_what_everybody_may(self, node):
+        node.begin()
+        self.of(node)
         refused(node, "hostPath")
 
     def test_a_pod_whose_owner_is_gone_is_nobody_s(self, node):
