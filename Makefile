@@ -34,7 +34,7 @@ test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@$(BIN)/pytest -n 2 $(ARGS)
 
 .PHONY: campaign
-campaign: .venv/dev ## Try what `make test` tries for longer: kills, sleep, random requests and histories
+campaign: .venv/dev ## Try what `make test` tries for longer: random requests and histories
 	@echo "• campaign, two at a time"
 	@CAMPAIGN=1 $(BIN)/pytest -n 2 $(ARGS)
 

@@ -1,7 +1,6 @@
-"""The long runs: `make campaign` tries the same as `make test`, for longer, and what takes minutes by its nature.
+"""The long runs: `make campaign` tries for longer what is random by nature.
 
-A test marked `campaign` is part of it. With `only=True` it is no part of
-`make test`; the others take their size from `scaled`.
+A test marked `campaign` is part of it, and takes its size from `scaled`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,10 @@ RUNS = bool(os.environ.get("CAMPAIGN"))
 
 
 def scaled(usual, long):
-    """Return how many examples, kills or objects a test takes: so many in `make test`, more in a campaign."""
+    """Return how many examples a test tries: so many in `make test`, more in a campaign."""
     return long if RUNS else usual
 
 
 def belongs(item):
     """Say whether a test is part of this run."""
-    marker = item.get_closest_marker("campaign")
-    if RUNS:
-        return marker is not None
-    return marker is None or not marker.kwargs.get("only")
+    return not RUNS or item.get_closest_marker("campaign") is not None

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of everything that the supervisor keeps, while jobs run."""
+"""kill -9 at random moments of everything that the supervisor keeps, while 200 jobs run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 
 from kube.resources import JOBS
-from tests.campaign import scaled
 from tests.system import replay
 from tests.system.harness import System
 from tests.system.work import FINISHED, Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
 
-JOBS_COUNT = scaled(60, 200)
-KILLS = scaled(20, 72)
+JOBS_COUNT = 200
+KILLS = 72
 BETWEEN_S = (0.2, 1.2)
 # Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
 GROWN_S = 5.2
@@ -31,7 +30,6 @@ SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
 
 @pytest.mark.system
-@pytest.mark.campaign
 def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
     seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
     with capsys.disabled():

@@ -25,13 +25,14 @@ def endless(own):
     return mark, job("endless", shell(script, name="stubborn", terminationGracePeriodSeconds=1))
 
 
-def test_ctrl_c_leaves_no_process_of_any_job(own):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_stopping_leaves_no_process_of_any_job(own, number):
     with own, Person(own) as person, own.store() as store:
         mark, stubborn = endless(own)
         person.create(stubborn)
         Watcher(store).reaches("endless", "Running")
         until(lambda: mark in " ".join(own.processes(mark).values()), what="the job's process")
-        own.stop(signal.SIGINT)
+        own.stop(number)
         assert own.process.returncode == 0
         own.assert_gone(mark)
 
@@ -77,7 +78,7 @@ def test_state_survives_a_restart(own):
         )
         watcher.reaches("kept", "Completed", "Failed")
         before = watcher.job("kept")["status"]
-        own.stop(signal.SIGTERM)
+        own.stop()
         own.start()
         after = watcher.job("kept")["status"]
         assert {key: after.get(key) for key in ("state", "succeeded", "failed")} == {
@@ -104,7 +105,6 @@ def test_redis_gone_for_a_while_delays_and_loses_nothing(own):
             watcher.reaches(f"silent-{number}", "Completed")
 
 
-@pytest.mark.campaign(only=True)
 def test_machine_that_slept_for_longer_than_a_lease_loses_nothing(own):
     with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)

@@ -251,7 +251,7 @@ def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch
     run_state_machine_as_test(
         WatchMachine,
         settings=settings(
-            max_examples=scaled(30, 150),
+            max_examples=scaled(40, 150),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

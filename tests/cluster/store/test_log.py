@@ -172,7 +172,7 @@ def test_a_reader_gets_all_that_follows_or_hears_that_it_expired(database, djang
         run_state_machine_as_test(
             ReaderMachine,
             settings=settings(
-                max_examples=scaled(30, 200),
+                max_examples=scaled(40, 200),
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

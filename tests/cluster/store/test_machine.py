@@ -341,7 +341,7 @@ def test_store_behaves_like_its_model(database, django_db_blocker):
         run_state_machine_as_test(
             StoreMachine,
             settings=settings(
-                max_examples=scaled(30, 200),
+                max_examples=scaled(40, 200),
                 stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

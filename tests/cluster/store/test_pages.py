@@ -343,7 +343,7 @@ def test_lists_are_exact_whatever_happens_between_their_pages(lists):
     run_state_machine_as_test(
         ListMachine,
         settings=hypothesis_settings(
-            max_examples=scaled(20, 100),
+            max_examples=scaled(25, 100),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

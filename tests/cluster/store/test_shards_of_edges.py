@@ -218,7 +218,7 @@ def test_each_edge_is_told_once_whatever_the_number_of_shards_becomes(database, 
         run_state_machine_as_test(
             ShardMachine,
             settings=settings(
-                max_examples=scaled(30, 150) if "sqlite" in database else scaled(12, 60),
+                max_examples=scaled(40, 150) if "sqlite" in database else scaled(15, 60),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
