@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from celery import shared_task
 
+from cluster import clock
 from cluster.runtime import consumer, nudge, registry
 from cluster.runtime.outage import AWAY, Outage
-from cluster.store import clock, sql, store
+from cluster.store import sql, store
 from kube.errors import Expired
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def tick(queue: str) -> None:
     few queries.
     """
     with _patiently("the tick"):
-        for registration, shard in _behind(queue, clock()):
+        for registration, shard in _behind(queue, clock.milliseconds()):
             nudge.wake(registration, shard)
 
 
@@ -107,7 +107,7 @@ def clean() -> None:
     from cluster.store import retention
 
     with _patiently("cleaning"):
-        retention.expire_events(time.monotonic() + 2)
-        retention.run(time.monotonic() + 5)
-        audit.prune(clock())
-        tokens.prune(clock())
+        retention.expire_events(clock.monotonic() + 2)
+        retention.run(clock.monotonic() + 5)
+        audit.prune(clock.milliseconds())
+        tokens.prune(clock.milliseconds())

@@ -7,7 +7,6 @@ order.
 
 from __future__ import annotations
 
-import time
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -74,11 +73,6 @@ def unknown(number: int, streak: int, started_us: int, now_us: int) -> Attempt:
         reason=UNKNOWN_REASON,
         message="The process that watched over the container was killed, so how the container ended is not known.",
     )
-
-
-def clock_us() -> int:
-    """Return the wall clock."""
-    return time.time_ns() // 1000
 
 
 def time_text(time_us: int) -> str:

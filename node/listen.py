@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import select
 import selectors
-import time
 from typing import TYPE_CHECKING, Any
 
 import redis
 
+from cluster import clock
 from cluster.runtime import nudge
 from cluster.store import store
 from kube.errors import Expired
@@ -44,12 +44,12 @@ class Listener:
     @property
     def socket(self) -> socket.socket | None:
         """The socket to wait on; None while Redis is away."""
-        if self._connection is None and time.monotonic() >= self._retry_at:
+        if self._connection is None and clock.monotonic() >= self._retry_at:
             self._connect()
         return None if self._connection is None else self._connection._sock
 
     def _connect(self) -> None:
-        self._retry_at = time.monotonic() + RETRY_S
+        self._retry_at = clock.monotonic() + RETRY_S
         connection: Any = nudge.client().connection_pool.make_connection()
         try:
             connection.connect()
@@ -101,9 +101,9 @@ class Listener:
         Where history does not reach back to the position, `reload` must read
         the state anew and set the position to that of the state.
         """
-        if time.monotonic() < self.due():
+        if clock.monotonic() < self.due():
             return
-        self._asked_at = time.monotonic()
+        self._asked_at = clock.monotonic()
         try:
             while changes := store.changes(self.position, self._kinds, limit=BATCH):
                 for change in changes:

@@ -10,7 +10,9 @@ import socket
 import hypothesis
 import pytest
 
+from cluster import clock
 from tests import campaign, chromium, kubectl, services, workers
+from tests.clocks import ManualClock
 from tests.waiting import HANG_S
 from volcano_ui import assets
 
@@ -43,6 +45,15 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if campaign.belongs(item)]
     items.sort(key=lambda item: workers.turn(item.nodeid))
+
+
+@pytest.fixture
+def moved_clock():
+    """The clock of this process, which stands until the test moves it."""
+    manual = ManualClock()
+    before = clock.use(manual)
+    yield manual
+    clock.use(before)
 
 
 def pytest_xdist_make_scheduler(config, log):

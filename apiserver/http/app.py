@@ -26,8 +26,7 @@ from apiserver.http.query import flag
 from apiserver.http.request import Request
 from apiserver.objects import custom_kinds, verbs
 from apiserver.watch import follower
-from cluster import access
-from cluster.store import clock
+from cluster import access, clock
 from kube import resources
 from kube.errors import (
     ApiError,
@@ -208,7 +207,7 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
     found = infos.parse(method, path)
     if found is None:
         return None
-    request = Request(scope, receive, send, found, clock())
+    request = Request(scope, receive, send, found, clock.milliseconds())
     if (
         found.is_resource
         and found.verb in ("get", "list")

@@ -15,16 +15,14 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from apiserver.http import threads
-from cluster import access
+from cluster import access, clock
 from cluster.access import MASTERS, Actor, tokens
-from cluster.store import clock
 from kube.errors import BadRequest, Forbidden, Unauthorized
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ def _remembered(secret: str) -> Actor | None:
     found = _known.get(key)
     if found is None:
         return None
-    if found.until < time.monotonic() or found.generation != access.generation():
+    if found.until < clock.monotonic() or found.generation != access.generation():
         _known.pop(key, None)
         return None
     return found.actor
@@ -112,7 +110,7 @@ def _remembered(secret: str) -> Actor | None:
 def _look_up(secret: str) -> Actor:
     # Read before the token is: a change in between counts as later.
     generation = access.generation()
-    now = clock()
+    now = clock.milliseconds()
     row = tokens.find(secret, now=now)
     if row is None:
         raise _unauthorized()
@@ -123,7 +121,7 @@ def _look_up(secret: str) -> Actor:
     actor = tokens.actor_of(row)
     if len(_known) >= MOST_KEPT:
         _known.clear()
-    until = time.monotonic() + min(KEPT_S, (row.expires - now) / 1000)
+    until = clock.monotonic() + min(KEPT_S, (row.expires - now) / 1000)
     _known[tokens.digest(secret)] = Known(actor, until, generation)
     return actor
 

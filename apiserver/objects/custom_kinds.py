@@ -8,12 +8,12 @@ known or for discovery finds a table that is at most FRESH_S old.
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiserver.http import threads
 from apiserver.watch import follower
+from cluster import clock
 from cluster.api import custom_kinds
 from kube import resources
 
@@ -35,7 +35,7 @@ async def find(request: Request) -> None:
         doubtful = info.path.startswith(_DISCOVERY)
     else:
         doubtful = info.resource is None or info.resource.schema is not None
-    now = time.monotonic()
+    now = clock.monotonic()
     if doubtful and now - _checked > FRESH_S:
         _checked = now
         await threads.read(custom_kinds.reload)

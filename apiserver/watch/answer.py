@@ -16,8 +16,9 @@ from apiserver.watch.log_follower import follower
 from apiserver.watch.sinks import HttpSink, SocketSink
 from apiserver.watch.stream import Plan, Stream
 from apiserver.watch.stream_keeper import Keeper
-from cluster.store import clock, store
+from cluster import clock
 from cluster.store import log as history
+from cluster.store import store
 from kube.errors import Expired, MethodNotAllowed
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ keeper = Keeper()
 
 
 def _deliver(entries: Sequence[WatchedChange]) -> None:
-    board.deliver(entries, clock())
+    board.deliver(entries, clock.milliseconds())
 
 
 def _lose() -> None:

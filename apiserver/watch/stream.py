@@ -8,7 +8,6 @@ a send that takes too long; everybody else goes on as before.
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -17,7 +16,7 @@ from apiserver import telemetry
 from apiserver.http import forms, threads
 from apiserver.watch.channels import Channel, Counts
 from apiserver.watch.selection import WatchedChange
-from cluster.store import clock
+from cluster import clock
 from cluster.store import log as history
 from kube.errors import ApiError
 
@@ -148,7 +147,7 @@ class Stream:
     def bookmark(self) -> None:
         """Say how far the client has seen, if it wants to know and its past is told already."""
         if self._feed is not None and self.plan.bookmarks:
-            self.put(self._feed.bookmark(self.follower.position, clock(), first=self.fresh))
+            self.put(self._feed.bookmark(self.follower.position, clock.milliseconds(), first=self.fresh))
 
     def cut(self) -> None:
         """End at once and close the connection, whatever is still queued."""
@@ -215,7 +214,7 @@ class Stream:
         for start in range(0, len(lines), PIECE):
             if self._cut:
                 return
-            self.keeper.sending[self] = time.monotonic()
+            self.keeper.sending[self] = clock.monotonic()
             assert self._sink is not None  # noqa: S101  set as long as it runs
             await self._sink.send(lines[start : start + PIECE] if len(lines) > PIECE else lines)
             self.keeper.sending.pop(self, None)
@@ -231,7 +230,9 @@ class Stream:
             await self._send_first(lines)
         if self.plan.initial_end:
             feed = self._new_channel().feed(self.plan.resource, self.plan.form)
-            await self._send_first(feed.bookmark(self.plan.after, clock(), initial=True, first=self.fresh))
+            await self._send_first(
+                feed.bookmark(self.plan.after, clock.milliseconds(), initial=True, first=self.fresh)
+            )
 
     async def _send_first(self, lines: bytes) -> None:
         if lines:
@@ -254,7 +255,7 @@ class Stream:
         seen = self._see(entries)
         self._feed = self.board.join(self, self.plan.selection, self.plan.resource, self.plan.form)
         if seen:
-            self.put(self._feed.lines(seen, clock(), first=self.fresh))
+            self.put(self._feed.lines(seen, clock.milliseconds(), first=self.fresh))
         for entry in entries:
             entry.release()
         return True
@@ -262,7 +263,7 @@ class Stream:
     # In a reader's thread.
 
     def _initial(self, revisions: Sequence[int]) -> bytes:
-        plan, now, first, lines = self.plan, clock(), self.fresh, []
+        plan, now, first, lines = self.plan, clock.milliseconds(), self.fresh, []
         for change in history.at(revisions):
             if plan.selection.matches(change):
                 lines.append(forms.event(plan.form, plan.resource, "ADDED", change, now, first=first))
@@ -278,7 +279,7 @@ class Stream:
         if not seen:
             return b"", reached
         feed = self._new_channel().feed(self.plan.resource, self.plan.form)
-        return feed.lines(seen, clock(), first=self.fresh), reached
+        return feed.lines(seen, clock.milliseconds(), first=self.fresh), reached
 
     def _see(self, entries: Sequence[WatchedChange]) -> list[Seen]:
         selection = self.plan.selection

@@ -10,11 +10,11 @@ import asyncio
 import logging
 import random
 import resource as limits
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from apiserver.http import authentication, authorize, threads
+from cluster import clock
 from cluster.access import authorizer
 from cluster.runtime.outage import AWAY, Outage
 from kube import resources
@@ -63,7 +63,7 @@ class Keeper:
 
     def add(self, stream: Stream) -> None:
         """Look after a stream from now on."""
-        now = time.monotonic()
+        now = clock.monotonic()
         stream.deadline = now + stream.plan.seconds
         stream.bookmark_due = now + _random.uniform(*BOOKMARK_EVERY_S)
         self.streams[stream] = None
@@ -91,7 +91,7 @@ class Keeper:
         while self.streams:
             await asyncio.sleep(LOOK_EVERY_S if len(self.streams) < MANY else 1.0)
             try:
-                self._look(time.monotonic())
+                self._look(clock.monotonic())
                 await self._look_at_rights()
             except AWAY as error:
                 self._outage.lasts(error)
@@ -115,7 +115,7 @@ class Keeper:
 
     async def _look_at_rights(self) -> None:
         """End the watches of whoever may not watch any more; asked once for all that one actor has of a kind."""
-        if time.monotonic() < self._rights_due:
+        if clock.monotonic() < self._rights_due:
             return
         asked: dict[_Right, list[Stream]] = {}
         for number, stream in enumerate(list(self.streams)):
@@ -129,7 +129,7 @@ class Keeper:
             for stream in asked[right]:
                 stream.end()
         self._outage.over()
-        self._rights_due = time.monotonic() + authorizer.FRESH_S
+        self._rights_due = clock.monotonic() + authorizer.FRESH_S
 
 
 class _Right(NamedTuple):

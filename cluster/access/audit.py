@@ -17,9 +17,9 @@ import msgspec
 from django.conf import settings
 from django.db import connection, transaction
 
+from cluster import clock
 from cluster.access.roles import Everywhere
 from cluster.models import AuditEntry
-from cluster.store import clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,7 +119,7 @@ class Deed:
     message: str = ""
     changes: Sequence[object] = ()
     count: int = 1
-    at: int = field(default_factory=clock)
+    at: int = field(default_factory=clock.milliseconds)
 
 
 COLUMNS = tuple(column.name for column in fields(Deed))

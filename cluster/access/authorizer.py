@@ -13,7 +13,6 @@ audited a second time.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from django.db.models import Q, Value
 from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.dispatch import receiver
 
+from cluster import clock
 from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, needed, places, strongest
 from cluster.models import RoleBinding
 from kube.errors import Forbidden
@@ -131,7 +131,7 @@ def of(request: HttpRequest) -> Actor:
 def grants(actor: Actor) -> Grants:
     """Return the roles of an actor, read from the database when they are not fresh."""
     known = actor._known
-    now = time.monotonic()
+    now = clock.monotonic()
     if known.grants is None or known.generation != _generation or known.until < now:
         known.generation, known.until = _generation, now + FRESH_S
         known.grants = _resolve(actor)

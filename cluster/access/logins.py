@@ -24,10 +24,11 @@ from django.core import signing
 from django.db import transaction
 from django.urls import reverse
 
+from cluster import clock
 from cluster.access import audit
 from cluster.access.audit import Deed
 from cluster.models import LoginFailure, LoginLink
-from cluster.store import clock, sql, store
+from cluster.store import sql, store
 from kube.errors import NotFound, TooManyRequests
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ REMEDY = "Start “make up” again, or run “manage.py loginlink”; each prin
 def login_link(base_url: str, user: User | None = None, *, now: int | None = None) -> str:
     """Return a new one-time link for a user, by default the first administrator; base_url is the site's address."""
     user = ensure_administrator() if user is None else user
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     token = secrets.token_urlsafe(32)
     LoginLink.objects.filter(expires__lt=now - LINK_MS).delete()
     LoginLink.objects.create(user=user, token_hash=_hash(token), expires=now + LINK_MS)
@@ -85,7 +86,7 @@ def _free_name(base: str) -> str:
 
 def claim(token: str, address: str, *, now: int | None = None) -> User:
     """Use a link up and return its user; NotFound, with the remedy, when it is wrong, used or too old."""
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     with transaction.atomic():
         # Only columns of the row itself: with a join PostgreSQL would decide on the row as it was before a rival.
         fresh = LoginLink.objects.filter(token_hash=_hash(token), used=None, expires__gt=now)
@@ -100,7 +101,7 @@ def claim(token: str, address: str, *, now: int | None = None) -> User:
 
 def check_link(token: str, *, now: int | None = None) -> User:
     """Return the user of a link that would still work, without using it; NotFound otherwise."""
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     found = LoginLink.objects.select_related("user").filter(
         token_hash=_hash(token), used=None, expires__gt=now, user__is_active=True
     )
@@ -152,7 +153,7 @@ class Attempt:
 
 def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | None = None) -> Attempt:
     """Count a login that is about to be tried, or raise TooManyRequests with the seconds to wait."""
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     browser = _known_browser(name, cookies)
     source = browser or address
     with transaction.atomic():
@@ -224,7 +225,7 @@ def logged_out(user: User) -> None:
 def _record(name: str, outcome: str, message: str, *, now: int | None = None) -> None:
     audit.record(
         Deed(
-            at=clock() if now is None else now,
+            at=clock.milliseconds() if now is None else now,
             actor=name if outcome == "done" else "system:anonymous",
             verb="login",
             resource="users",

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import transaction
 from django.db.models import Q
 
-from cluster import access
+from cluster import access, clock
 from cluster.access import audit
 from cluster.access.audit import Deed
 from cluster.access.authorizer import ACCOUNT, Actor
 from cluster.access.roles import RANK
 from cluster.models import Token
-from cluster.store import clock, store
+from cluster.store import store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, invalid, required
 from kube.meta import timestamp
 from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
@@ -81,7 +81,7 @@ def issue(actor: Actor, user: User, name: str, lifetime_s: int, *, now: int | No
         raise Forbidden("A token of a user is made by that user, or with manage.py kubeconfig.")
     if not user.is_active:
         raise Conflict(f'The user "{user.username}" is deactivated; an administrator can change that.')
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     if of_user(user, now=now).count() >= MOST_OF_USER:
         raise Conflict(f"{user.username} holds {MOST_OF_USER} tokens; revoke those that nobody uses.")
     return _issue(actor, Token(user=user, name=_checked(name)), lifetime_s, now)
@@ -114,7 +114,7 @@ def issue_for_account(
     if bound is not None:
         target = _bindable(namespace, account, bound)
         row.bound_kind, row.bound_name, row.bound_uid = bound.kind, bound.name, target.uid
-    return _issue(actor, row, lifetime_s, clock() if now is None else now)
+    return _issue(actor, row, lifetime_s, clock.milliseconds() if now is None else now)
 
 
 def _issue(actor: Actor, row: Token, lifetime_s: int, now: int) -> Issued:
@@ -131,7 +131,7 @@ def find(secret: str, *, audience: str = AUDIENCE, now: int | None = None) -> To
     """Return the token that this is, if it lets its holder in now; None for anything else."""
     if SHAPE.fullmatch(secret) is None:
         return None
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     found = Token.objects.select_related("user").filter(hash=digest(secret), revoked=None, expires__gt=now)
     row = found.first()
     if row is None or audience not in audiences_of(row):
@@ -194,7 +194,7 @@ def revoke(actor: Actor, number: int, *, now: int | None = None) -> Token:
         if row is None or not _may_revoke(actor, row):
             raise NotFound("There is no such token, or it is not yours.")
         if row.revoked is None:
-            row.revoked = clock() if now is None else now
+            row.revoked = clock.milliseconds() if now is None else now
             row.save(update_fields=["revoked"])
             _record(actor, "revoke-token", row, f"Token “{row.name}”.")
     return row
@@ -217,7 +217,7 @@ def service_account(namespace: str, name: str) -> Stored | None:
 
 
 def _living(now: int | None) -> QuerySet[Token]:
-    now = clock() if now is None else now
+    now = clock.milliseconds() if now is None else now
     return Token.objects.filter(revoked=None, expires__gt=now).order_by("-created", "-pk")
 
 

@@ -13,7 +13,8 @@ import logging
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.store import clock, sql, store
+from cluster import clock
+from cluster.store import sql, store
 from kube import conversion, resources
 from kube.custom import definition, kinds, naming
 from kube.errors import ApiError, MethodNotAllowed, NotFound
@@ -105,7 +106,7 @@ def default(crd: Object, old: Object | None, view: ClusterView) -> None:
     """Fill in a definition; a new one gets its names at once, and with them is served."""
     definition.default(crd)
     if old is None:
-        crd["status"] = naming.status({**crd, "status": {}}, names_taken(crd), clock())
+        crd["status"] = naming.status({**crd, "status": {}}, names_taken(crd), clock.milliseconds())
 
 
 def names_taken(crd: Object) -> naming.Taken:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster import clock
 from cluster.api import audit_trail, transaction
 from cluster.api.cluster_view import ClusterView
 from cluster.rules import disruption
 from cluster.store import Delete, Patch, Stored, store, strategy
-from cluster.store.store import clock
 from kube import gates, resources
 from kube.errors import NotFound
 from kube.kinds.pod import UNENDED
@@ -29,7 +29,7 @@ def bind(
         old = transaction.stored(actor, "create", resources.PODS, namespace, name)
         if ClusterView().get(resources.NODES, "", node) is None:
             raise NotFound.of(resources.NODES.id, node)
-        conditions = gates.scheduled(old.object, clock())
+        conditions = gates.scheduled(old.object, clock.milliseconds())
         change = {"spec": {"nodeName": node}, "status": {"conditions": conditions}}
         stored = store.write(Patch(resources.PODS, namespace, name, change, "binding", uid=uid))[0]
         step.done(old, stored)
@@ -59,7 +59,7 @@ def evict(
             mates = store.find(pods, namespace=namespace, phase=UNENDED) if budgets else []
             disruption.check(old.object, budgets, [each.object for each in mates])
         strategy.check_preconditions(pods, old.object, uid, version)
-        marked = disruption.marked(old.object, clock())
+        marked = disruption.marked(old.object, clock.milliseconds())
         if marked is not None:
             store.write(Patch(pods, namespace, name, {"status": marked}, "status"))
         stored = store.write(Delete(pods, namespace, name, old.uid, grace=grace))[0]

@@ -19,11 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
-from cluster import access
+from cluster import access, clock
 from cluster.api import admission, audit_trail, custom_kinds, metadata, rights, server_fields, transaction
 from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, store
-from cluster.store.store import clock
 from kube import apply as applying
 from kube import conversion, definitions, errors, resources
 from kube import patch as patches
@@ -282,7 +281,7 @@ def apply(
             force=force,
             subresource=subresource,
             complete=complete,
-            now=clock(),
+            now=clock.milliseconds(),
         )
 
     target = {"metadata": {"namespace": namespace, "name": name}}
@@ -386,7 +385,9 @@ def _with_managers(resource: Resource, obj: Object, old: Object, made: Object, c
     if part == "finalize":
         return obj
     if change.manager is not None:
-        return applying.track(old, obj, resource, manager=change.manager, subresource=part, now=clock())
+        return applying.track(
+            old, obj, resource, manager=change.manager, subresource=part, now=clock.milliseconds()
+        )
     return {
         **obj,
         "metadata": {**obj["metadata"], "managedFields": made["metadata"].get("managedFields", [])},
@@ -516,7 +517,9 @@ def _judged(
     if not shaped.causes:
         shaped.object["metadata"]["uid"] = uid
         if manager:  # What is filled in below belongs to nobody.
-            tracked = applying.track(None, shaped.object, shaped.resource, manager=manager, now=clock())
+            tracked = applying.track(
+                None, shaped.object, shaped.resource, manager=manager, now=clock.milliseconds()
+            )
             shaped = replace(shaped, object=tracked)
         elif manager is not None:
             shaped.object["metadata"].pop("managedFields", None)

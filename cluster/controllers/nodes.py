@@ -12,7 +12,6 @@ instead of 300 s, because batch jobs would rather start again than wait.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from django.conf import settings
 
+from cluster import clock
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.runtime.consumer import Consumer, Plan, Timer
 from cluster.store import Delete, Group, Patch, store
@@ -111,7 +111,7 @@ class NodeLifecycle(Consumer[NodeWatch]):
 
     def load(self, shard: int, revision: int) -> NodeWatch:
         """Return all nodes and leases; silence is counted from here on."""
-        watch, at = NodeWatch(), time.monotonic()
+        watch, at = NodeWatch(), clock.monotonic()
         for stored in store.find(NODES):
             watch.see_node(stored.name, stored.read(Node), at)
         for stored in store.find(LEASES, namespace=LEASE_NAMESPACE):
@@ -122,15 +122,15 @@ class NodeLifecycle(Consumer[NodeWatch]):
         """Take over one change of a node or lease."""
         if change.resource == LEASES.id:
             if change.namespace == LEASE_NAMESPACE and change.verb != "DELETED":
-                state.see_lease(change.name, change.read(Lease), time.monotonic())
+                state.see_lease(change.name, change.read(Lease), clock.monotonic())
         elif change.verb == "DELETED":
             state.forget_node(change.name)
         else:
-            state.see_node(change.name, change.read(Node), time.monotonic())
+            state.see_node(change.name, change.read(Node), clock.monotonic())
 
     def plan(self, state: NodeWatch, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Return what is to be done about every node, and look again soon."""
-        at = time.monotonic()
+        at = clock.monotonic()
         groups: list[Group] = []
         lost: dict[str, str] = {}
         for name, node in state.nodes.items():

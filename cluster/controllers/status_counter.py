@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster import clock
 from cluster.runtime.consumer import Consumer, Plan, Timer
-from cluster.store import Group, Update, clock, store
+from cluster.store import Group, Update, store
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.resources import PODS
@@ -112,10 +113,10 @@ class Recounter(Consumer[CountersState]):
             state.earliest.pop(change.namespace, None)
 
     def _count(self, state: CountersState, namespace: str, now: int) -> Iterator[Group]:
-        start = clock()
+        start = clock.milliseconds()
         keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
         wanted = self.statuses(namespace, keepers, now)
-        state.earliest[namespace] = now + SOONEST_MS + SHARE * (clock() - start)
+        state.earliest[namespace] = now + SOONEST_MS + SHARE * (clock.milliseconds() - start)
         for keeper, status in zip(keepers, wanted, strict=True):
             if status != keeper.get("status"):
                 metadata = {key: keeper["metadata"][key] for key in ("namespace", "name", "uid")}

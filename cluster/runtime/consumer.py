@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 from django.db import connections, transaction
 
+from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import Position
-from cluster.store import Group, clock, sql, store
+from cluster.store import Group, sql, store
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Runner(Generic[State]):
 
     def step(self) -> bool:
         """Handle one batch; tell whether there may be more."""
-        now = clock()
+        now = clock.milliseconds()
         if not self.is_in_place:
             division.take_over(self.registration, self.store.using)
             self.is_in_place = True
@@ -262,7 +263,7 @@ class Runner(Generic[State]):
         """Nothing concerns this consumer: remember that without a write, but for now and then."""
         self.heard = self.position = max(self.position, head)
         if cursor.handled or head - cursor.position > LAG:
-            self._commit(cursor, Plan(), [], clock())
+            self._commit(cursor, Plan(), [], clock.milliseconds())
         return False
 
     def _commit(self, cursor: Position, plan: Plan, timers: Sequence[Timer], now: int) -> None:

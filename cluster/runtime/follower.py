@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from django.db import connections
 
+from cluster import clock
 from cluster.runtime import nudge
 from cluster.runtime.outage import AWAY, Outage
 from cluster.store import log, store
@@ -184,9 +184,9 @@ class Follower(ABC):
             async with asyncio.timeout(self.patience()):
                 await self._wake.wait()
         self._wake.clear()
-        begun = time.monotonic()
+        begun = clock.monotonic()
         await self._pass()
-        spent = time.monotonic() - begun
+        spent = clock.monotonic() - begun
         await asyncio.sleep(min(max(self.pace.shortest_s, spent * self.pace.load), self.pace.longest_s))
 
     async def _pass(self) -> None:

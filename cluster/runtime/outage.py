@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from django.db import InterfaceError, OperationalError
+
+from cluster import clock
 
 if TYPE_CHECKING:
     import logging
@@ -28,7 +29,7 @@ class Outage:
         with self._lock:
             if self._since is not None:
                 return
-            self._since = time.monotonic()
+            self._since = clock.monotonic()
         said = str(reason).strip().partition("\n")[0] or type(reason).__name__
         self._log.warning("%s is put off: %s", self._what, said)
 
@@ -39,4 +40,4 @@ class Outage:
         with self._lock:
             since, self._since = self._since, None
         if since is not None:
-            self._log.warning("%s goes on after %.1f s", self._what, time.monotonic() - since)
+            self._log.warning("%s goes on after %.1f s", self._what, clock.monotonic() - since)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.store.store import Store, clock, store
+from cluster.store.store import Store, store
 from cluster.store.types import AllBut, Change, Create, Delete, Group, Mirror, Patch, Stored, Update, Write
 
 __all__ = [
@@ -17,6 +17,5 @@ __all__ = [
     "Stored",
     "Update",
     "Write",
-    "clock",
     "store",
 ]

@@ -12,13 +12,12 @@ Events are objects of their own; the oldest go when they are too old or too many
 
 from __future__ import annotations
 
-import time
-
 from django.conf import settings
 from django.db import connections, transaction
 
+from cluster import clock
 from cluster.runtime import registry
-from cluster.store import Delete, Group, Store, clock, sql, store
+from cluster.store import Delete, Group, Store, sql, store
 from kube.resources import EVENTS
 
 BATCH = 2000
@@ -26,11 +25,11 @@ MOST_EVENTS = 200_000
 
 
 def run(until: float, *, now: int | None = None, source: Store | None = None) -> int:
-    """Remove expired history in small transactions until time.monotonic() is `until`; return the rows removed."""
+    """Remove expired history in small transactions until clock.monotonic() is `until`; return the rows removed."""
     source = source or store
     removed = 0
-    horizon = _horizon(clock() if now is None else now, source)
-    while time.monotonic() < until:
+    horizon = _horizon(clock.milliseconds() if now is None else now, source)
+    while clock.monotonic() < until:
         count, done = _step(horizon, source)
         removed += count
         if done:
@@ -40,11 +39,11 @@ def run(until: float, *, now: int | None = None, source: Store | None = None) ->
 
 
 def expire_events(until: float, *, now: int | None = None) -> int:
-    """Delete the events that are too old or too many until time.monotonic() is `until`; return how many."""
-    oldest = (clock() if now is None else now) - settings.EVENT_HOURS * 3600 * 1000
+    """Delete the events that are too old or too many until clock.monotonic() is `until`; return how many."""
+    oldest = (clock.milliseconds() if now is None else now) - settings.EVENT_HOURS * 3600 * 1000
     excess = sum(store.count(EVENTS, by="namespace").values()) - MOST_EVENTS
     removed = 0
-    while time.monotonic() < until:
+    while clock.monotonic() < until:
         found = store.find(EVENTS, order="created", limit=BATCH)
         doomed = [event for n, event in enumerate(found) if event.created < oldest or n < excess - removed]
         store.commit([Group([Delete(EVENTS, event.namespace, event.name)]) for event in doomed])

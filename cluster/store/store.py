@@ -10,7 +10,6 @@ visible in order.
 
 from __future__ import annotations
 
-import time
 import uuid
 from dataclasses import replace
 from random import SystemRandom
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.db import connections, transaction
 
+from cluster import clock
 from cluster.store import log, owners, sql, strategy
 from cluster.store.ledger import Ledger, Row, keys_of, no_name
 from cluster.store.query import GROUPS, ORDERS, Filter
@@ -38,11 +38,6 @@ NAME_TRIES = 8
 
 def _uid() -> str:
     return str(uuid.uuid4())
-
-
-def clock() -> int:
-    """Return the time in epoch milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Store:
@@ -91,7 +86,7 @@ class Store:
             keys = {key for group in groups for key in keys_of(group)}.difference(free)
             kinds = {write.resource.id: write.resource for group in groups for write in group.writes}
             rows = self._load(sorted(keys), kinds) | dict.fromkeys(free)
-            ledger = Ledger(rows, head, clock() if now is None else now, self.uids)
+            ledger = Ledger(rows, head, clock.milliseconds() if now is None else now, self.uids)
             outcomes = [_attempt(ledger, group, judge) for group in groups]
             if ledger.entries:
                 self._append(ledger)

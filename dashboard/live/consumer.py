@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from cluster import access
+from cluster import access, clock
 from cluster.runtime.outage import AWAY, Outage
 from dashboard.live import hub, messages, streams
 from dashboard.live.sessions import still_valid
@@ -58,7 +57,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
         self.waiting: deque[str] = deque()
         self.waiting_chars = 0
-        self.allowance, self.asked = float(BURST), time.monotonic()
+        self.allowance, self.asked = float(BURST), clock.monotonic()
         self.cut = False
         self.ended = False
         self.something = asyncio.Event()
@@ -102,7 +101,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             self.offer(self.hub.head())
 
     def _may_ask(self) -> bool:
-        now = time.monotonic()
+        now = clock.monotonic()
         self.allowance = min(BURST, self.allowance + (now - self.asked) * RATE) - 1
         self.asked = now
         return self.allowance >= 0

@@ -19,10 +19,10 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from cluster import access
+from cluster import access, clock
 from cluster.runtime.follower import Follower, Pace, Wanted
 from cluster.runtime.outage import AWAY
-from cluster.store import clock, store
+from cluster.store import store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex
 from kube.errors import ApiError
@@ -108,7 +108,7 @@ class Hub(Follower):
 
     def head(self) -> str:
         """The message that says how far the log goes."""
-        return messages.head(self.position, clock())
+        return messages.head(self.position, clock.milliseconds())
 
     # What the hub does by itself.
 
@@ -120,11 +120,11 @@ class Hub(Follower):
         """How long to sleep without a nudge: until the next look, or until a stale topic has rested."""
         longest = super().patience()
         soonest = min((rendering.rests_until for rendering in self._stale), default=None)
-        return longest if soonest is None else min(max(soonest - time.monotonic(), 0), longest)
+        return longest if soonest is None else min(max(soonest - clock.monotonic(), 0), longest)
 
     async def take(self, changes: Sequence[Change]) -> None:
         """Render what is stale, and send heads when it is time."""
-        now = clock()
+        now = clock.milliseconds()
         self._mark(*(r for r in self._renderings.values() if r.again is not None and r.again <= now))
         for change in changes:
             self._mark(*self._index.match(change))
@@ -136,8 +136,8 @@ class Hub(Follower):
         self._mark(*self._renderings.values())
 
     def _tell_heads(self) -> None:
-        if time.monotonic() - self._head_told >= HEAD_EVERY_S:
-            self._head_told = time.monotonic()
+        if clock.monotonic() - self._head_told >= HEAD_EVERY_S:
+            self._head_told = clock.monotonic()
             text = self.head()
             for socket in self._sockets:
                 socket.offer(text)
@@ -150,7 +150,7 @@ class Hub(Follower):
 
     async def _render_stale(self) -> None:
         """Render what is stale now and need not rest; what becomes stale meanwhile is for the next pass."""
-        now = time.monotonic()
+        now = clock.monotonic()
         stale, self._stale = self._stale, {}
         queue = []
         for rendering in stale:
@@ -170,7 +170,7 @@ class Hub(Follower):
             return
         try:
             revision, parts, spent = await self.in_thread(_render, rendering)
-            rendering.rests_until = time.monotonic() + _rest(spent)
+            rendering.rests_until = clock.monotonic() + _rest(spent)
             self.renders += 1
             if not rendering.deserted:
                 self._index.put(rendering, parts.watches)
@@ -190,7 +190,7 @@ class Hub(Follower):
         if rendering.failures >= MOST_FAILURES:
             self._refuse(rendering, FAILED)
         else:
-            rendering.rests_until = time.monotonic() + self.pace.poll_s
+            rendering.rests_until = clock.monotonic() + self.pace.poll_s
             self._stale[rendering] = None
 
     def _refuse(self, rendering: Rendering, why: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.http import HttpRequest
+
+from cluster import clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def still_valid(scope: Mapping[str, Any]) -> bool:
     """Say whether the socket's session exists and is its user's; a changed password or a deactivation ends it."""
     key = scope["session"].session_key
     known = _known.get(key)
-    now = time.monotonic()
+    now = clock.monotonic()
     if known is None or known.until < now:
         for old in [each for each, known in _known.items() if known.until < now]:
             del _known[old]

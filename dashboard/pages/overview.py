@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.template.loader import render_to_string
 
-from cluster import access
-from cluster.store import clock, store
+from cluster import access, clock
+from cluster.store import store
 from dashboard import cluster_usage, live
 from dashboard.live import Parts, Watch
 from dashboard.pages import events, offers
@@ -87,7 +87,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     visible = access.namespaces(actor, JOBS)
     chosen = events.namespaces_of(namespace, visible)
     sees_cluster = access.allowed(actor, "list", NODES, "")
-    now = clock()
+    now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
         counts = _named(store.count(JOBS, namespace=chosen))
         failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST)

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from msgspec import ValidationError
 
+from cluster import clock
 from cluster.runtime.outage import Outage
 from cluster.store import Change, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError
@@ -34,7 +35,7 @@ from node.agent.prepare import Means
 from node.agent.runtime import UNSETTLED_S, Handle, Runtime
 from node.agent.server import Port
 from node.agent.spawn import Spawner
-from node.attempt import SHUTDOWN, clock_us
+from node.attempt import SHUTDOWN
 from node.listen import Listener
 from node.lookup import StoreLookup, refused
 from node.paths import Layout
@@ -76,7 +77,7 @@ class Agent:
         self.stopping = False
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the database", log)
-        self.clean_at = time.monotonic() + CLEAN_S / 10
+        self.clean_at = clock.monotonic() + CLEAN_S / 10
 
     def run(self) -> None:
         """Work until a signal asks for the end; then end what runs, record it, and return."""
@@ -141,7 +142,7 @@ class Agent:
     def _take_over_orphan(self, uid: str, stored: Stored | None) -> None:
         """A pod that has ended or is gone for the store, but of which something runs: it is only to be stopped."""
         pod = stored.read(Pod) if stored else Pod(metadata=ObjectMeta(uid=uid))
-        place = Place(pod.status.pod_ip, self.machine.address, start_of(pod, clock_us()))
+        place = Place(pod.status.pod_ip, self.machine.address, start_of(pod, clock.microseconds()))
         self._add(uid, Local(pod, stored.revision if stored else 0, place, None, gone=stored is None))
 
     def _add(self, uid: str, local: Local) -> None:
@@ -170,7 +171,7 @@ class Agent:
             return
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
-        place = Place(address, self.machine.address, start_of(pod, clock_us()))
+        place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
         self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout)))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
@@ -185,13 +186,13 @@ class Agent:
         self._clean()
 
     def _timeout(self) -> float:
-        now = time.monotonic()
+        now = clock.monotonic()
         dues = [self.listener.due() - now, self.machine.due - now, self.clean_at - now]
         if self.runtime.unsettled:
             dues.append(UNSETTLED_S)
         wakes = [local.wake_us for local in self.pods.values() if local.wake_us is not None]
         if wakes:
-            dues.append((min(wakes) - clock_us()) / 1e6)
+            dues.append((min(wakes) - clock.microseconds()) / 1e6)
         if self.dirty:
             dues.append(max(0.0, self.write_again_at - now))
         return max(0.0, min(dues))
@@ -209,7 +210,7 @@ class Agent:
                 os.read(key.fd, 512)
         if self.runtime.unsettled:
             self.dirty |= self.runtime.settle()
-        now = clock_us()
+        now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
         }
@@ -250,7 +251,7 @@ class Agent:
             prepare.refresh_volumes(local.pod, local.place, self.means)
 
     def _step(self) -> None:
-        now = clock_us()
+        now = clock.microseconds()
         self._write_hosts()
         for uid in list(self.dirty):
             local = self.pods.get(uid)
@@ -289,14 +290,14 @@ class Agent:
 
     def _write(self) -> None:
         """Commit every status that changed, all in one transaction."""
-        now = clock_us()
+        now = clock.microseconds()
         due = [self.pods[uid] for uid in self.dirty if uid in self.pods and self.pods[uid].due(now)]
-        if due and time.monotonic() >= self.write_again_at:
+        if due and clock.monotonic() >= self.write_again_at:
             try:
                 outcomes = store.commit([Group(self._writes(local)) for local in due])
             except DatabaseError as error:
                 refused(self.outage, "statuses not written", error)
-                self.write_again_at = time.monotonic() + RETRY_S
+                self.write_again_at = clock.monotonic() + RETRY_S
                 return
             for local, outcome in zip(due, outcomes, strict=True):
                 self._written(local, outcome)
@@ -338,9 +339,9 @@ class Agent:
             refused(self.outage, "heartbeat not written", error)
 
     def _clean(self) -> None:
-        if time.monotonic() < self.clean_at:
+        if clock.monotonic() < self.clean_at:
             return
-        self.clean_at = time.monotonic() + CLEAN_S
+        self.clean_at = clock.monotonic() + CLEAN_S
         try:
             living = {stored.uid for stored in store.find(PODS, node=self.machine.name)}
             days, most = settings.LOG_DAYS, settings.LOG_MEGABYTES << 20
@@ -350,10 +351,10 @@ class Agent:
 
     def shut_down(self) -> None:
         """End every container: in order at first, by force after four seconds; record how they ended."""
-        deadline = time.monotonic() + SHUTDOWN_S
+        deadline = clock.monotonic() + SHUTDOWN_S
         for uid in self.pods:
             self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
-        while time.monotonic() < deadline and (self.dirty or self._any_active()):
+        while clock.monotonic() < deadline and (self.dirty or self._any_active()):
             self._wait(min(0.2, self._timeout()))
             for uid in self._active_pods():
                 self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)

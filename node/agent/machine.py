@@ -7,16 +7,16 @@ import platform
 import re
 import shutil
 import socket
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster import clock
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch, store
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
-from node.attempt import clock_us, time_text
+from node.attempt import time_text
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -99,8 +99,8 @@ class Machine:
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods."""
-        renew(self.name, clock_us())
-        now_us = clock_us()
+        renew(self.name, clock.microseconds())
+        now_us = clock.microseconds()
         metadata = {
             "name": self.name,
             "labels": self._labels(),
@@ -113,23 +113,23 @@ class Machine:
         except AlreadyExists:
             store.write(Patch(NODES, "", self.name, {"metadata": metadata}))
         self._write_status(now_us)
-        self.due = time.monotonic() + BEAT_S
+        self.due = clock.monotonic() + BEAT_S
 
     def beat(self) -> bool:
         """When it is time, renew the lease, and write the node's conditions if they changed; say whether it was."""
-        if time.monotonic() < self.due:
+        if clock.monotonic() < self.due:
             return False
-        self.due = time.monotonic() + RETRY_S
-        now_us = clock_us()
+        self.due = clock.monotonic() + RETRY_S
+        now_us = clock.microseconds()
         renew(self.name, now_us)
         if self._said != self._readings() or not self._is_ready():
             self._write_status(now_us)
-        self.due = time.monotonic() + BEAT_S
+        self.due = clock.monotonic() + BEAT_S
         return True
 
     def depart(self) -> None:
         """Say that this node stops in order, so that nothing is placed on it meanwhile."""
-        now_us = clock_us()
+        now_us = clock.microseconds()
         before = store.get(NODES, "", self.name).read(Node)
         status = self._status(now_us, before)
         message = "The cluster on this machine was stopped."

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import selectors
 import signal
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster import clock
 from node import attempts
-from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run, clock_us
+from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
 from node.shim import linux
 from node.shim.shim import write_json
 from node.usage import Container
@@ -73,7 +73,7 @@ class Runtime:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
         for container in attempts.containers(self.layout, uid):
             directory = self.layout.container(uid, container)
-            run, shim = attempts.run_of(directory, clock_us())
+            run, shim = attempts.run_of(directory, clock.microseconds())
             if run.current is None:
                 continue
             self._runs.setdefault(uid, {})[container] = run
@@ -102,7 +102,7 @@ class Runtime:
 
     def stop(self, uid: str, reason: str, grace_s: float) -> None:
         """Ask everything of a pod to end; asked again, it can only be sooner."""
-        at = time.monotonic() + grace_s
+        at = clock.monotonic() + grace_s
         for container in self.runs(uid):
             handle = self._handles.get((uid, container))
             if handle is None or handle.process < 0 or (handle.stop_at is not None and handle.stop_at <= at):
@@ -150,7 +150,7 @@ class Runtime:
     def _refresh(self, handle: Handle, refusal: str) -> None:
         uid, container = handle.uid, handle.container
         run = self._runs[uid][container]
-        found = attempts.read(handle.directory, clock_us())
+        found = attempts.read(handle.directory, clock.microseconds())
         if found is None:  # nothing was started, so the container is where it was before
             self._drop(handle)
             self._refusals[uid, container] = refusal or "The process that starts containers was killed."

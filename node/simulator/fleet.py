@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cluster import clock
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED, TAINT, tainted, tolerate
 from cluster.store import Create, Delete, Group, Patch, store
@@ -13,7 +13,7 @@ from kube.errors import ApiError
 from kube.kinds.core import Node, PodPhase
 from kube.resources import LEASES, NODES, PODS
 from node.agent.machine import condition, lease, renew
-from node.attempt import clock_us, time_text
+from node.attempt import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,12 +75,12 @@ class Fleet:
 
     def announce(self) -> None:
         """Make the fleet what it should be: create, correct and remove nodes, all at once."""
-        renew(LEASE, clock_us())
+        renew(LEASE, clock.microseconds())
         for _ in range(ATTEMPTS):
-            outcomes = store.commit(list(self._corrections(clock_us())))
+            outcomes = store.commit(list(self._corrections(clock.microseconds())))
             if not any(isinstance(outcome, ApiError) for outcome in outcomes):
                 break
-        self.due = time.monotonic() + BEAT_S
+        self.due = clock.monotonic() + BEAT_S
         store.commit(list(_tolerations()))
 
     def _corrections(self, now_us: int) -> Iterator[Group]:
@@ -157,11 +157,11 @@ class Fleet:
                 self._restore(name)
                 return True
         elif name not in self.lost and name not in self.loss_due:
-            self.loss_due[name] = time.monotonic() + _seconds(text)
+            self.loss_due[name] = clock.monotonic() + _seconds(text)
         return False
 
     def _restore(self, name: str) -> None:
-        now_us = clock_us()
+        now_us = clock.microseconds()
         metadata = {"metadata": {"annotations": {LEASE_ANNOTATION: LEASE}}}
         status = {"status": self._status(name, self.addresses[name], now_us)}
         store.commit([
@@ -171,13 +171,13 @@ class Fleet:
 
     def lose(self) -> None:
         """Stop the heartbeat of the nodes whose time has come."""
-        now = time.monotonic()
+        now = clock.monotonic()
         names = [name for name, due in self.loss_due.items() if due <= now]
         groups = []
         for name in names:
             patch = {"metadata": {"annotations": {LEASE_ANNOTATION: name}}}
             groups += [
-                Group([Create(LEASES, lease(name, clock_us()))]),
+                Group([Create(LEASES, lease(name, clock.microseconds()))]),
                 Group([Patch(NODES, "", name, patch)]),
             ]
         store.commit(groups)
@@ -188,10 +188,10 @@ class Fleet:
 
     def beat(self) -> bool:
         """When it is time, renew the lease, and correct nodes called unready that live; say whether it was."""
-        if time.monotonic() < self.due:
+        if clock.monotonic() < self.due:
             return False
-        self.due = time.monotonic() + RETRY_S
-        now_us = clock_us()
+        self.due = clock.monotonic() + RETRY_S
+        now_us = clock.microseconds()
         renew(LEASE, now_us)
         groups = [
             Group([Patch(NODES, "", one.name, {"status": self._status(one.name, address, now_us)}, "status")])
@@ -199,12 +199,12 @@ class Fleet:
             if (address := self.addresses.get(one.name)) and one.name not in self.lost
         ]
         store.commit(groups)
-        self.due = time.monotonic() + BEAT_S
+        self.due = clock.monotonic() + BEAT_S
         return True
 
     def depart(self) -> None:
         """Say that the whole fleet stops in order."""
-        now_us = clock_us()
+        now_us = clock.microseconds()
         ready = condition("Ready", False, "NodeShutdown", "The simulator was stopped.", now_us, None)
         ready["lastTransitionTime"] = time_text(now_us)
         store.commit([

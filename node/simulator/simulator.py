@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from django.db import Error as DatabaseError
 from msgspec import ValidationError
 
+from cluster import clock
 from cluster.runtime.outage import Outage
 from cluster.store import Change, Delete, Group, Stored, Update, store
 from kube.errors import ApiError
 from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
-from node.attempt import clock_us
 from node.listen import Listener
 from node.lookup import refused
 from node.simulator import stages
@@ -130,14 +130,14 @@ class Simulator:
                 self.outage.over()
         except DatabaseError as error:
             refused(self.outage, "the database refused", error)
-            self.write_again_at = time.monotonic() + RETRY_S
+            self.write_again_at = clock.monotonic() + RETRY_S
 
     def _timeout(self) -> float:
-        now = time.monotonic()
+        now = clock.monotonic()
         dues = [self.listener.due() - now, self.fleet.due - now]
         dues += [due - now for due in self.fleet.loss_due.values()]
         if self.heap:
-            dues.append(max((self.heap[0][0] - clock_us()) / 1e6, self.write_again_at - now))
+            dues.append(max((self.heap[0][0] - clock.microseconds()) / 1e6, self.write_again_at - now))
         return max(0.0, min(dues))
 
     def _wait(self, timeout: float) -> None:
@@ -176,12 +176,12 @@ class Simulator:
     def _wake_node(self, name: str) -> None:
         for uid, known in self.pods.items():
             if known.pod.spec.node_name == name:
-                self._schedule(uid, known, clock_us())
+                self._schedule(uid, known, clock.microseconds())
 
     def _let_go(self, hold: str) -> None:
         for uid, known in self.pods.items():
             if hold_of(known.pod) == hold:
-                self._schedule(uid, known, clock_us())
+                self._schedule(uid, known, clock.microseconds())
 
     def _take_body(self, source: Stored | Change) -> None:
         try:
@@ -200,14 +200,14 @@ class Simulator:
             self.pods.pop(uid, None)
             return
         if known is None:
-            known = self.pods[uid] = Simulated.of(pod, revision, clock_us())
+            known = self.pods[uid] = Simulated.of(pod, revision, clock.microseconds())
         else:
             known.pod, known.revision, known.phase = pod, revision, pod.status.phase
-        self._schedule(uid, known, clock_us())
+        self._schedule(uid, known, clock.microseconds())
 
     def _gather(self) -> None:
         """Schedule the pods of jobs that have come together: their clocks begin."""
-        now_us = clock_us()
+        now_us = clock.microseconds()
         for uid in self.gatherings.begin(now_us):
             if uid in self.pods:
                 self._schedule(uid, self.pods[uid], now_us)
@@ -244,8 +244,8 @@ class Simulator:
 
     def _play(self) -> bool:
         """Pass every pod that is due through its stages and write that; return whether there may be more."""
-        now_us = clock_us()
-        if time.monotonic() < self.write_again_at:
+        now_us = clock.microseconds()
+        if clock.monotonic() < self.write_again_at:
             return False
         due: list[tuple[str, Simulated]] = []
         while self.heap and self.heap[0][0] <= now_us and len(due) < BATCH:

@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from apiserver.http import authentication
-from cluster import access
+from cluster import access, clock
 from cluster.access import accounts, authorizer, tokens
 from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
-from cluster.store import Create, Delete, clock, store
+from cluster.store import Create, Delete, store
 from kube.resources import SERVICE_ACCOUNTS
 from tests.apiserver.client import serving
 from tests.cluster.api.conftest import config_map, make_user
@@ -104,7 +104,7 @@ def revoke(issued, alice):
 
 
 def expire(issued, alice):
-    Token.objects.update(expires=clock() - 1)
+    Token.objects.update(expires=clock.milliseconds() - 1)
 
 
 def deactivate(issued, alice):

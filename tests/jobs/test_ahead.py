@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
+from cluster import clock
 from cluster.runtime import registry
 from cluster.runtime.consumer import RETRY, Timer
-from cluster.store import Create, Delete, Patch, Stored, clock, store
+from cluster.store import Create, Delete, Patch, Stored, store
 from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import admit, become, job, state, submit
@@ -41,7 +42,7 @@ class Late:
             self.consumer.apply(self.state, change)
 
     def plan(self, *timers, now=None):
-        return self.consumer.plan(self.state, [], timers, clock() if now is None else now)
+        return self.consumer.plan(self.state, [], timers, clock.milliseconds() if now is None else now)
 
 
 def made(plan):
@@ -180,7 +181,7 @@ def test_group_that_was_not_written_is_planned_again_only_by_its_timer(late):
 def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog):
     resize(3)
     late.tell()
-    now = clock()
+    now = clock.milliseconds()
     plan = late.plan(now=now)
     never = Stored(JOBS.id, "default", "demo", "", store.revision() + 1000, 0, b"{}")
     late.consumer.committed(late.state, plan.groups, [[never] for _ in plan.groups])

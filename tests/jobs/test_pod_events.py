@@ -167,10 +167,10 @@ def test_failure_is_told_while_the_job_waits_for_its_writes(running):
 
 
 def consumer_sent():
-    from cluster.store import clock
+    from cluster import clock
     from jobs.controller.expectations import Sent
 
-    return Sent(clock(), frozenset({store.revision() + 1000}))
+    return Sent(clock.milliseconds(), frozenset({store.revision() + 1000}))
 
 
 @store_test

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from cluster import access, api
-from cluster.store import Create, clock, store
+from cluster import access, api, clock
+from cluster.store import Create, store
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, JOBS, PODS
 from tests.load.measure import PeakMemory
@@ -45,13 +45,13 @@ def run(system, shape):
     """Run one shape; return seconds from the first submit and pods per second for each stage."""
     count, replicas = SHAPES[shape]
     hold = f"release-{shape}"
-    start, first = store.revision(), clock()
+    start, first = store.revision(), clock.milliseconds()
     with PeakMemory(system) as memory:
         for at in range(0, count, CHUNK):
             jobs = [job(f"b{shape}-{i}", replicas, hold) for i in range(at, min(at + CHUNK, count))]
             refused = [o for o in api.create_many(access.SYSTEM, JOBS, jobs) if isinstance(o, ApiError)]
             assert not refused, refused[0]
-        submitted = clock()
+        submitted = clock.milliseconds()
         log = Stages(start, f"b{shape}-")
         until(
             lambda: log.read() and len(log.at["running"]) == count * replicas,
@@ -74,7 +74,7 @@ def run(system, shape):
         seconds = (max(log.at[stage].values()) - first) / 1000
         result[f"{stage}_s"] = round(seconds, 2)
         result[f"{stage}_pods_per_s"] = round(count * replicas / seconds)
-    result["jobs_completed_s"] = round((clock() - first) / 1000, 2)
+    result["jobs_completed_s"] = round((clock.milliseconds() - first) / 1000, 2)
     result["peak_memory_mb"] = {name: round(value) for name, value in memory.peak.items()}
     result["peak_memory_total_mb"] = round(memory.total)
     return result

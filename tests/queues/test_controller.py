@@ -7,7 +7,7 @@ import pytest
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import Create, Delete, Group, Patch, clock, store
+from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues.controller import PAUSE_MS, QueueConsumer
 
@@ -25,21 +25,9 @@ class Controller(Runner):
             pass
 
 
-class Clock:
-    """A clock that is moved by hand."""
-
-    def __init__(self):
-        self.now = clock()
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
-def time(monkeypatch):
-    moved = Clock()
-    monkeypatch.setattr("cluster.runtime.consumer.clock", moved)
-    return moved
+def time(moved_clock):
+    return moved_clock
 
 
 @pytest.fixture
@@ -53,7 +41,7 @@ def controller(time):
 def later(controller, time):
     """Let things settle, with time for every pause."""
     controller.settle()
-    time.now += PAUSE_MS
+    time.move(PAUSE_MS / 1000)
     controller.settle()
 
 
@@ -157,7 +145,7 @@ def test_counters_are_written_a_few_times_a_second_however_much_happens(controll
     for number in range(20):
         group(f"g{number}")
         controller.step()
-        time.now += 10
+        time.move(0.01)
     later(controller, time)
     writes = [c for c in store.changes(before, [QUEUES]) if c.name == "default"]
     assert len(writes) <= 3
@@ -177,7 +165,7 @@ def test_new_process_writes_what_the_last_one_still_owed(controller, time):
     controller.settle()
     group("b")
     controller.settle()
-    time.now += PAUSE_MS
+    time.move(PAUSE_MS / 1000)
     Controller().settle()
     assert status()["pending"] == 2
 

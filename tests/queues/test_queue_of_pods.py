@@ -7,7 +7,7 @@ import pytest
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import Create, Delete, Patch, clock, store
+from cluster.store import Create, Delete, Patch, store
 from dashboard import cluster_usage
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from queues.controller import PAUSE_MS, QueueConsumer
@@ -48,20 +48,11 @@ def run_pod(annotations, scheduler="volcano"):
     store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}))
 
 
-class Clock:
-    def __init__(self):
-        self.now = clock()
-
-    def __call__(self):
-        self.now += PAUSE_MS
-        return self.now
-
-
 class Everybody:
     """All who count pods by queue. They look before the last change, so that they follow it."""
 
-    def __init__(self, monkeypatch):
-        monkeypatch.setattr("cluster.runtime.consumer.clock", Clock())
+    def __init__(self, time):
+        self.time = time
         cluster_usage.forget()
         self.controller = Runner(registry.get("queues"), 0, QueueConsumer())
         self.scheduler = SchedulerConsumer()
@@ -70,8 +61,9 @@ class Everybody:
         self.settle()
 
     def settle(self):
+        self.time.move(PAUSE_MS / 1000)
         while self.controller.step():
-            pass
+            self.time.move(PAUSE_MS / 1000)
         changes = store.changes(self.revision, tuple(registry.get("scheduler").resources))
         for change in changes:
             self.scheduler.apply(self.snapshot, change)
@@ -130,10 +122,10 @@ def namespace_names_two():
         ),
     ],
 )
-def test_everybody_counts_a_pod_in_the_same_queue(monkeypatch, admin, annotations, meanwhile, queue):  # noqa: F811
+def test_everybody_counts_a_pod_in_the_same_queue(moved_clock, admin, annotations, meanwhile, queue):  # noqa: F811
     furnish()
     run_pod(annotations)
-    everybody = Everybody(monkeypatch)
+    everybody = Everybody(moved_clock)
     meanwhile()
     everybody.settle()
     answers = everybody.answers(admin)
@@ -141,10 +133,10 @@ def test_everybody_counts_a_pod_in_the_same_queue(monkeypatch, admin, annotation
     cluster_usage.forget()
 
 
-def test_a_pod_of_another_scheduler_is_in_no_queue(monkeypatch, admin):  # noqa: F811
+def test_a_pod_of_another_scheduler_is_in_no_queue(moved_clock, admin):  # noqa: F811
     furnish()
     run_pod({GROUP: "g", QUEUE: "one"}, scheduler="another")
-    answers = Everybody(monkeypatch).answers(admin)
+    answers = Everybody(moved_clock).answers(admin)
     assert answers == {key: set() for key in answers}
     cluster_usage.forget()
 

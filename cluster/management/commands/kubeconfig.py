@@ -13,8 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from cluster import clock
 from cluster.access import CONSOLE, accounts, certificates, kubeconfig, tokens
-from cluster.store import clock
 from kube.errors import ApiError
 from kube.meta import timestamp
 
@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
 def _holder(options: dict[str, Any]) -> tuple[Callable[[int], Issued], str, str]:
     """Return how to make the token for a number of seconds, whose it is, and the namespace to begin in."""
-    title = kubeconfig.token_name(clock())
+    title = kubeconfig.token_name(clock.milliseconds())
     if account := options["service_account"]:
         namespace, _, name = account.partition("/")
         if not namespace or not name:

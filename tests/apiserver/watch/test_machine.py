@@ -25,8 +25,8 @@ from apiserver.objects import listing
 from apiserver.watch import watch
 from apiserver.watch.log_follower import WatchFollower, follower
 from apiserver.watch.window import Window
-from cluster import access, models
-from cluster.store import Create, Delete, Patch, clock, store
+from cluster import access, clock, models
+from cluster.store import Create, Delete, Patch, store
 from kube.resources import PODS
 from tests.campaign import scaled
 from tests.waiting import HANG_S
@@ -202,7 +202,7 @@ class WatchMachine(RuleBasedStateMachine):
     async def begin(self, mirror, params):
         path = f"/api/v1/namespaces/{mirror.place}/pods" if mirror.place else "/api/v1/pods"
         scope = {"type": "http", "method": "GET", "query_string": b"", "headers": [], "path": path}
-        request = Request(scope, None, None, info.parse("GET", path, watch=True), clock())
+        request = Request(scope, None, None, info.parse("GET", path, watch=True), clock.milliseconds())
         request.actor, request.form = access.SYSTEM, forms.PLAIN
         response = await watch(request, PODS, query.list_options(QueryParams(params), PODS))
         return asyncio.create_task(response.stream.run(mirror.sink))

@@ -14,8 +14,8 @@ from asgiref.sync import sync_to_async
 
 from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import App
-from cluster import access
-from cluster.store import Create, Delete, Patch, clock, retention, store
+from cluster import access, clock
+from cluster.store import Create, Delete, Patch, retention, store
 from kube.resources import PODS
 from tests.waiting import HANG_S
 from volcano_ui import apiserver
@@ -155,4 +155,4 @@ async def until(condition, what="the condition"):
 
 def forget():
     """Let retention remove all that is superseded."""
-    retention.run(time.monotonic() + HANG_S, now=clock() + 3_600_000)
+    retention.run(time.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)

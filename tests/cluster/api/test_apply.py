@@ -10,7 +10,7 @@ import pytest
 
 from cluster import access, api
 from cluster.models import AuditEntry
-from cluster.store import Create, Patch, clock, store
+from cluster.store import Create, Patch, store
 from kube import apply as applying
 from kube import resources
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, RequestEntityTooLarge
@@ -80,9 +80,9 @@ def test_an_apply_creates_what_is_missing_and_changes_what_is_there(alice):
 
 
 @pytest.fixture
-def later(monkeypatch):
+def later(moved_clock):
     """Let two seconds pass: times of managers are whole ones."""
-    return lambda: monkeypatch.setattr("cluster.api.verbs.clock", lambda: clock() + 2000)
+    return lambda: moved_clock.move(2)
 
 
 def test_applying_again_writes_nothing(alice, later):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
+from cluster import clock
 from cluster.controllers import garbage
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import Create, Delete, Group, Patch, clock, store
+from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS, QUEUES
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -170,7 +171,7 @@ def make_timers_due():
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_timer SET due = %s", [clock() - 1])
+        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
 
 
 def test_foreground_owner_without_dependents_goes_at_once(collector):

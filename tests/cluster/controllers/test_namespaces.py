@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db import connection, transaction
 
-from cluster import access, api
+from cluster import access, api, clock
 from cluster.bootstrap import bootstrap
 from cluster.controllers import namespaces
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import Create, Delete, Patch, clock, store
+from cluster.store import Create, Delete, Patch, store
 from kube.errors import Forbidden, NotFound
 from kube.resources import (
     BATCH_JOBS,
@@ -45,7 +45,7 @@ def settle(runner):
 
 def make_timers_due():
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_timer SET due = %s", [clock() - 1])
+        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
 
 
 def later(runner):

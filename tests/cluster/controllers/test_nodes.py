@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.controllers import nodes
 from cluster.controllers.nodes import NodeLifecycle, NodeStep, step
 from cluster.runtime.consumer import Runner
 from cluster.runtime.registry import get
@@ -32,25 +31,13 @@ def test_step(ready, tainted, silent, unreachable, expected):
     assert step(ready, **given) is expected
 
 
-class Clock:
-    """The monotonic clock of the consumer's process, which stands still while a laptop is suspended."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self):
-        return self.now
-
-
 @pytest.fixture
-def world(transactional_db, redis_url, settings, monkeypatch):
+def world(transactional_db, redis_url, settings, moved_clock):
     settings.REDIS_URL = redis_url
-    clock = Clock()
-    monkeypatch.setattr(nodes, "time", clock)
     runner = Runner(get("nodes"), 0, NodeLifecycle())
 
     def after(seconds=0.0):
-        clock.now += seconds
+        moved_clock.move(seconds)
         changes, timers = [], [object()]
         if runner.state is None:
             runner.step()

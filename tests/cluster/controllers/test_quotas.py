@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from cluster import api
+from cluster import api, clock
 from cluster.access import SYSTEM
 from cluster.controllers.budgets import BudgetController
 from cluster.controllers.quotas import QuotaController
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import Create, Delete, Patch, clock, store
+from cluster.store import Create, Delete, Patch, store
 from kube.resources import (
     CONFIGMAPS,
     DISRUPTION_BUDGETS,
@@ -49,7 +49,7 @@ def settle(runner):
             pass
         runner.state.earliest.clear()
         with connection.cursor() as cursor:
-            cursor.execute("UPDATE cluster_timer SET due = %s", [clock() - 1])
+            cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
             if cursor.rowcount == 0:
                 return
 

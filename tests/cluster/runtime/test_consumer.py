@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from django.db import connection
 
-from cluster import tasks
+from cluster import clock, tasks
 from cluster.runtime import consumer, registry
 from cluster.runtime.consumer import RETRY, Consumer, Plan, Runner, Timer
 from cluster.runtime.registry import Registration
-from cluster.store import Create, Delete, Group, Patch, clock, store
+from cluster.store import Create, Delete, Group, Patch, store
 from kube.errors import AlreadyExists
 from kube.resources import CONFIGMAPS, PODS
 
@@ -135,7 +135,7 @@ def test_another_process_waits_while_the_leader_is_alive():
     assert other.step() is False
     assert copies() == []
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_cursor SET held_until = %s", [clock() - 1])
+        cursor.execute("UPDATE cluster_cursor SET held_until = %s", [clock.milliseconds() - 1])
     drain(other)
     assert copies() == ["a"]
 
@@ -152,17 +152,16 @@ def test_conflicting_group_comes_back_as_a_timer():
     assert copies() == ["a"]
 
 
-def test_group_that_goes_on_failing_is_tried_less_and_less_often(monkeypatch):
-    start = now = clock()
-    monkeypatch.setattr("cluster.runtime.consumer.clock", lambda: now)
+def test_group_that_goes_on_failing_is_tried_less_and_less_often(moved_clock):
     runner = Runner(REGISTRATION, 0, Copier())
     drain(runner)
     runner.consumer.conflict = True
     add("a")
     tried = []
-    for now in range(start, start + 400):
+    for now in range(400):
         before = len(runner.consumer.timers)
         drain(runner)
+        moved_clock.move(0.001)
         tried += [now] * (len(runner.consumer.timers) - before)
     assert [later - earlier for earlier, later in pairwise(tried)] == [50, 100, 200]
     assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", n) for n in (1, 2, 3, 4)]
@@ -231,10 +230,10 @@ def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch
     drain(runner)
     for name in "abcde":
         store.write(Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}}))
-    assert tasks._behind("controllers", clock()) == [(REGISTRATION, 0)]
+    assert tasks._behind("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
     drain(runner)
     assert runner._read_cursor().position == store.revision()
-    assert tasks._behind("controllers", clock()) == []
+    assert tasks._behind("controllers", clock.milliseconds()) == []
 
 
 def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_being_woken(monkeypatch):
@@ -245,7 +244,7 @@ def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_be
     add("two")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE cluster_log SET compacted = head")
-    assert tasks._behind("controllers", clock()) == [(REGISTRATION, 0)]
+    assert tasks._behind("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
 
 
 def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):

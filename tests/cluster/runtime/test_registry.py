@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from cluster import tasks
+from cluster import clock, tasks
 from cluster.runtime import registry
 from cluster.runtime.registry import Registration
-from cluster.store import Create, clock, store
+from cluster.store import Create, store
 from kube.resources import JOBS, PODS
 from volcano_ui.beat import Clock
 from volcano_ui.celery import Messages, app
@@ -45,7 +45,7 @@ def test_ticks_are_for_those_who_run(elsewhere):
 def test_a_message_to_one_who_runs_no_more_is_dropped(elsewhere):
     store.write(Create(PODS, {"metadata": {"name": "a", "namespace": "d"}, "spec": {}}))
     tasks.consume("scheduler", 0)
-    assert tasks._behind("scheduler", clock()) == []
+    assert tasks._behind("scheduler", clock.milliseconds()) == []
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM cluster_cursor")
         assert cursor.fetchone() == (0,)
@@ -81,5 +81,5 @@ def test_a_shard_that_is_no_more_wakes_those_that_are(monkeypatch):
                     " VALUES (%s, 0, 1, '', 0)",
                     [(name,) for name in each.cursors],
                 )
-            assert tasks._behind("controllers", clock()) == []
-    assert tasks._behind("controllers", clock()) == [(each, 0)]
+            assert tasks._behind("controllers", clock.milliseconds()) == []
+    assert tasks._behind("controllers", clock.milliseconds()) == [(each, 0)]

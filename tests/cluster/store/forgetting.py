@@ -10,12 +10,13 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from cluster.store import clock, retention
+from cluster import clock
+from cluster.store import retention
 
 
 def forget(now=None):
     """Let retention remove all that is superseded at a time; unless it is given, when all that there is is old."""
-    later = clock() + (settings.HISTORY_HOURS + 1) * 3_600_000
+    later = clock.milliseconds() + (settings.HISTORY_HOURS + 1) * 3_600_000
     retention.run(time.monotonic() + 20, now=later if now is None else now)
 
 

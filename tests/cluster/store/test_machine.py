@@ -20,7 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster.store import Create, Delete, Group, Mirror, Patch, Store, clock, pages, retention, sql
+from cluster import clock
+from cluster.store import Create, Delete, Group, Mirror, Patch, Store, pages, retention, sql
 from kube.errors import AlreadyExists, ApiError, Conflict, Invalid, NotFound
 from kube.resources import PODS
 from tests.campaign import scaled
@@ -252,7 +253,7 @@ class StoreMachine(RuleBasedStateMachine):
                 " VALUES ('garbage/0', %s, 1, '', 0)",
                 [hold],
             )
-        retention.run(time.monotonic() + 30, now=clock() + 10**11, source=self.store)
+        retention.run(time.monotonic() + 30, now=clock.milliseconds() + 10**11, source=self.store)
         assert self.store.compacted() >= min(hold, len(self.expected))
 
     def follow(self):

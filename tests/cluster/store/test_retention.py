@@ -7,8 +7,9 @@ import time
 import pytest
 from django.db import connection
 
+from cluster import clock
 from cluster.runtime import registry
-from cluster.store import Create, Patch, clock, retention, sql, store
+from cluster.store import Create, Patch, retention, sql, store
 from kube.resources import CONFIGMAPS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,7 +50,7 @@ def column(text):
 
 
 def clean():
-    retention.run(time.monotonic() + 5, now=clock() + LATER)
+    retention.run(time.monotonic() + 5, now=clock.milliseconds() + LATER)
 
 
 def test_history_goes_as_far_as_the_slowest_shard_has_read():

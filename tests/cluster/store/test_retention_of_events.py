@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cluster.store import Create, clock, retention, store
+from cluster import clock
+from cluster.store import Create, retention, store
 from kube.resources import CONFIGMAPS, EVENTS
 from tests.waiting import HANG_S
 
@@ -17,7 +18,7 @@ HOUR_MS = 3_600_000
 def tell(*hours_ago):
     for number, hours in enumerate(hours_ago):
         event = {"metadata": {"name": f"e{number}", "namespace": "d"}}
-        store.write(Create(EVENTS, event), now=clock() - hours * HOUR_MS)
+        store.write(Create(EVENTS, event), now=clock.milliseconds() - hours * HOUR_MS)
 
 
 def left():
@@ -32,7 +33,8 @@ def test_old_events_go(settings):
     settings.EVENT_HOURS = 24
     tell(30, 25, 23, 0)
     store.write(
-        Create(CONFIGMAPS, {"metadata": {"name": "old", "namespace": "d"}}), now=clock() - 99 * HOUR_MS
+        Create(CONFIGMAPS, {"metadata": {"name": "old", "namespace": "d"}}),
+        now=clock.milliseconds() - 99 * HOUR_MS,
     )
     assert expire() == 2
     assert left() == ["e2", "e3"]

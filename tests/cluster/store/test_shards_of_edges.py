@@ -16,11 +16,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from cluster import clock
 from cluster.runtime import consumer, division
 from cluster.runtime.consumer import Consumer, Plan, Runner, Timer
 from cluster.runtime.division import Position
 from cluster.runtime.registry import Registration, shard_of
-from cluster.store import Create, Delete, Group, Patch, Store, clock, sql
+from cluster.store import Create, Delete, Group, Patch, Store, sql
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, PODS
 from tests.campaign import scaled
@@ -269,8 +270,8 @@ def test_a_process_of_another_number_of_shards_does_nothing_any_more(store):
 def test_timers_go_to_the_shard_of_their_key_at_once(store):
     old = starting(1, store)
     drain(old)
-    old[0]._set_timers([Timer("look", key, clock() + HOUR_MS) for key in KEYS])
-    old[0]._set_timers([Timer("all", "", clock() + HOUR_MS)])
+    old[0]._set_timers([Timer("look", key, clock.milliseconds() + HOUR_MS) for key in KEYS])
+    old[0]._set_timers([Timer("all", "", clock.milliseconds() + HOUR_MS)])
     for shards in (3, 2):
         new = starting(shards, store)
         new[shards - 1].step()

@@ -5,8 +5,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from cluster import clock
 from cluster.models import RoleBinding
-from cluster.store import Create, Group, clock, store
+from cluster.store import Create, Group, store
 from dashboard import cluster_usage
 from kube.meta import now_text, timestamp
 from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
@@ -82,7 +83,7 @@ def queue(name, *, parent="root", state="Open", **spec):
 
 
 def job(name, phase="Running", namespace="team-a", *, queue="default", message=""):
-    state = {"phase": phase, "message": message, "lastTransitionTime": now_text(clock())}
+    state = {"phase": phase, "message": message, "lastTransitionTime": now_text(clock.milliseconds())}
     return JOBS, {
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"queue": queue, "minAvailable": 1},
@@ -102,7 +103,7 @@ def pod(name, *, node="one", namespace="team-a", queue="default", phase="Running
             "nodeName": node,
             "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}],
         },
-        "status": {"phase": phase, "startTime": timestamp(clock())},
+        "status": {"phase": phase, "startTime": timestamp(clock.milliseconds())},
     }
 
 
@@ -114,14 +115,14 @@ def event(name, *, about="train", namespace="team-a", kind="Warning", message="I
         "type": kind,
         "reason": "Failed",
         "message": message,
-        "lastTimestamp": timestamp(clock()),
+        "lastTimestamp": timestamp(clock.milliseconds()),
     }
 
 
 def put(*objects, ago_ms=0):
     """Store objects as if that long ago."""
     groups = [Group([Create(resource, obj)]) for resource, obj in objects]
-    outcomes = store.commit(groups, now=clock() - ago_ms)
+    outcomes = store.commit(groups, now=clock.milliseconds() - ago_ms)
     for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome

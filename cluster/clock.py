@@ -1,0 +1,58 @@
+"""What time it is, for everything that runs a cluster.
+
+All processes of a cluster ask here, so that whoever repeats a run can hand in
+a clock of his own. What stands beside a container (`node.shim`) belongs to the
+machine and asks that.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """A source of time."""
+
+    def microseconds(self) -> int:
+        """Return the wall clock, in microseconds since the epoch; it may be set forward and back."""
+
+    def monotonic(self) -> float:
+        """Return seconds since any moment; they only grow, at the pace of real time."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def microseconds(self) -> int:
+        """Return the wall clock, in microseconds since the epoch."""
+        return time.time_ns() // 1000
+
+    def monotonic(self) -> float:
+        """Return the seconds of the machine's monotonic clock."""
+        return time.monotonic()
+
+
+_clock: Clock = SystemClock()
+
+
+def use(clock: Clock) -> Clock:
+    """Ask this clock from now on, in the whole process; return the one that was asked before."""
+    global _clock
+    before, _clock = _clock, clock
+    return before
+
+
+def milliseconds() -> int:
+    """Return the wall clock, in milliseconds since the epoch: the store's unit, named `now`."""
+    return _clock.microseconds() // 1000
+
+
+def microseconds() -> int:
+    """Return the wall clock, in microseconds since the epoch: the unit of nodes, named `now_us`."""
+    return _clock.microseconds()
+
+
+def monotonic() -> float:
+    """Return seconds since any moment: for deadlines, which no setting of the wall clock may move."""
+    return _clock.monotonic()

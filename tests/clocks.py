@@ -1,0 +1,24 @@
+"""A clock that stands until it is moved."""
+
+from __future__ import annotations
+
+from cluster import clock
+
+
+class ManualClock:
+    """Shows the time at which it was made, and goes on only by `move`."""
+
+    def __init__(self, start_us=None):
+        self.us = clock.microseconds() if start_us is None else start_us
+        self.seconds = 0.0
+
+    def microseconds(self):
+        return self.us
+
+    def monotonic(self):
+        return self.seconds
+
+    def move(self, seconds):
+        """Let time pass."""
+        self.us += round(seconds * 1e6)
+        self.seconds += seconds
