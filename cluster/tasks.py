@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,15 +10,15 @@ from celery import shared_task
 
 from cluster import clock
 from cluster.runtime import consumer, nudge, registry
+from cluster.runtime.backlog import Backlog
 from cluster.runtime.outage import AWAY, Outage
-from cluster.store import sql, store
-from kube.errors import Expired
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
 _outages: dict[str, Outage] = {}
+_backlog = Backlog()
 
 
 @contextmanager
@@ -53,51 +52,8 @@ def tick(queue: str) -> None:
     few queries.
     """
     with _patiently("the tick"):
-        for registration, shard in _behind(queue, clock.milliseconds()):
+        for registration, shard in _backlog.of(queue, clock.milliseconds()):
             nudge.wake(registration, shard)
-
-
-_seen: dict[str, int] = {}
-
-
-def _behind(queue: str, now: int) -> list[tuple[registry.Registration, int]]:
-    """Return the shards of a queue with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
-    head = store.revision()
-    at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
-    late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
-    with_timers = {cursor.partition("/")[0] for (cursor,) in late}
-    known = Counter(cursor.partition("/")[0] for cursor in at)
-    return [
-        (each, shard)
-        for each in registry.running()
-        for shard, cursor in enumerate(each.cursors)
-        if each.queue_of(shard) == queue
-        # Shards that are no more have left something that those that are look for, and so have their timers.
-        and (
-            cursor not in at
-            or known[each.name] > each.shards
-            or each.name in with_timers
-            or _is_behind(cursor, each, at[cursor], head)
-        )
-    ]
-
-
-def _is_behind(cursor: str, registration: registry.Registration, position: int, head: int) -> bool:
-    return head - position > consumer.LAG or _has_news(cursor, registration, position, head)
-
-
-def _has_news(cursor: str, registration: registry.Registration, position: int, head: int) -> bool:
-    """Look for relevant changes after the cursor, never twice at the same stretch of the log."""
-    start = max(position, _seen.get(cursor, 0))
-    if start >= head:
-        return False
-    try:
-        if store.changes(start, registration.resources, limit=1, until=head):
-            return True
-    except Expired:
-        return True  # it may have missed something, and has to look at everything anew
-    _seen[cursor] = head
-    return False
 
 
 @shared_task(name="cluster.tasks.clean", ignore_result=True)

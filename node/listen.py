@@ -29,26 +29,33 @@ RETRY_S = 1.0
 BATCH = 4000  # changes in one query
 
 
-class Listener:
-    """Where a process is in the log, and a subscription to nudges that comes back by itself when Redis does."""
+class Subscription:
+    """Nudges on a socket that a selector waits on; comes back by itself when Redis does."""
 
-    def __init__(self, selector: selectors.BaseSelector, kinds: Sequence[Resource]) -> None:
-        self.position = 0
-        self._kinds = kinds
+    def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
         self._selected: socket.socket | None = None
         self._connection: Any = None  # redis-py leaves its connections untyped
         self._retry_at = 0.0
-        self._asked_at = 0.0
 
     @property
-    def socket(self) -> socket.socket | None:
-        """The socket to wait on; None while Redis is away."""
-        if self._connection is None and clock.monotonic() >= self._retry_at:
-            self._connect()
-        return None if self._connection is None else self._connection._sock
+    def is_alive(self) -> bool:
+        """Whether a nudge would be heard."""
+        return self._connection is not None
 
-    def _connect(self) -> None:
+    def renew(self) -> bool:
+        """Subscribe where that is due, and keep the selector on the socket; say whether the subscription is new."""
+        is_new = not self.is_alive and clock.monotonic() >= self._retry_at and self._connect()
+        socket = self._connection._sock if self._connection is not None else None
+        if socket is not self._selected:
+            if self._selected is not None:
+                self._selector.unregister(self._selected)
+            if socket is not None:
+                self._selector.register(socket, selectors.EVENT_READ, self)
+            self._selected = socket
+        return is_new
+
+    def _connect(self) -> bool:
         self._retry_at = clock.monotonic() + RETRY_S
         connection: Any = nudge.client().connection_pool.make_connection()
         try:
@@ -57,10 +64,10 @@ class Listener:
         except (redis.RedisError, OSError) as error:
             nudge.outage.lasts(error)
             connection.disconnect()
-            return
+            return False
         nudge.outage.over()
         self._connection = connection
-        self._asked_at = 0.0  # what was committed before the subscription was not heard
+        return True
 
     def drain(self) -> None:
         """Take what has come in; that anything came is the message."""
@@ -73,27 +80,42 @@ class Listener:
                     raise ConnectionError
         except OSError:
             self.close()
+
+    def close(self) -> None:
+        """End the subscription."""
+        if self._connection is not None:
+            self._connection.disconnect()
+            self._connection = None
+
+
+class Listener:
+    """Where a process is in the log, and when it must ask for more."""
+
+    def __init__(self, kinds: Sequence[Resource], subscription: Subscription) -> None:
+        self.position = 0
+        self.subscription = subscription
+        self._kinds = kinds
         self._asked_at = 0.0
+
+    def subscribe(self) -> None:
+        """Have nudges wake the process; what was committed before the subscription was not heard."""
+        if self.subscription.renew():
+            self.hurry()
+
+    def hear(self) -> None:
+        """Take in what has come; the store is asked at once."""
+        self.subscription.drain()
+        self.hurry()
         # A connection that broke is closed by now, and the next file that is opened gets its number.
         self.subscribe()
 
-    def subscribe(self) -> None:
-        """Keep the selector on the socket, which changes when Redis goes and comes."""
-        socket = self.socket
-        if socket is not self._selected:
-            if self._selected is not None:
-                self._selector.unregister(self._selected)
-            if socket is not None:
-                self._selector.register(socket, selectors.EVENT_READ, self)
-            self._selected = socket
-
     def due(self) -> float:
         """Return the monotonic time at which the store must be asked although nothing was heard."""
-        return self._asked_at + (POLL_S if self._connection is None else SAFETY_S)
+        return self._asked_at + (SAFETY_S if self.subscription.is_alive else POLL_S)
 
     def hurry(self) -> None:
         """Have the store asked at once."""
-        self._asked_at = 0.0
+        self._asked_at = float("-inf")
 
     def read(self, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
         """When it is time to ask, hand on every change after the position, in order.
@@ -114,6 +136,4 @@ class Listener:
 
     def close(self) -> None:
         """End the subscription."""
-        if self._connection is not None:
-            self._connection.disconnect()
-            self._connection = None
+        self.subscription.close()

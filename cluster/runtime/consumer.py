@@ -142,17 +142,25 @@ class Outrun(Exception):
 
 
 class Runner(Generic[State]):
-    """Runs one shard of one consumer in this process and keeps its state between runs."""
+    """Runs one shard of one consumer in this process and keeps its state between runs.
+
+    `holder` names the process to others; who runs several in one process names them himself.
+    """
 
     def __init__(
-        self, registration: Registration, shard: int, consumer: Consumer[State], using: Store = store
+        self,
+        registration: Registration,
+        shard: int,
+        consumer: Consumer[State],
+        using: Store = store,
+        holder: str = "",
     ) -> None:
         self.registration = registration
         self.shard = shard
         self.consumer = consumer
         self.store = using
         self.cursor = registration.cursor_of(shard)
-        self.holder = os.environ.get("VOLCANO_UI_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
+        self.holder = holder or os.environ.get("VOLCANO_UI_WORKER") or f"{socket.gethostname()}:{os.getpid()}"
         self.state: State | None = None
         self.generation = -1
         self.position = -1  # of the state

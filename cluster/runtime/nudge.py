@@ -4,6 +4,9 @@ After each commit the new revision is published on CHANNEL, for the web
 process's live hub and for node agents, and every consumer that reads one of
 the touched kinds gets a Celery task, unless one is queued already. Nothing
 here may fail a write: without Redis the nudge is dropped, and readers poll.
+
+A `Carrier` takes nudges from process to process; it is Redis with Celery, unless
+another one is handed in.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import redis
 import redis.asyncio
@@ -41,10 +44,96 @@ outage = Outage("news of commits through Redis", log)
 _running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 
 
+UNREACHABLE = (redis.RedisError, OperationalError, OSError)  # what a carrier raises that cannot be reached
+
+
+class Carrier(Protocol):
+    """What takes nudges from process to process; it raises one of UNREACHABLE when it cannot."""
+
+    def publish(self, revision: int) -> None:
+        """Tell all who follow the log of a revision."""
+
+    def claim(self, cursor: str) -> bool:
+        """Mark a consumer's shard as queued, for QUEUED_MS at most; False when it is marked already."""
+
+    def release(self, cursor: str) -> None:
+        """Take the mark off."""
+
+    def queue(self, registration: Registration, shard: int, delay_s: float) -> None:
+        """Have a consumer's shard run, after a delay."""
+
+    async def hear(self, told: Callable[[int], None]) -> None:
+        """Call `told` with each revision that is published, and with NEWEST at the start."""
+
+
 @functools.cache
 def client() -> redis.Redis:
     """Return this process's Redis client; it answers or fails within a second."""
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+
+
+class RedisCarrier:
+    """Redis for news and marks, Celery's queues for runs."""
+
+    def publish(self, revision: int) -> None:
+        """Publish a revision on CHANNEL."""
+        client().publish(CHANNEL, revision)
+
+    def claim(self, cursor: str) -> bool:
+        """Set the mark of a shard, which goes by itself should the queued task get lost."""
+        return bool(client().set(_mark(cursor), 1, nx=True, px=QUEUED_MS))
+
+    def release(self, cursor: str) -> None:
+        """Delete the mark of a shard."""
+        client().delete(_mark(cursor))
+
+    def queue(self, registration: Registration, shard: int, delay_s: float) -> None:
+        """Send the task that runs a shard."""
+        current_app.send_task(
+            "cluster.tasks.consume",
+            (registration.name, shard),
+            queue=registration.queue_of(shard),
+            countdown=delay_s or None,
+            ignore_result=True,
+            retry=False,
+        )
+
+    async def hear(self, told: Callable[[int], None]) -> None:
+        """Subscribe to CHANNEL and listen until Redis goes away."""
+        async with (
+            redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
+            listener.pubsub() as channel,
+        ):
+            await channel.subscribe(CHANNEL)
+            async for message in channel.listen():
+                # The first confirms the subscription: what was announced before it was missed.
+                if message["type"] == "message":
+                    told(_number(message["data"]))
+                else:
+                    outage.over()
+                    told(NEWEST)
+
+
+def _mark(cursor: str) -> str:
+    return f"volcano-ui:queued:{cursor}"
+
+
+def _number(data: Any) -> int:
+    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
+    try:
+        return int(data)
+    except (TypeError, ValueError):
+        return NEWEST
+
+
+_carrier: Carrier = RedisCarrier()
+
+
+def use(carrier: Carrier) -> Carrier:
+    """Send and hear nudges by this carrier from now on; return the one before."""
+    global _carrier
+    before, _carrier = _carrier, carrier
+    return before
 
 
 class Announcer:
@@ -101,11 +190,11 @@ def send(touched: frozenset[str], revision: int) -> None:
 
 def _announce(touched: frozenset[str], revision: int) -> None:
     try:
-        client().publish(CHANNEL, revision)
+        _carrier.publish(revision)
         for registration in registry.interested(touched):
             for shard in range(registration.shards):
                 _queue(registration, shard)
-    except (redis.RedisError, OperationalError, OSError) as error:
+    except UNREACHABLE as error:
         outage.lasts(error)
     else:
         outage.over()
@@ -114,57 +203,27 @@ def _announce(touched: frozenset[str], revision: int) -> None:
 async def hear(told: Callable[[int], None]) -> None:
     """Call `told` with each revision that is announced, and with NEWEST at the start; return when Redis is away."""
     try:
-        async with (
-            redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
-            listener.pubsub() as channel,
-        ):
-            await channel.subscribe(CHANNEL)
-            async for message in channel.listen():
-                # The first confirms the subscription: what was announced before it was missed.
-                if message["type"] == "message":
-                    told(_number(message["data"]))
-                else:
-                    outage.over()
-                    told(NEWEST)
-    except (redis.RedisError, OSError) as error:
+        await _carrier.hear(told)
+    except UNREACHABLE as error:
         outage.lasts(error)
 
 
-def _number(data: Any) -> int:
-    """Return the revision of a nudge; one that cannot be read counts as newer than all."""
-    try:
-        return int(data)
-    except (TypeError, ValueError):
-        return NEWEST
-
-
 def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
-    """Ask for one run of a consumer's shard; raises what the broker raises."""
-    current_app.send_task(
-        "cluster.tasks.consume",
-        (registration.name, shard),
-        queue=registration.queue_of(shard),
-        countdown=delay_s or None,
-        ignore_result=True,
-        retry=False,
-    )
+    """Ask for one run of a consumer's shard; raises what the carrier raises."""
+    _carrier.queue(registration, shard, delay_s)
 
 
 def _queue(registration: Registration, shard: int) -> None:
     cursor = registration.cursor_of(shard)
-    if cursor not in _running.get() and client().set(_mark(cursor), 1, nx=True, px=QUEUED_MS):
+    if cursor not in _running.get() and _carrier.claim(cursor):
         wake(registration, shard)
-
-
-def _mark(cursor: str) -> str:
-    return f"volcano-ui:queued:{cursor}"
 
 
 def started(cursor: str) -> None:
     """Note that a queued run begins: what is committed from here on needs another."""
     try:
-        client().delete(_mark(cursor))
-    except (redis.RedisError, OSError) as error:
+        _carrier.release(cursor)
+    except UNREACHABLE as error:
         log.debug("queued mark kept: %s", error)
 
 

@@ -36,7 +36,7 @@ from node.agent.runtime import UNSETTLED_S, Handle, Runtime
 from node.agent.server import Port
 from node.agent.spawn import Spawner
 from node.attempt import SHUTDOWN
-from node.listen import Listener
+from node.listen import Listener, Subscription
 from node.lookup import StoreLookup, refused
 from node.paths import Layout
 from node.status import Place
@@ -68,7 +68,7 @@ class Agent:
         self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
         self.sampler = Sampler(self.layout, self.machine.name, self.runtime.running)
         self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
-        self.listener = Listener(self.selector, WATCHED)
+        self.listener = Listener(WATCHED, Subscription(self.selector))
         self.port = Port(data)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.pods: dict[str, Local] = {}
@@ -204,8 +204,8 @@ class Agent:
                 self.dirty.add(self.runtime.on_ready(key.data))
             elif key.data is self.port:
                 self.port.answer(self.runtime)
-            elif key.data is self.listener:
-                self.listener.drain()
+            elif key.data is self.listener.subscription:
+                self.listener.hear()
             else:
                 os.read(key.fd, 512)
         if self.runtime.unsettled:

@@ -27,7 +27,7 @@ from kube.errors import ApiError
 from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
-from node.listen import Listener
+from node.listen import Listener, Subscription
 from node.lookup import refused
 from node.simulator import stages
 from node.simulator.fleet import Fleet, Size
@@ -49,13 +49,24 @@ log = logging.getLogger(__name__)
 
 
 class Simulator:
-    """All simulated nodes and their pods."""
+    """All simulated nodes and their pods.
 
-    def __init__(self, count: int, size: Size | None = None, directory: Path | None = None) -> None:
+    `run` works until a signal comes. Whoever waits otherwise calls `begin`,
+    then `work` when the log has news or `patience` is over, and hands in a
+    subscription of his own.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        size: Size | None = None,
+        directory: Path | None = None,
+        subscription: Subscription | None = None,
+    ) -> None:
         self.fleet = Fleet(count, size or Size())
         self.stages: Sequence[Stage] = stages.load(directory or stages.DEFAULT)
         self.selector = selectors.DefaultSelector()
-        self.listener = Listener(self.selector, (PODS, NODES, CONFIGMAPS))
+        self.listener = Listener((PODS, NODES, CONFIGMAPS), subscription or Subscription(self.selector))
         self.pods: dict[str, Simulated] = {}
         self.gatherings = Gatherings()
         self.holds = Holds()
@@ -120,7 +131,11 @@ class Simulator:
 
     def turn(self) -> None:
         """Wait for the next thing to happen and handle it."""
-        self._wait(self._timeout())
+        self._wait(self.patience())
+        self.work()
+
+    def work(self) -> None:
+        """Handle all that has happened or is due; what the database refuses is left for later."""
         try:
             self._read_changes()
             while self._play():
@@ -132,7 +147,8 @@ class Simulator:
             refused(self.outage, "the database refused", error)
             self.write_again_at = clock.monotonic() + RETRY_S
 
-    def _timeout(self) -> float:
+    def patience(self) -> float:
+        """Return for how many seconds nothing is due."""
         now = clock.monotonic()
         dues = [self.listener.due() - now, self.fleet.due - now]
         dues += [due - now for due in self.fleet.loss_due.values()]
@@ -143,8 +159,8 @@ class Simulator:
     def _wait(self, timeout: float) -> None:
         self.listener.subscribe()
         for key, _ in self.selector.select(timeout):
-            if key.data is self.listener:
-                self.listener.drain()
+            if key.data is self.listener.subscription:
+                self.listener.hear()
             else:
                 os.read(key.fd, 512)
 

@@ -9,9 +9,10 @@ from itertools import chain
 import pytest
 from django.db import connection
 
-from cluster import clock, tasks
+from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
+from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import RETRY, Runner
 from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
@@ -160,12 +161,12 @@ def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(s
 
 def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
     start(1)
-    assert tasks._behind("jobs", clock.milliseconds()) == []
+    assert Backlog().of("jobs", clock.milliseconds()) == []
     with connection.cursor() as db:
         db.execute(
             "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)",
             ["jobs/1", "ttl", "default/gone", clock.milliseconds() - 1, '{"uid": "1"}'],
         )
-    assert tasks._behind("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
+    assert Backlog().of("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
     start(1)
     assert timers() == {}

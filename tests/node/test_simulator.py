@@ -85,7 +85,7 @@ def until(simulator, condition):
 
     def turn():
         simulator.listener.hurry()
-        simulator._wait(min(0.01, simulator._timeout()))
+        simulator._wait(min(0.01, simulator.patience()))
         simulator._read_changes()
         while simulator._play():
             pass

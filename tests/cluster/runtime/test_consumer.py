@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from django.db import connection
 
-from cluster import clock, tasks
+from cluster import clock
 from cluster.runtime import consumer, registry
+from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import RETRY, Consumer, Plan, Runner, Timer
 from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, store
@@ -230,10 +231,10 @@ def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch
     drain(runner)
     for name in "abcde":
         store.write(Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}}))
-    assert tasks._behind("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
+    assert Backlog().of("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
     drain(runner)
     assert runner._read_cursor().position == store.revision()
-    assert tasks._behind("controllers", clock.milliseconds()) == []
+    assert Backlog().of("controllers", clock.milliseconds()) == []
 
 
 def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_being_woken(monkeypatch):
@@ -244,7 +245,7 @@ def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_be
     add("two")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE cluster_log SET compacted = head")
-    assert tasks._behind("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
+    assert Backlog().of("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
 
 
 def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):

@@ -7,6 +7,7 @@ from django.db import connection
 
 from cluster import clock, tasks
 from cluster.runtime import registry
+from cluster.runtime.backlog import Backlog
 from cluster.runtime.registry import Registration
 from cluster.store import Create, store
 from kube.resources import JOBS, PODS
@@ -45,7 +46,7 @@ def test_ticks_are_for_those_who_run(elsewhere):
 def test_a_message_to_one_who_runs_no_more_is_dropped(elsewhere):
     store.write(Create(PODS, {"metadata": {"name": "a", "namespace": "d"}, "spec": {}}))
     tasks.consume("scheduler", 0)
-    assert tasks._behind("scheduler", clock.milliseconds()) == []
+    assert Backlog().of("scheduler", clock.milliseconds()) == []
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM cluster_cursor")
         assert cursor.fetchone() == (0,)
@@ -81,5 +82,5 @@ def test_a_shard_that_is_no_more_wakes_those_that_are(monkeypatch):
                     " VALUES (%s, 0, 1, '', 0)",
                     [(name,) for name in each.cursors],
                 )
-            assert tasks._behind("controllers", clock.milliseconds()) == []
-    assert tasks._behind("controllers", clock.milliseconds()) == [(each, 0)]
+            assert Backlog().of("controllers", clock.milliseconds()) == []
+    assert Backlog().of("controllers", clock.milliseconds()) == [(each, 0)]

@@ -1,0 +1,56 @@
+"""Which shards of which consumers have something to do: what beat's tick asks, to make up for lost nudges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster.runtime import consumer, registry
+from cluster.store import sql, store
+from kube.errors import Expired
+
+if TYPE_CHECKING:
+    from cluster.runtime.registry import Registration
+
+
+class Backlog:
+    """Looks for shards with work, never twice at the same stretch of the log."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}  # cursor → the revision up to which nothing concerns it
+
+    def of(self, queue: str, now: int) -> list[tuple[Registration, int]]:
+        """Return the shards of a queue with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
+        head = store.revision()
+        at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
+        late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
+        with_timers = {cursor.partition("/")[0] for (cursor,) in late}
+        known = Counter(cursor.partition("/")[0] for cursor in at)
+        return [
+            (each, shard)
+            for each in registry.running()
+            for shard, cursor in enumerate(each.cursors)
+            if each.queue_of(shard) == queue
+            # Shards that are no more have left something that those that are look for, and so have their timers.
+            and (
+                cursor not in at
+                or known[each.name] > each.shards
+                or each.name in with_timers
+                or self._is_behind(cursor, each, at[cursor], head)
+            )
+        ]
+
+    def _is_behind(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
+        return head - position > consumer.LAG or self._has_news(cursor, registration, position, head)
+
+    def _has_news(self, cursor: str, registration: Registration, position: int, head: int) -> bool:
+        start = max(position, self._seen.get(cursor, 0))
+        if start >= head:
+            return False
+        try:
+            if store.changes(start, registration.resources, limit=1, until=head):
+                return True
+        except Expired:
+            return True  # it may have missed something, and has to look at everything anew
+        self._seen[cursor] = head
+        return False
