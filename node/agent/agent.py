@@ -1,22 +1,16 @@
-"""The agent: runs the pods that are bound to this machine, and says in the store how they are doing.
+"""The agent: runs the pods that are bound to its machine, and says in the store how they are doing.
 
-One thread, one loop. It waits on descriptors (the store's nudges, the starts
-and ends of containers, signals) and on the soonest time that something is
-due, then brings every pod concerned one step further and writes what changed
-in one commit. It keeps nothing that the store and the disk do not have:
-killed at any moment, the next agent goes on where this one was.
+Whenever something has happened or is due, it brings every pod concerned one
+step further and writes what changed in one commit. It keeps nothing that the
+store and the disk do not have: killed at any moment, the next agent goes on
+where this one was. Waiting is not its part (see `node.agent.daemon`).
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import selectors
-import signal
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.db import Error as DatabaseError
 from msgspec import ValidationError
 
@@ -28,49 +22,46 @@ from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, PODS, SECRETS
-from node.agent import hosts, machine, prepare, retention
+from node.agent import hosts, prepare
 from node.agent.lifecycle import start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
-from node.agent.runtime import UNSETTLED_S, Handle, Runtime
-from node.agent.server import Port
-from node.agent.spawn import Spawner
+from node.agent.runtime import UNSETTLED_S
 from node.attempt import SHUTDOWN
-from node.listen import Listener, Subscription
+from node.listen import Listener
 from node.lookup import StoreLookup, refused
-from node.paths import Layout
 from node.status import Place
-from node.usage import Sampler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from cluster.store import Write
+    from node.agent.machine import Machine
+    from node.agent.runtime import Runtime
+    from node.listen import Subscription
+    from node.paths import Layout
 
 WATCHED = (PODS, CONFIGMAPS, SECRETS)
 FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after the database refused a write
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
-SHUTDOWN_S = 4.8
 CLEAN_S = 600.0
 log = logging.getLogger(__name__)
 
 
 class Agent:
-    """The node agent of one machine."""
+    """The node agent of one machine.
 
-    def __init__(self, data: Path, *, name: str = "", mounts: str = "") -> None:
-        self.layout = Layout(data)
-        self.selector = selectors.DefaultSelector()
-        self.spawner = Spawner()
-        self.runtime = Runtime(self.layout, self.spawner, self.selector)
-        self.machine = machine.Machine(data, name, mounts or self.spawner.probe(self.layout.root / "probe"))
-        self.sampler = Sampler(self.layout, self.machine.name, self.runtime.running)
-        self.means = Means(self.layout, StoreLookup(), self.machine.mounts, self.machine.allocatable)
-        self.listener = Listener(WATCHED, Subscription(self.selector))
-        self.port = Port(data)
-        self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
+    Call `begin`, then `work` when something was heard or `patience` is over;
+    at the end `stop_all`, `wind_down` until nothing is left, and `depart`.
+    """
+
+    def __init__(
+        self, layout: Layout, machine: Machine, runtime: Runtime, subscription: Subscription
+    ) -> None:
+        self.layout = layout
+        self.machine = machine
+        self.runtime = runtime
+        self.means = Means(layout, StoreLookup(), machine.mounts, machine.allocatable)
+        self.listener = Listener(WATCHED, subscription)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
@@ -79,44 +70,15 @@ class Agent:
         self.outage = Outage("the node's work with the database", log)
         self.clean_at = clock.monotonic() + CLEAN_S / 10
 
-    def run(self) -> None:
-        """Work until a signal asks for the end; then end what runs, record it, and return."""
-        wake = self._catch_signals()
-        self._until_answered(self.machine.announce)
-        self._until_answered(self.load)
-        self.sampler.start()
-        log.info("agent ready: node %s, volumes %s", self.machine.name, self.machine.mounts)
-        while not self.stopping:
-            self.turn()
-        self.shut_down()
-        os.close(wake)
-
-    def _catch_signals(self) -> int:
-        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        self.selector.register(reader, selectors.EVENT_READ, None)
-        return writer
-
-    def _on_signal(self, *_: object) -> None:
-        self.stopping = True
-
-    def _until_answered(self, ask: Any) -> None:
-        """Do something that needs the database, however long that is away."""
-        while not self.stopping:
-            try:
-                ask()
-                self.outage.over()
-                return
-            except DatabaseError as error:
-                refused(self.outage, "the database does not answer", error)
-                time.sleep(RETRY_S)
+    def begin(self) -> None:
+        """Announce the machine and take on its pods; to be called again when the database does not answer."""
+        self.machine.announce()
+        self.load()
 
     def load(self) -> None:
         """Take on every pod of this node, and adopt or end what an earlier agent left running."""
         found = self._look_anew()
-        for uid in self._uids_on_disk():
+        for uid in self.runtime.uids():
             if uid not in self.pods and self.runtime.adopt(uid):
                 self._take_over_orphan(uid, found.get(uid))
         self.dirty |= set(self.pods)
@@ -132,12 +94,6 @@ class Agent:
             self._take_body(stored)
         self.listener.position = revision
         return found
-
-    def _uids_on_disk(self) -> list[str]:
-        try:
-            return [one.name for one in self.layout.pods.iterdir()]
-        except FileNotFoundError:
-            return []
 
     def _take_over_orphan(self, uid: str, stored: Stored | None) -> None:
         """A pod that has ended or is gone for the store, but of which something runs: it is only to be stopped."""
@@ -176,16 +132,17 @@ class Agent:
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
-    def turn(self) -> None:
-        """Wait for the next thing to happen and handle it."""
-        self._wait(self._timeout())
+    def work(self) -> None:
+        """Handle all that has happened or is due; what the database refuses is left for later."""
+        self._notice()
         self._read_changes()
         self._step()
         self._write()
         self._beat()
         self._clean()
 
-    def _timeout(self) -> float:
+    def patience(self) -> float:
+        """Return for how many seconds nothing is due."""
         now = clock.monotonic()
         dues = [self.listener.due() - now, self.machine.due - now, self.clean_at - now]
         if self.runtime.unsettled:
@@ -197,19 +154,9 @@ class Agent:
             dues.append(max(0.0, self.write_again_at - now))
         return max(0.0, min(dues))
 
-    def _wait(self, timeout: float) -> None:
-        self.listener.subscribe()
-        for key, _ in self.selector.select(timeout):
-            if isinstance(key.data, Handle):
-                self.dirty.add(self.runtime.on_ready(key.data))
-            elif key.data is self.port:
-                self.port.answer(self.runtime)
-            elif key.data is self.listener.subscription:
-                self.listener.hear()
-            else:
-                os.read(key.fd, 512)
-        if self.runtime.unsettled:
-            self.dirty |= self.runtime.settle()
+    def _notice(self) -> None:
+        """Find the pods of which something has happened or is due."""
+        self.dirty |= self.runtime.settle()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
@@ -344,39 +291,35 @@ class Agent:
         self.clean_at = clock.monotonic() + CLEAN_S
         try:
             living = {stored.uid for stored in store.find(PODS, node=self.machine.name)}
-            days, most = settings.LOG_DAYS, settings.LOG_MEGABYTES << 20
-            retention.clean(self.layout, living, set(self.pods), days=days, most_bytes=most)
+            self.runtime.clean(living, set(self.pods))
         except (DatabaseError, OSError) as error:
             log.warning("old logs not removed, trying again later: %s", error)
 
-    def shut_down(self) -> None:
-        """End every container: in order at first, by force after four seconds; record how they ended."""
-        deadline = clock.monotonic() + SHUTDOWN_S
+    def stop_all(self) -> None:
+        """Ask every pod to end, because the cluster on this machine stops; none is started any more."""
+        self.stopping = True
         for uid in self.pods:
             self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
-        while clock.monotonic() < deadline and (self.dirty or self._any_active()):
-            self._wait(min(0.2, self._timeout()))
-            for uid in self._active_pods():
-                self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
-            self._step()
-            self._write()
+
+    def wind_down(self) -> None:
+        """After `stop_all`, record what has ended, and stop what was about to start."""
+        self._notice()
+        for uid in self._active_pods():
+            self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
+        self._step()
+        self._write()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing runs, and nothing is left to write."""
+        return not self.dirty and not self._active_pods()
+
+    def depart(self) -> None:
+        """Say in the store that the machine stops in order."""
         try:
             self.machine.depart()
         except DatabaseError as error:
             log.warning("the node's end was not recorded: %s", error)
-        self.close()
 
-    def close(self) -> None:
-        """Let go of every descriptor and of the spawner; containers are left as they are."""
-        self.sampler.stop()
-        self.listener.close()
-        self.port.close()
-        self.runtime.close()
-        self.spawner.close()
-        self.selector.close()
-
-    def _active_pods(self) -> Iterable[str]:
+    def _active_pods(self) -> list[str]:
         return [uid for uid in self.pods if self.runtime.active(uid)]
-
-    def _any_active(self) -> bool:
-        return bool(self._active_pods())

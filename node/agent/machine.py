@@ -1,13 +1,8 @@
-"""This machine as a node: what it has, how it is, and that it is alive."""
+"""A machine as a node: its Node object and lease, by which it says what it has, how it is, and that it is alive."""
 
 from __future__ import annotations
 
-import os
-import platform
 import re
-import shutil
-import socket
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster import clock
@@ -20,14 +15,12 @@ from node.attempt import time_text
 
 if TYPE_CHECKING:
     from kube.meta import Object
+    from node.agent.readings import Readings
 
 PODS_MOST = 250
 BEAT_S = 10.0
 RETRY_S = 0.5
 VOLUMES_ANNOTATION = "ui.volcano.sh/volumes"
-DISK_LEAST_SHARE = 0.02  # of the file system with the state directory
-DISK_LEAST_BYTES = 256 << 20
-MEMORY_LEAST_BYTES = 128 << 20
 VOLUMES = {
     "none": "directories: containers find their volumes by the variables VOLUME_<NAME>",
     "user": "mounted: containers see their volumes at their mount paths",
@@ -83,19 +76,19 @@ def condition(
 
 
 class Machine:
-    """The Node object of this machine, and its heartbeat."""
+    """The Node object of a machine, and its heartbeat."""
 
-    def __init__(self, data: Path, name: str, mounts: str) -> None:
-        self.data = data
+    def __init__(self, readings: Readings, name: str, mounts: str) -> None:
+        self.readings = readings
         self.mounts = mounts
-        self.name = valid_name(name or socket.gethostname())
+        self.name = valid_name(name)
         self.address = "127.0.0.1"
         # Bound pods have this in their JSON: a cheap look before a change is decoded.
         self.needle = f'"nodeName":"{self.name}"'.encode()
-        self.capacity = _capacity(data)
+        self.capacity = {**readings.capacity(), "pods": PODS_MOST}
         self.allocatable = _allocatable(self.capacity)
         self.due = 0.0
-        self._said: tuple[tuple[str, str], ...] = ()
+        self._said = ("", "")
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods."""
@@ -122,7 +115,7 @@ class Machine:
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
         renew(self.name, now_us)
-        if self._said != self._readings() or not self._is_ready():
+        if self._said != self._problems() or not self._is_ready():
             self._write_status(now_us)
         self.due = clock.monotonic() + BEAT_S
         return True
@@ -138,7 +131,7 @@ class Machine:
         store.write(Patch(NODES, "", self.name, {"status": status}, "status"))
 
     def _write_status(self, now_us: int) -> None:
-        said = self._readings()
+        said = self._problems()
         try:
             before = store.get(NODES, "", self.name).read(Node)
             store.write(Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status"))
@@ -154,12 +147,12 @@ class Machine:
             return False
         return any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
 
-    def _readings(self) -> tuple[tuple[str, str], ...]:
+    def _problems(self) -> tuple[str, str]:
         """Return what the conditions say, without their times."""
-        return (("MemoryPressure", _memory_problem()), ("DiskPressure", disk_problem(self.data)))
+        return self.readings.memory_problem(), self.readings.disk_problem()
 
     def _status(self, now_us: int, before: Node | None) -> dict[str, Any]:
-        memory, disk = _memory_problem(), disk_problem(self.data)
+        memory, disk = self._problems()
         return {
             "capacity": _quantities(self.capacity),
             "allocatable": _quantities(self.allocatable),
@@ -174,28 +167,15 @@ class Machine:
                 {"type": "InternalIP", "address": self.address},
                 {"type": "Hostname", "address": self.name},
             ],
-            "nodeInfo": _node_info(),
+            "nodeInfo": self.readings.info(),
         }  # fmt: skip
 
     def _labels(self) -> dict[str, str]:
         return {
             "kubernetes.io/hostname": self.name[:63].strip(".-"),
             "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": ARCHITECTURES.get(platform.machine(), platform.machine()),
+            "kubernetes.io/arch": self.readings.info()["architecture"],
         }
-
-
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
-
-
-def _capacity(data: Path) -> dict[str, int]:
-    memory = _meminfo().get("MemTotal", 0)
-    return {
-        "cpu": len(os.sched_getaffinity(0)) * 1000,
-        "memory": memory,
-        "pods": PODS_MOST,
-        "ephemeral-storage": shutil.disk_usage(_existing(data)).total,
-    }
 
 
 def _allocatable(capacity: dict[str, int]) -> dict[str, int]:
@@ -215,58 +195,3 @@ def _quantities(found: dict[str, int]) -> dict[str, str]:
         "ephemeral-storage": f"{disk // 1024}Ki",
         "pods": str(found["pods"]),
     }
-
-
-def _meminfo() -> dict[str, int]:
-    found = {}
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, rest = line.partition(":")
-        found[name] = int(rest.split()[0]) * 1024
-    return found
-
-
-def _memory_problem() -> str:
-    free = _meminfo().get("MemAvailable", MEMORY_LEAST_BYTES)
-    return (
-        ""
-        if free >= MEMORY_LEAST_BYTES
-        else "This machine has less than 128 MiB of memory left; stop something."
-    )
-
-
-def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
-
-
-def disk_problem(data: Path) -> str:
-    """Return what is wrong with the disk under the state directory, in words; empty when nothing is."""
-    usage = shutil.disk_usage(_existing(data))
-    least = min(int(usage.total * DISK_LEAST_SHARE), DISK_LEAST_BYTES)
-    if usage.free >= least and os.access(_existing(data), os.W_OK):
-        return ""
-    if usage.free >= least:
-        return f"The state directory {data} cannot be written; correct its owner or permissions."
-    return f"The disk with the state directory {data} is full; make room, and what waits goes on by itself."
-
-
-def _node_info() -> dict[str, str]:
-    release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
-    return {
-        "machineID": _first_line("/etc/machine-id"),
-        "systemUUID": _first_line("/etc/machine-id"),
-        "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
-        "kernelVersion": platform.release(),
-        "osImage": release.get("PRETTY_NAME", "Linux"),
-        "containerRuntimeVersion": "process://1.0",
-        "kubeletVersion": "volcano-ui",
-        "kubeProxyVersion": "",
-        "operatingSystem": "linux",
-        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
-    }
-
-
-def _first_line(path: str) -> str:
-    try:
-        return Path(path).read_text().splitlines()[0]
-    except (OSError, IndexError):
-        return ""

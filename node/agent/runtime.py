@@ -1,193 +1,51 @@
-"""The attempts that run on this machine: starting, stopping, and hearing of their ends through descriptors."""
+"""What an agent asks of the machine's processes: `node.agent.shims`, or whoever stands in for it."""
 
 from __future__ import annotations
 
-import os
-import selectors
-import signal
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from cluster import clock
-from node import attempts
-from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
-from node.shim import linux
-from node.shim.shim import write_json
-from node.usage import Container
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-    from node.agent.spawn import Spawner
-    from node.paths import Layout
+    from node.attempt import Run
     from node.shim.order import Order
 
 UNSETTLED_S = 0.02  # how often an attempt is looked at whose shim was found before it said anything
 
 
-@dataclass(slots=True)
-class Handle:
-    """One attempt that may run, and the descriptors by which it is heard."""
+class Runtime(Protocol):
+    """All attempts on a machine. They outlive the agent: the next one adopts them."""
 
-    uid: str
-    container: str
-    directory: Path
-    notice: int = -1  # the pipe of the start, until it has said something
-    process: int = -1  # the shim's pidfd
-    shim: int = 0  # its process id, as long as it may be alive
-    stop_at: float | None = None  # when the stop that was asked for turns to force
-
-
-@dataclass(slots=True)
-class Runtime:
-    """All attempts on this machine, as the disk and their shims tell."""
-
-    layout: Layout
-    spawner: Spawner
-    selector: selectors.BaseSelector
-    _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
-    _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
-    _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
-    _unsettled: set[tuple[str, str]] = field(default_factory=set)
-
-    def runs(self, uid: str) -> Mapping[str, Run]:
-        """Return the run of each container of a pod that was ever started."""
-        return self._runs.get(uid, {})
-
-    def active(self, uid: str) -> bool:
-        """Whether anything of a pod runs or may be about to."""
-        return any(run.current is not None and run.current.active for run in self.runs(uid).values())
-
-    def directory(self, uid: str, container: str) -> Path | None:
-        """Return the directory of a container's running attempt, None when none runs."""
-        handle = self._handles.get((uid, container))
-        return handle.directory if handle is not None else None
-
-    def running(self) -> list[Container]:
-        """Return the containers that have a shim; other threads may ask."""
-        handles = list(self._handles.values())
-        return [Container(one.uid, one.container, one.shim) for one in handles if one.shim]
+    def uids(self) -> list[str]:
+        """Return the pods of which there is anything, in order."""
 
     def adopt(self, uid: str) -> bool:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
-        for container in attempts.containers(self.layout, uid):
-            directory = self.layout.container(uid, container)
-            run, shim = attempts.run_of(directory, clock.microseconds())
-            if run.current is None:
-                continue
-            self._runs.setdefault(uid, {})[container] = run
-            if run.current.reason == UNKNOWN_REASON:
-                self._clear_up(uid, container, run.current)
-            if shim:
-                handle = Handle(uid, container, directory / str(run.current.number))
-                self._handles[uid, container] = handle
-                self._watch(handle, shim)
-        return self.active(uid)
+
+    def runs(self, uid: str) -> Mapping[str, Run]:
+        """Return the run of each container of a pod that was ever started."""
+
+    def active(self, uid: str) -> bool:
+        """Whether anything of a pod runs or may be about to."""
 
     def start(self, uid: str, container: str, order: Order) -> None:
-        """Hand an attempt to the spawner; OSError when it cannot be had."""
-        handle = Handle(uid, container, Path(order.directory))
-        handle.notice = self.spawner.start(order)
-        self.selector.register(handle.notice, selectors.EVENT_READ, handle)
-        self._handles[uid, container] = handle
-        before = self.runs(uid).get(container, NEVER_RAN).current
-        attempt = Attempt(int(handle.directory.name), AttemptState.ORDERED, order.streak)
-        self._runs.setdefault(uid, {})[container] = Run(attempt, before)
-        self._refusals.pop((uid, container), None)
+        """Order an attempt, which begins once however often it is ordered; OSError when it cannot be had."""
 
     def refused(self, uid: str, container: str) -> str:
         """Return why the last order was not carried out, once; empty when it was."""
-        return self._refusals.pop((uid, container), "")
 
     def stop(self, uid: str, reason: str, grace_s: float) -> None:
         """Ask everything of a pod to end; asked again, it can only be sooner."""
-        at = clock.monotonic() + grace_s
-        for container in self.runs(uid):
-            handle = self._handles.get((uid, container))
-            if handle is None or handle.process < 0 or (handle.stop_at is not None and handle.stop_at <= at):
-                continue
-            write_json(f"{handle.directory}/stop.json", {"reason": reason, "grace": grace_s})
-            handle.stop_at = at
-            try:
-                signal.pidfd_send_signal(handle.process, signal.SIGTERM)
-            except ProcessLookupError:  # it has ended; its descriptor will say so
-                pass
-
-    def on_ready(self, handle: Handle) -> str:
-        """Learn what a descriptor had to say; return the uid of the pod that it concerns."""
-        refusal = ""
-        if handle.notice >= 0:
-            text = os.read(handle.notice, 8192).decode(errors="replace")
-            refusal = text.partition("refused ")[2].strip()
-            self._close(handle)
-        self._refresh(handle, refusal)
-        return handle.uid
 
     def settle(self) -> set[str]:
-        """Look at attempts whose start is not confirmed and whose shim cannot be heard; return their pods."""
-        keys, self._unsettled = self._unsettled, set()
-        for key in keys:
-            if key in self._handles:
-                self._refresh(self._handles[key], "")
-        return {uid for uid, _ in keys}
+        """Learn what has become of attempts since the last call; return their pods."""
 
     @property
     def unsettled(self) -> bool:
-        """Whether settle() is to be called soon."""
-        return bool(self._unsettled)
+        """Whether settle() is to be called soon, although nothing may be heard."""
 
     def forget(self, uid: str) -> None:
         """Drop what is remembered of a pod of which nothing runs."""
-        self._runs.pop(uid, None)
 
-    def close(self) -> None:
-        """Close every descriptor; what runs goes on."""
-        for handle in self._handles.values():
-            self._close(handle)
-        self._handles.clear()
-
-    def _refresh(self, handle: Handle, refusal: str) -> None:
-        uid, container = handle.uid, handle.container
-        run = self._runs[uid][container]
-        found = attempts.read(handle.directory, clock.microseconds())
-        if found is None:  # nothing was started, so the container is where it was before
-            self._drop(handle)
-            self._refusals[uid, container] = refusal or "The process that starts containers was killed."
-            self._runs[uid][container] = Run(run.last)
-            return
-        self._runs[uid][container] = Run(found.attempt, run.last)
-        if found.attempt.reason == UNKNOWN_REASON:
-            self._clear_up(uid, container, found.attempt)
-        if found.shim:
-            self._watch(handle, found.shim)
-        else:
-            self._drop(handle)
-
-    def _watch(self, handle: Handle, shim: int) -> None:
-        if handle.process < 0:
-            try:
-                handle.process = os.pidfd_open(shim)
-            except ProcessLookupError:
-                self._unsettled.add((handle.uid, handle.container))
-                return
-            self.selector.register(handle.process, selectors.EVENT_READ, handle)
-            handle.shim = shim
-        current = self._runs[handle.uid][handle.container].current
-        ordered = current is not None and current.state is AttemptState.ORDERED
-        if ordered or not linux.start_ticks(shim):
-            self._unsettled.add((handle.uid, handle.container))
-
-    def _clear_up(self, uid: str, container: str, attempt: Attempt) -> None:
-        attempts.kill_leftovers({f"process://{uid}/{container}/{attempt.number}"})
-
-    def _drop(self, handle: Handle) -> None:
-        self._close(handle)
-        self._handles.pop((handle.uid, handle.container), None)
-
-    def _close(self, handle: Handle) -> None:
-        for fd in (handle.notice, handle.process):
-            if fd >= 0:
-                self.selector.unregister(fd)
-                os.close(fd)
-        handle.notice = handle.process = -1
+    def clean(self, living: Collection[str], running: Collection[str]) -> None:
+        """Remove what nobody keeps of pods that do not run; living are those that the store has."""

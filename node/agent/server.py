@@ -17,7 +17,7 @@ from node.shim import control_socket
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from node.agent.runtime import Runtime
+    from node.agent.shims import Shims
 
 NAME = "agent.sock"
 AT_ONCE = 32  # requests between two looks at everything else
@@ -48,7 +48,7 @@ class Port:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.socket = control_socket.bind(str(folder), NAME)
 
-    def answer(self, runtime: Runtime) -> None:
+    def answer(self, shims: Shims) -> None:
         """Pass on what has been asked for."""
         for _ in range(AT_ONCE):
             found = control_socket.receive(self.socket)
@@ -56,7 +56,7 @@ class Port:
                 return
             request, fds = found
             try:
-                self._pass_on(request, fds, runtime)
+                self._pass_on(request, fds, shims)
             except OSError as error:
                 log.warning(
                     "a request for container %s was not passed on: %s", request.get("container"), error
@@ -69,8 +69,8 @@ class Port:
         """Take no more requests."""
         self.socket.close()
 
-    def _pass_on(self, request: dict[str, Any], fds: list[int], runtime: Runtime) -> None:
-        directory = runtime.directory(str(request.get("uid")), str(request.get("container")))
+    def _pass_on(self, request: dict[str, Any], fds: list[int], shims: Shims) -> None:
+        directory = shims.directory(str(request.get("uid")), str(request.get("container")))
         if directory is None or directory.name != str(request.get("attempt")):
             _refuse(fds[0], "The container does not run any more.")
         else:

@@ -319,7 +319,7 @@ def test_a_command_goes_on_when_the_agent_is_killed(running, node):
 
 def test_without_an_agent_the_answer_says_so(running, node, server):
     door = running()
-    node.agent.port.close()
+    node.daemon.port.close()
     with pytest.raises(InvalidStatus) as refused:
         door.connect("true")
     assert refused.value.response.status_code == 503

@@ -25,7 +25,7 @@ def until_measured(node, *names):
     """Measure until the containers of all the pods named have figures."""
 
     def figures():
-        node.agent.sampler.sample()
+        node.daemon.sampler.sample()
         return usage.read(node.agent.layout, time.time_ns() // 1_000_000)["containers"]
 
     for name in names:
@@ -79,10 +79,10 @@ def test_what_has_ended_processes_used_is_counted(measured, api):
 
 
 def test_the_machine_is_a_node_with_metrics(measured, api):
-    measured.agent.sampler.sample()
+    measured.daemon.sampler.sample()
     assert api.get(f"{METRICS}/nodes").json()["items"] == []  # one look is none
     time.sleep(1.1)
-    measured.agent.sampler.sample()
+    measured.daemon.sampler.sample()
     items = api.get(f"{METRICS}/nodes").json()["items"]
     assert [one["metadata"]["name"] for one in items] == ["here"]
     assert memory(items[0]) > 10_000_000
@@ -113,7 +113,7 @@ def test_figures_of_an_agent_that_is_gone_are_not_shown(measured, api, monkeypat
 
 
 def test_a_pod_that_nobody_measured_is_left_out(measured, api):
-    measured.agent.sampler.sample()
+    measured.daemon.sampler.sample()
     assert api.get(f"{METRICS}/pods").json()["items"] == []
     assert api.get(f"{METRICS}/pods").json()["kind"] == "PodMetricsList"
 

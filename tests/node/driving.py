@@ -12,7 +12,7 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.resources import PODS
 from node import attempts
-from node.agent.agent import Agent
+from node.agent.daemon import Daemon
 from node.shim import tree
 from tests.waiting import until
 
@@ -26,20 +26,23 @@ class Node:
         self.data = data
         # Containers do not see the state directory: what tests have them write goes elsewhere.
         self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
-        self.agent = None
+        self.daemon = None
         self.began = False
 
     def begin(self, mounts="none"):
         self.mounts = mounts
-        self.agent = Agent(self.data, name=NODE, mounts=mounts)
-        self.agent.machine.announce()
-        self.agent.load()
+        self.daemon = Daemon(self.data, name=NODE, mounts=mounts)
+        self.agent.begin()
         return self
+
+    @property
+    def agent(self):
+        return self.daemon.agent
 
     def crash(self):
         """What kill -9 leaves of an agent: nothing but the disk and its shims."""
-        self.agent.close()
-        self.agent = None
+        self.daemon.close()
+        self.daemon = None
 
     def again(self):
         return self.begin(self.mounts)
@@ -50,10 +53,8 @@ class Node:
 
     def _turn(self):
         self.agent.listener.hurry()
-        self.agent._wait(min(0.02, self.agent._timeout()))
-        self.agent._read_changes()
-        self.agent._step()
-        self.agent._write()
+        self.daemon._wait(min(0.02, self.agent.patience()))
+        self.agent.work()
 
     def during(self, work, *arguments):
         """Return what a client gets that works in another thread while the agent does its part."""
@@ -122,8 +123,8 @@ class Node:
 
     def close(self):
         shutil.rmtree(self.out)
-        if self.agent:
-            self.agent.close()
+        if self.daemon:
+            self.daemon.close()
         for pid in self.shims():
             for each in [*reversed(tree.below(pid)), pid]:
                 tree.send(each, 9)

@@ -88,7 +88,8 @@ class TestOnePod:
         node.shell("sleep 0.2; exit 4")
         for _ in range(20):
             node.annotate()
-            node.agent._wait(0.01)
+            node.daemon._wait(0.01)
+            node.agent._notice()
             node.agent._step()
             node.agent._write()
         assert node.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
@@ -276,7 +277,7 @@ def begun(request, node):
     """A node for each of the two ways in which containers get their volumes."""
     node.begin("none")
     if request.param == "mounted":
-        found = node.agent.spawner.probe(node.data / "node" / "probe")
+        found = node.daemon.spawner.probe(node.data / "node" / "probe")
         if found == "none":
             pytest.skip("this machine does not let this user make mounts")
         node.crash()
@@ -365,7 +366,8 @@ class TestBadLuck:
         other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         node.let_go()
-        until(lambda: node.agent._wait(0.01) or not node.shims())
+        until(lambda: node.daemon._wait(0.01) or not node.shims())
+        node.agent._notice()
         for _ in range(5):
             node.agent._step()
             node.agent._write()
@@ -402,17 +404,17 @@ class TestBadLuck:
         nudge.client.cache_clear()
         node.begin()
         node.shell("true")
-        until(lambda: node.status().get("phase") == "Succeeded" or node.agent.turn(), every_s=0)
+        until(lambda: node.status().get("phase") == "Succeeded" or node.daemon.turn(), every_s=0)
 
     def test_with_redis_the_store_says_what_is_new(self, node, monkeypatch):
         """Nobody asks the store here, so what the agent does it has heard of."""
         node.begin()
-        node.agent.turn()  # what was written before it listened
+        node.daemon.turn()  # what was written before it listened
         monkeypatch.setattr("node.listen.SAFETY_S", 2 * HANG_S)
         node.shell("exec sleep 600")
-        until(lambda: node.status().get("phase") == "Running" or node.agent.turn(), every_s=0)
+        until(lambda: node.status().get("phase") == "Running" or node.daemon.turn(), every_s=0)
         node.delete()
-        until(lambda: node.pod() is None or node.agent.turn(), every_s=0)
+        until(lambda: node.pod() is None or node.daemon.turn(), every_s=0)
 
 
 class TestSurvival:
@@ -449,7 +451,7 @@ class TestSurvival:
             node.agent.listener.hurry()
             node.agent._read_changes()
             node.agent._step()
-            node.agent._wait(0.005)
+            node.daemon._wait(0.005)
             node.crash()
             node.again()
         for index in range(10):
@@ -529,7 +531,7 @@ class TestSurvival:
         with monkeypatch.context() as outage:
             outage.setattr(store, "find", _away)
             node.agent.listener.hurry()
-            node.agent.turn()
+            node.daemon.turn()
         node.until(lambda: not node.agent.pods)
 
     def test_stopping_the_cluster_ends_pods_and_says_so(self, node):
@@ -538,8 +540,7 @@ class TestSurvival:
         node.shell("sleep 60", "always", restartPolicy="Always")
         for name in ("never", "always"):
             node.until_phase("Running", name)
-        node.agent.stopping = True
-        node.agent.shut_down()
+        node.daemon.shut_down()
         assert not node.shims()
         assert node.status("never")["reason"] == "NodeShutdown"
         assert node.status("never")["phase"] == "Failed"
@@ -576,18 +577,18 @@ class TestMachine:
             for _ in range(3):
                 node.agent.machine.due = 0
                 node.agent.listener.hurry()
-                node.agent.turn()
-        node.agent.turn()
+                node.daemon.turn()
+        node.daemon.turn()
         node.agent.machine.due = 0
-        node.agent.turn()
+        node.daemon.turn()
         first, last = [each.getMessage() for each in caplog.records if each.name == "node.agent.agent"]
         assert first == "the node's work with the database is put off: the log could not be read: gone"
         assert last.startswith("the node's work with the database goes on")
 
     def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
         node.begin()
-        monkeypatch.setattr("node.agent.machine.DISK_LEAST_SHARE", 2)
-        monkeypatch.setattr("node.agent.machine.DISK_LEAST_BYTES", 1 << 60)
+        monkeypatch.setattr("node.agent.readings.DISK_LEAST_SHARE", 2)
+        monkeypatch.setattr("node.agent.readings.DISK_LEAST_BYTES", 1 << 60)
         node.agent.machine.due = 0
         node.agent.machine.beat()
         found = {one["type"]: one for one in store.get(NODES, "", "here").object["status"]["conditions"]}

@@ -17,7 +17,7 @@ from cluster.runtime import nudge
 from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
-from node.agent.agent import SHUTDOWN_S
+from node.agent.daemon import SHUTDOWN_S
 from tests.cluster.store.conftest import database_opened
 from tests.node.attempts import kill_shim_of
 from tests.waiting import HANG_S, until

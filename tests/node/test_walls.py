@@ -21,7 +21,7 @@ def beginning(node, mode):
     """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
     node.begin("none")
     if mode != "none":
-        found = node.agent.spawner.probe(node.data / "node" / "probe")
+        found = node.daemon.spawner.probe(node.data / "node" / "probe")
         if found == "none" or (mode == "root" and found != "root"):
             pytest.skip(f"this machine does not let this user make mounts the {mode} way")
         node.crash()

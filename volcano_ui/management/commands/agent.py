@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from node.agent.agent import Agent
+from node.agent.daemon import Daemon
 from volcano_ui.process_exit import exit_at_once
 
 
@@ -16,5 +16,5 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
-        Agent(settings.DATA, name=settings.NODE_NAME).run()
+        Daemon(settings.DATA, name=settings.NODE_NAME).run()
         exit_at_once()

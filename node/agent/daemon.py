@@ -1,0 +1,123 @@
+"""The agent as a process of this machine: one thread that waits on descriptors, then lets the agent work.
+
+The descriptors are the store's nudges, the starts and ends of containers, the
+node's port and signals; it waits at most until the agent has something due.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from django.db import Error as DatabaseError
+
+from cluster import clock
+from node.agent.agent import Agent
+from node.agent.machine import Machine
+from node.agent.readings import ThisMachine
+from node.agent.server import Port
+from node.agent.shims import Handle, Shims
+from node.agent.spawn import Spawner
+from node.listen import Subscription
+from node.lookup import refused
+from node.paths import Layout
+from node.usage import Sampler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RETRY_S = 0.5  # after the database did not answer
+SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
+log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """`manage.py agent`."""
+
+    def __init__(self, data: Path, *, name: str = "", mounts: str = "") -> None:
+        layout = Layout(data)
+        self.selector = selectors.DefaultSelector()
+        self.spawner = Spawner()
+        self.shims = Shims(layout, self.spawner, self.selector)
+        mounts = mounts or self.spawner.probe(layout.root / "probe")
+        machine = Machine(ThisMachine(data), name or socket.gethostname(), mounts)
+        self.sampler = Sampler(layout, machine.name, self.shims.running)
+        self.port = Port(data)
+        self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
+        self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
+
+    def run(self) -> None:
+        """Work until a signal asks for the end; then end what runs, record it, and return."""
+        wake = self._catch_signals()
+        self._begin()
+        self.sampler.start()
+        machine = self.agent.machine
+        log.info("agent ready: node %s, volumes %s", machine.name, machine.mounts)
+        while not self.agent.stopping:
+            self.turn()
+        self.shut_down()
+        os.close(wake)
+
+    def _catch_signals(self) -> int:
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        self.selector.register(reader, selectors.EVENT_READ, None)
+        return writer
+
+    def _on_signal(self, *_: object) -> None:
+        self.agent.stopping = True
+
+    def _begin(self) -> None:
+        """Begin when the database answers, however long it is away."""
+        while not self.agent.stopping:
+            try:
+                self.agent.begin()
+                self.agent.outage.over()
+                return
+            except DatabaseError as error:
+                refused(self.agent.outage, "the database does not answer", error)
+                time.sleep(RETRY_S)
+
+    def turn(self) -> None:
+        """Wait for the next thing to happen and handle it."""
+        self._wait(self.agent.patience())
+        self.agent.work()
+
+    def _wait(self, timeout: float) -> None:
+        listener = self.agent.listener
+        listener.subscribe()
+        for key, _ in self.selector.select(timeout):
+            if isinstance(key.data, Handle):
+                self.shims.on_ready(key.data)
+            elif key.data is self.port:
+                self.port.answer(self.shims)
+            elif key.data is listener.subscription:
+                listener.hear()
+            else:
+                os.read(key.fd, 512)
+
+    def shut_down(self) -> None:
+        """End every container: in order at first, by force after four seconds; record how they ended."""
+        deadline = clock.monotonic() + SHUTDOWN_S
+        self.agent.stop_all()
+        while clock.monotonic() < deadline and not self.agent.is_done:
+            self._wait(min(0.2, self.agent.patience()))
+            self.agent.wind_down()
+        self.agent.depart()
+        self.close()
+
+    def close(self) -> None:
+        """Let go of every descriptor and of the spawner; containers are left as they are."""
+        self.sampler.stop()
+        self.agent.listener.close()
+        self.port.close()
+        self.shims.close()
+        self.spawner.close()
+        self.selector.close()

@@ -1,0 +1,99 @@
+"""What an agent reads of its machine: how much there is, how it is, and what it calls itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+DISK_LEAST_SHARE = 0.02  # of the file system with the state directory
+DISK_LEAST_BYTES = 256 << 20
+MEMORY_LEAST_BYTES = 128 << 20
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+
+class Readings(Protocol):
+    """A machine as it is at the moment."""
+
+    def capacity(self) -> dict[str, int]:
+        """Return thousandths of processors, and bytes of memory and disk, by resource."""
+
+    def memory_problem(self) -> str:
+        """Return what is wrong with the memory, in words; empty when nothing is."""
+
+    def disk_problem(self) -> str:
+        """Return what is wrong with the disk under the state directory, in words; empty when nothing is."""
+
+    def info(self) -> dict[str, str]:
+        """Return the `nodeInfo` of a Node."""
+
+
+class ThisMachine:
+    """The machine that this process runs on: its `Readings`."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    def capacity(self) -> dict[str, int]:
+        """Return the processors that this process may use, the whole memory, and the disk with the state directory."""
+        return {
+            "cpu": len(os.sched_getaffinity(0)) * 1000,
+            "memory": _meminfo().get("MemTotal", 0),
+            "ephemeral-storage": shutil.disk_usage(_existing(self.data)).total,
+        }
+
+    def memory_problem(self) -> str:
+        """Return that the memory is nearly used up, if it is."""
+        if _meminfo().get("MemAvailable", MEMORY_LEAST_BYTES) >= MEMORY_LEAST_BYTES:
+            return ""
+        return "This machine has less than 128 MiB of memory left; stop something."
+
+    def disk_problem(self) -> str:
+        """Return that the disk is full or not to be written, if it is so."""
+        folder = _existing(self.data)
+        usage = shutil.disk_usage(folder)
+        if usage.free < min(int(usage.total * DISK_LEAST_SHARE), DISK_LEAST_BYTES):
+            return (
+                f"The disk with the state directory {self.data} is full; "
+                "make room, and what waits goes on by itself."
+            )
+        if not os.access(folder, os.W_OK):
+            return f"The state directory {self.data} cannot be written; correct its owner or permissions."
+        return ""
+
+    def info(self) -> dict[str, str]:
+        """Return what this machine's files and kernel say."""
+        release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+        return {
+            "machineID": _first_line("/etc/machine-id"),
+            "systemUUID": _first_line("/etc/machine-id"),
+            "bootID": _first_line("/proc/sys/kernel/random/boot_id"),
+            "kernelVersion": platform.release(),
+            "osImage": release.get("PRETTY_NAME", "Linux"),
+            "containerRuntimeVersion": "process://1.0",
+            "kubeletVersion": "volcano-ui",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        }
+
+
+def _meminfo() -> dict[str, int]:
+    found = {}
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, rest = line.partition(":")
+        found[name] = int(rest.split()[0]) * 1024
+    return found
+
+
+def _existing(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text().splitlines()[0]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,214 @@
+"""The attempts that run on this machine: starting, stopping, and hearing of their ends through descriptors.
+
+It is the agent's `Runtime`. The disk remembers the attempts, a shim is beside each that runs.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from cluster import clock
+from node import attempts
+from node.agent import retention
+from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
+from node.shim import linux
+from node.shim.shim import write_json
+from node.usage import Container
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from node.agent.spawn import Spawner
+    from node.paths import Layout
+    from node.shim.order import Order
+
+
+@dataclass(slots=True)
+class Handle:
+    """One attempt that may run, and the descriptors by which it is heard."""
+
+    uid: str
+    container: str
+    directory: Path
+    notice: int = -1  # the pipe of the start, until it has said something
+    process: int = -1  # the shim's pidfd
+    shim: int = 0  # its process id, as long as it may be alive
+    stop_at: float | None = None  # when the stop that was asked for turns to force
+
+
+@dataclass(slots=True)
+class Shims:
+    """All attempts on this machine, as the disk and their shims tell: a `Runtime`."""
+
+    layout: Layout
+    spawner: Spawner
+    selector: selectors.BaseSelector
+    _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
+    _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
+    _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
+    _unsettled: set[tuple[str, str]] = field(default_factory=set)
+    _heard: set[str] = field(default_factory=set)  # pods
+
+    def uids(self) -> list[str]:
+        """Return the pods that have a directory, in order."""
+        try:
+            return sorted(one.name for one in self.layout.pods.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def runs(self, uid: str) -> Mapping[str, Run]:
+        """Return the run of each container of a pod that was ever started."""
+        return self._runs.get(uid, {})
+
+    def active(self, uid: str) -> bool:
+        """Whether anything of a pod runs or may be about to."""
+        return any(run.current is not None and run.current.active for run in self.runs(uid).values())
+
+    def directory(self, uid: str, container: str) -> Path | None:
+        """Return the directory of a container's running attempt, None when none runs."""
+        handle = self._handles.get((uid, container))
+        return handle.directory if handle is not None else None
+
+    def running(self) -> list[Container]:
+        """Return the containers that have a shim; other threads may ask."""
+        handles = list(self._handles.values())
+        return [Container(one.uid, one.container, one.shim) for one in handles if one.shim]
+
+    def adopt(self, uid: str) -> bool:
+        """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
+        for container in attempts.containers(self.layout, uid):
+            directory = self.layout.container(uid, container)
+            run, shim = attempts.run_of(directory, clock.microseconds())
+            if run.current is None:
+                continue
+            self._runs.setdefault(uid, {})[container] = run
+            if run.current.reason == UNKNOWN_REASON:
+                self._clear_up(uid, container, run.current)
+            if shim:
+                handle = Handle(uid, container, directory / str(run.current.number))
+                self._handles[uid, container] = handle
+                self._watch(handle, shim)
+        return self.active(uid)
+
+    def start(self, uid: str, container: str, order: Order) -> None:
+        """Hand an attempt to the spawner; OSError when it cannot be had."""
+        handle = Handle(uid, container, Path(order.directory))
+        handle.notice = self.spawner.start(order)
+        self.selector.register(handle.notice, selectors.EVENT_READ, handle)
+        self._handles[uid, container] = handle
+        before = self.runs(uid).get(container, NEVER_RAN).current
+        attempt = Attempt(int(handle.directory.name), AttemptState.ORDERED, order.streak)
+        self._runs.setdefault(uid, {})[container] = Run(attempt, before)
+        self._refusals.pop((uid, container), None)
+
+    def refused(self, uid: str, container: str) -> str:
+        """Return why the last order was not carried out, once; empty when it was."""
+        return self._refusals.pop((uid, container), "")
+
+    def stop(self, uid: str, reason: str, grace_s: float) -> None:
+        """Ask everything of a pod to end; asked again, it can only be sooner."""
+        at = clock.monotonic() + grace_s
+        for container in self.runs(uid):
+            handle = self._handles.get((uid, container))
+            if handle is None or handle.process < 0 or (handle.stop_at is not None and handle.stop_at <= at):
+                continue
+            write_json(f"{handle.directory}/stop.json", {"reason": reason, "grace": grace_s})
+            handle.stop_at = at
+            try:
+                signal.pidfd_send_signal(handle.process, signal.SIGTERM)
+            except ProcessLookupError:  # it has ended; its descriptor will say so
+                pass
+
+    def on_ready(self, handle: Handle) -> None:
+        """Learn what a descriptor had to say; settle() tells of it."""
+        refusal = ""
+        if handle.notice >= 0:
+            text = os.read(handle.notice, 8192).decode(errors="replace")
+            refusal = text.partition("refused ")[2].strip()
+            self._close(handle)
+        self._refresh(handle, refusal)
+        self._heard.add(handle.uid)
+
+    def settle(self) -> set[str]:
+        """Look at attempts whose start is not confirmed and whose shim cannot be heard.
+
+        Return their pods, and those of which a descriptor had something to say.
+        """
+        keys, self._unsettled = self._unsettled, set()
+        heard, self._heard = self._heard, set()
+        for key in keys:
+            if key in self._handles:
+                self._refresh(self._handles[key], "")
+        return heard | {uid for uid, _ in keys}
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether there are attempts whose start is not confirmed and whose shim cannot be heard."""
+        return bool(self._unsettled)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered of a pod of which nothing runs."""
+        self._runs.pop(uid, None)
+
+    def clean(self, living: Collection[str], running: Collection[str]) -> None:
+        """Remove scratch directories and logs as the settings say (see `retention.clean`)."""
+        most = settings.LOG_MEGABYTES << 20
+        retention.clean(self.layout, living, running, days=settings.LOG_DAYS, most_bytes=most)
+
+    def close(self) -> None:
+        """Close every descriptor; what runs goes on."""
+        for handle in self._handles.values():
+            self._close(handle)
+        self._handles.clear()
+
+    def _refresh(self, handle: Handle, refusal: str) -> None:
+        uid, container = handle.uid, handle.container
+        run = self._runs[uid][container]
+        found = attempts.read(handle.directory, clock.microseconds())
+        if found is None:  # nothing was started, so the container is where it was before
+            self._drop(handle)
+            self._refusals[uid, container] = refusal or "The process that starts containers was killed."
+            self._runs[uid][container] = Run(run.last)
+            return
+        self._runs[uid][container] = Run(found.attempt, run.last)
+        if found.attempt.reason == UNKNOWN_REASON:
+            self._clear_up(uid, container, found.attempt)
+        if found.shim:
+            self._watch(handle, found.shim)
+        else:
+            self._drop(handle)
+
+    def _watch(self, handle: Handle, shim: int) -> None:
+        if handle.process < 0:
+            try:
+                handle.process = os.pidfd_open(shim)
+            except ProcessLookupError:
+                self._unsettled.add((handle.uid, handle.container))
+                return
+            self.selector.register(handle.process, selectors.EVENT_READ, handle)
+            handle.shim = shim
+        current = self._runs[handle.uid][handle.container].current
+        ordered = current is not None and current.state is AttemptState.ORDERED
+        if ordered or not linux.start_ticks(shim):
+            self._unsettled.add((handle.uid, handle.container))
+
+    def _clear_up(self, uid: str, container: str, attempt: Attempt) -> None:
+        attempts.kill_leftovers({f"process://{uid}/{container}/{attempt.number}"})
+
+    def _drop(self, handle: Handle) -> None:
+        self._close(handle)
+        self._handles.pop((handle.uid, handle.container), None)
+
+    def _close(self, handle: Handle) -> None:
+        for fd in (handle.notice, handle.process):
+            if fd >= 0:
+                self.selector.unregister(fd)
+                os.close(fd)
+        handle.notice = handle.process = -1
