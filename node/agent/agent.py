@@ -200,7 +200,7 @@ class Agent:
     def _step(self) -> None:
         now = clock.microseconds()
         self._write_hosts()
-        for uid in list(self.dirty):
+        for uid in sorted(self.dirty):
             local = self.pods.get(uid)
             if local is None:
                 continue
@@ -238,7 +238,7 @@ class Agent:
     def _write(self) -> None:
         """Commit every status that changed, all in one transaction."""
         now = clock.microseconds()
-        due = [self.pods[uid] for uid in self.dirty if uid in self.pods and self.pods[uid].due(now)]
+        due = [self.pods[uid] for uid in sorted(self.dirty) if uid in self.pods and self.pods[uid].due(now)]
         if due and clock.monotonic() >= self.write_again_at:
             try:
                 outcomes = store.commit([Group(self._writes(local)) for local in due])
