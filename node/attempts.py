@@ -47,7 +47,8 @@ def read(directory: Path, now_us: int) -> Found | None:
     if alive:
         state = AttemptState.RUNNING if started else AttemptState.ORDERED
         return Found(Attempt(number, state, streak, started_us), shim)
-    attempt = unknown(number, streak, started_us, now_us)
+    stopped = str(read_json(f"{directory}/stop.json").get("reason", ""))
+    attempt = unknown(number, streak, started_us, now_us)._replace(stopped=stopped)
     _write_down(directory, attempt)
     return Found(attempt)
 
@@ -88,7 +89,7 @@ def _write_down(directory: Path, attempt: Attempt) -> None:
         "signal": attempt.signal,
         "reason": attempt.reason,
         "message": attempt.message,
-        "stopped": str(read_json(f"{directory}/stop.json").get("reason", "")),
+        "stopped": attempt.stopped,
         "startedAt": attempt.started_us,
         "finishedAt": attempt.finished_us,
         "streak": attempt.streak,
