@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,7 +57,10 @@ def read(directory: Path, now_us: int) -> Found | None:
 def shim_of(directory: Path) -> int | None:
     """Return the living shim that has the attempt, 0 when it is dead, None when there never was one."""
     try:
-        pid, ticks = map(int, (directory / "claim").read_text().split())
+        text = (directory / "claim").read_text()
+        if not text:  # an agent's that was killed while it took the order back
+            return None
+        pid, ticks = map(int, text.split())
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
@@ -112,6 +116,23 @@ def run_of(directory: Path, now_us: int) -> tuple[Run, int]:
         return NEVER_RAN, 0
     last = found[-2].attempt if len(found) > 1 else None
     return Run(found[-1].attempt, last), found[-1].shim
+
+
+def withdraw(directory: Path) -> None:
+    """Take back the order of a container's latest attempt if no shim has claimed it yet.
+
+    The order may be on its way to a shim, and the agent that gave it dead. Its
+    successor knows of nothing to stop, so the shim must find that it is too
+    late: the claim is for one only, and an empty one is the agent's.
+    """
+    for number in numbers(directory)[-1:]:
+        attempt = directory / str(number)
+        try:
+            os.close(os.open(attempt / "claim", NEW_FILE, 0o600))
+        except OSError:
+            if shim_of(attempt) is not None or not (attempt / "claim").exists():
+                return  # a shim was faster; or the disk is full
+        shutil.rmtree(attempt, ignore_errors=True)
 
 
 def containers(layout: Layout, uid: str) -> list[str]:

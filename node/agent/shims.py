@@ -85,6 +85,7 @@ class Shims:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
         for container in attempts.containers(self.layout, uid):
             directory = self.layout.container(uid, container)
+            attempts.withdraw(directory)
             run, shim = attempts.run_of(directory, clock.microseconds())
             if run.current is None:
                 continue
