@@ -44,6 +44,7 @@ FAULT_RETRY_US = 10_000_000
 RETRY_S = 0.5  # after the database refused a write
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
 CLEAN_S = 600.0
+SET_BACK_US = 1_000_000  # less is the clock being adjusted
 log = logging.getLogger(__name__)
 
 
@@ -66,6 +67,7 @@ class Agent:
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
         self.stopping = False
+        self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the database", log)
         self.clean_at = clock.monotonic() + CLEAN_S / 10
@@ -157,10 +159,19 @@ class Agent:
     def _notice(self) -> None:
         """Find the pods of which something has happened or is due."""
         self.dirty |= self.runtime.settle()
+        self._notice_clock()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
         }
+
+    def _notice_clock(self) -> None:
+        """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
+        before, self.epoch_us = self.epoch_us, _epoch_us()
+        if self.epoch_us < before - SET_BACK_US:
+            for local in self.pods.values():
+                local.retry_us = local.hold_us = 0
+            self.dirty |= set(self.pods)
 
     def _read_changes(self) -> None:
         try:
@@ -323,3 +334,8 @@ class Agent:
 
     def _active_pods(self) -> list[str]:
         return [uid for uid in self.pods if self.runtime.active(uid)]
+
+
+def _epoch_us() -> int:
+    """Return what the wall clock showed when the monotonic one was at zero."""
+    return clock.microseconds() - round(clock.monotonic() * 1_000_000)

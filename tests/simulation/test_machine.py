@@ -280,6 +280,14 @@ class TestFaults:
         assert world.processes.kill_shim(uid, "main")
         assert world.until_phase("Failed")["reason"] == "DeadlineExceeded"
 
+    def test_clock_that_is_set_back_holds_up_no_new_try(self, world):
+        world.processes.refuse = 1.0
+        world.submit("sleep 1")
+        world.rest(5)
+        world.processes.refuse = 0.0
+        world.time.us -= 3600 * 1_000_000
+        world.until_phase("Succeeded", seconds=10)
+
 
 # What a pod does, and what the person who made it does after some seconds.
 STORIES = {
