@@ -33,13 +33,22 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def publish(volume: int, files: Files) -> None:
     """Make a volume show exactly these files: path → content and mode; nothing is written when it does already.
 
-    volume is the descriptor of its directory. ValueError when a path would leave it.
+    volume is the descriptor of its directory. ValueError when a path would
+    leave it, OSError when the disk does not take them; that names no version,
+    so it is the same each time, like the status of the pod that waits for it.
     """
     for path in files:
         _check(path)
     before = _current(volume)
     if before and _holds(volume, before, files):
         return
+    try:
+        _show(volume, files)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "the files of a volume") from error
+
+
+def _show(volume: int, files: Files) -> None:
     version = f"..{time.strftime('%Y_%m_%d_%H_%M_%S', time.gmtime())}.{secrets.token_hex(6)}"
     os.mkdir(version, dir_fd=volume)
     try:
