@@ -50,6 +50,7 @@ class Local:
         if self.gone:
             runtime.stop(self.uid, "Deleted", GONE_GRACE_S)
             self.over = not runtime.active(self.uid)
+            self.wake_us = None  # its end will be heard
             return
         self._note_refusals(runtime, now_us)
         decision = self._decide(runtime, now_us)

@@ -59,6 +59,7 @@ class World:
             None  # the commit of an agent's work with which it dies: its number, and whether it is done
         )
         self.agent = None
+        self.still = 0  # steps since time went on
         store.uids = lambda: str(uuid.UUID(int=self.random.getrandbits(128)))
         store.random = self.random
 
@@ -80,6 +81,8 @@ class World:
         if self.agent:
             waits.append(0.0 if has_heard or self.agent.has_news else self.agent.patience())
         self.time.move(-(-max(0.0, min(waits)) * 1e6 // 1) / 1e6)
+        self.still = self.still + 1 if self.time.monotonic() == now else 0
+        assert self.still < 100, "the agent works and works and has nothing to do"
         self.processes.advance()
         assert len(self.processes.running) == len(set(self.processes.running)), "a container runs twice"
         if self.agent and (has_heard or self.agent.has_news or self.agent.patience() <= 0):
@@ -217,6 +220,17 @@ class TestLife:
         world.until_gone()
         assert world.time.monotonic() - began == pytest.approx(20, abs=0.01)
         assert last_state(world)["terminated"]["exitCode"] == 137
+
+    def test_agent_rests_while_a_pod_that_was_deleted_by_force_ends(self, world):
+        world.processes.ignore = 1.0
+        world.submit("sleep inf", activeDeadlineSeconds=1)
+        world.until_phase("Running")
+        world.delete(grace=0)
+        world.work()
+        world.rest(1.5)
+        assert world.processes.running
+        world.work()
+        assert world.agent.patience() > 0.1
 
     def test_order_that_is_refused_is_given_again(self, world):
         world.processes.refuse = 1.0
