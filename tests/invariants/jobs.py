@@ -1,0 +1,201 @@
+"""The life of a Volcano job (reference: volcano-job §1.5 and §2)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tests.invariants.invariant import Invariant
+from tests.invariants.views import ENDED, JOBS, PODS, Job, Pod, key_of
+
+# Reference: volcano-job §2.7, with the first sync of a new job.
+NEXT = {
+    "": {"Pending"},
+    "Pending": {"Running", "Restarting", "Aborting", "Terminating", "Completing"},
+    "Running": {"Pending", "Completed", "Failed", "Restarting", "Aborting", "Terminating", "Completing"},
+    "Restarting": {"Pending", "Failed"},
+    "Aborting": {"Aborted", "Restarting"},
+    "Aborted": {"Restarting"},
+    "Completing": {"Completed"},
+    "Terminating": {"Terminated"},
+}
+FINISHED = ("Completed", "Failed", "Terminated")
+SYNCED = ("Pending", "Running", "Restarting")  # the phases in which pods are made and surplus ones deleted
+COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
+
+
+class PhasesFollow(Invariant):
+    """Source: reference volcano-job §2.7. No transition leaves Completed, Failed or Terminated."""
+
+    name = "job phase follows the table"
+    meaning = "A job's phase changes only as the table of transitions says; one that is finished stays so."
+    kinds = (JOBS,)
+
+    def take(self, step):
+        if type(step.before) is not Job or type(step.seen) is not Job:
+            return
+        before, seen = step.before.phase, step.seen.phase
+        if before != seen and seen not in NEXT.get(before, ()):
+            raise self.broken(key_of(step.change), f"went from {before or 'new'} to {seen or 'none'}")
+
+
+class RetriesCount(Invariant):
+    """Source: reference volcano-job §1.5 and §2.6: "rc+1" goes with Restarting; §10, Q-7: a resume is no retry.
+
+    In Pending and Running a job has retries left, so that the last restart
+    takes it to maxRetry; one without any retry may still be restarted once,
+    which makes it Failed.
+    """
+
+    name = "retries are counted"
+    meaning = (
+        "retryCount grows by one with a restart, never falls and never exceeds maxRetry (1 where that is 0)."
+    )
+    kinds = (JOBS,)
+
+    def take(self, step):
+        if type(step.before) is not Job or type(step.seen) is not Job:
+            return
+        before, seen = step.before.status.retry_count, step.seen.status.retry_count
+        if before == seen:
+            return
+        most = max(step.seen.spec.max_retry, 1)
+        if seen != before + 1 or step.seen.phase != "Restarting":
+            text = f"retryCount went from {before} to {seen} in {step.seen.phase}"
+            raise self.broken(key_of(step.change), text)
+        if seen > most:
+            raise self.broken(key_of(step.change), f"retryCount is {seen}, the job has {most}")
+
+
+class VersionGrows(Invariant):
+    """Source: reference volcano-job §1.5, status.version; §10, Q-10: "any strictly growing value"."""
+
+    name = "job version never falls"
+    meaning = "status.version, which counts how often all pods were ended, never falls."
+    kinds = (JOBS,)
+
+    def take(self, step):
+        if type(step.before) is Job and type(step.seen) is Job:
+            before, seen = step.before.status.version, step.seen.status.version
+            if seen < before:
+                raise self.broken(key_of(step.change), f"status.version went from {before} to {seen}")
+
+
+class Settled(Invariant):
+    """Source: reference volcano-job §1.5, §2.4 and §10, Q-1: retained pods stay counted.
+
+    A finished job is not counted again: pods that were retained and are
+    deleted afterwards may still be in its numbers. Ended pods beyond the
+    replicas of a job that was scaled down stay where it makes no pods any
+    more, and count or do not (§2.4, step 7: they are not the job's any more).
+    A job that is being deleted is left as it is.
+    """
+
+    name = "job tells of its pods"
+    meaning = (
+        "At rest a job's counters equal its pods, minAvailable is copied, and it is in no phase that is over."
+    )
+    kinds = (JOBS, PODS)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._retained = defaultdict(
+            Counter
+        )  # uid of a finished job → its ended pods that were deleted since
+        self._finished = set()
+
+    def take(self, step):
+        if step.change.resource == JOBS:
+            self._job(step)
+        elif step.change.verb == "DELETED" and type(step.before) is Pod:
+            pod = step.before
+            if pod.phase in ENDED and not pod.deleting and pod.owner in self._finished:
+                self._retained[pod.owner][pod.role, pod.phase] += 1
+
+    def _job(self, step):
+        if step.after is None:
+            self._finished.discard(step.change.uid)
+            self._retained.pop(step.change.uid, None)
+        elif type(step.after) is Job and step.after.phase in FINISHED:
+            self._finished.add(step.change.uid)
+
+    def settle(self, now):
+        pods = defaultdict(list)
+        for pod in self.picture.pods.values():
+            if type(pod) is Pod and pod.owner:
+                pods[pod.owner].append(pod)
+        for key, job in self.picture.jobs.items():
+            if type(job) is Job and not job.metadata.deletion_timestamp:
+                self._judge(f"{JOBS}/{key}", job, pods[job.metadata.uid])
+
+    def _judge(self, key, job, pods):
+        if not job.phase:
+            raise self.broken(key, "no controller has taken it up")
+        terminating = sum(pod.deleting for pod in pods)
+        by_task, surplus = _count(job, pods)
+        optional = surplus + self._retained.get(job.metadata.uid, Counter())
+        self._judge_counts(key, job, by_task, optional, terminating)
+        if job.phase not in FINISHED and job.status.min_available != job.spec.min_available:
+            text = (
+                f"status.minAvailable is {job.status.min_available}, the spec says {job.spec.min_available}"
+            )
+            raise self.broken(key, text)
+        if problem := _overdue(job, by_task, terminating):
+            raise self.broken(key, problem)
+
+    def _judge_counts(self, key, job, by_task, optional, terminating):
+        status = job.status
+        told = Counter(
+            {(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()}
+        )
+        if not by_task <= told <= by_task + optional:
+            raise self.broken(key, f"taskStatusCount says {_listed(told)}, its pods are {_listed(by_task)}")
+        for phase, field in COUNTED.items():
+            number = sum(n for (_, each), n in by_task.items() if each == phase)
+            most = number + sum(n for (_, each), n in optional.items() if each == phase)
+            if not number <= getattr(status, field) <= most:
+                text = f"status.{field} is {getattr(status, field)}, {number} of its pods are {phase}"
+                raise self.broken(key, text)
+        if status.terminating != terminating:
+            text = f"status.terminating is {status.terminating}, {terminating} of its pods are being deleted"
+            raise self.broken(key, text)
+
+
+def _count(job, pods):
+    """Return how many pods of each task are in which phase, and apart from them those beyond the replicas."""
+    replicas = {task.name: task.replicas for task in job.spec.tasks}
+    counted, surplus = Counter(), Counter()
+    for pod in pods:
+        notes = pod.metadata.annotations
+        index = int(notes.index) if notes is not None and notes.index.isdigit() else 0
+        is_surplus = job.phase not in SYNCED and pod.phase in ENDED and index >= replicas.get(pod.role, 0)
+        if not pod.deleting:
+            (surplus if is_surplus else counted)[pod.role, pod.phase] += 1
+    return counted, surplus
+
+
+def _overdue(job, by_task, terminating):
+    """Say why a job should have gone on to another phase (§2.5); "" when it should not."""
+    phases = Counter()
+    for (_, phase), number in by_task.items():
+        phases[phase] += number
+    ended = phases["Succeeded"] + phases["Failed"]
+    alive = phases["Pending"] + phases["Running"]
+    match job.phase:
+        case "Running" if 0 < job.replicas == ended:
+            return "is Running, and all its pods have ended"
+        case "Running" if phases["Pending"] > job.replicas - job.spec.min_available:
+            return f"is Running, and {phases['Pending']} of its pods are Pending"
+        case "Pending" if job.spec.min_available <= phases["Running"] + ended:
+            return "is Pending, and enough of its pods have started"
+        case "Restarting" if not terminating:
+            return "is Restarting, and no pod is left to end"
+        case "Aborting" | "Completing" | "Terminating" if not alive and not terminating:
+            return f"is {job.phase}, and all its pods have ended"
+    return ""
+
+
+def _listed(counts):
+    return ", ".join(f"{n} {phase} of {task}" for (task, phase), n in sorted(counts.items()) if n) or "none"
+
+
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, Settled)

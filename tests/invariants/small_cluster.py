@@ -1,0 +1,108 @@
+"""The real system in one process: every controller, the scheduler and a simulated fleet, in random turns.
+
+What people do goes through the door; the judge hears each change as soon as it
+is there. Consumers are now and then thrown away and made anew, as after a kill.
+"""
+
+from __future__ import annotations
+
+from cluster import access, api
+from cluster.bootstrap import bootstrap
+from cluster.runtime import registry
+from cluster.runtime.consumer import Runner
+from cluster.store import clock, store
+from kube.errors import ApiError
+from node.simulator.fleet import Size
+from node.simulator.simulator import Simulator
+from tests.invariants import Judge
+
+QUIET_ROUNDS = 3
+LATER_MS = 90_000
+
+
+class SmallCluster:
+    """Everything that runs, taking turns; `judge` has heard the log up to `judge.revision`."""
+
+    def __init__(self, choices, monkeypatch, *, nodes=4, cpu="4"):
+        self.choices, self.monkeypatch = choices, monkeypatch
+        self.judge = Judge(lag_ms=0)
+        self.changes = []
+        self.ahead_ms = 0
+        monkeypatch.setattr("cluster.runtime.consumer.clock", self.now)
+        bootstrap()
+        self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]
+        self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
+        self.simulator.begin()
+
+    def close(self):
+        self.simulator.listener.close()
+        self.simulator.selector.close()
+
+    def now(self):
+        """The clock of the consumers, which the end of a history moves on."""
+        return clock() + self.ahead_ms
+
+    def try_(self, call, *arguments, **named):
+        """Do what a person does through the door; a refusal is an answer."""
+        try:
+            return call(access.SYSTEM, *arguments, **named)
+        except ApiError as error:
+            return error
+
+    def make(self, resource, obj):
+        """Make an object through the door."""
+        return self.try_(api.create, resource, obj)
+
+    def turns(self, number):
+        """Let so many of those who run do something."""
+        for _ in range(number):
+            self._turn(self.choices.randrange(len(self.runners) + 1))
+            self.hear()
+
+    def _turn(self, place):
+        if place == len(self.runners):
+            self._simulate()
+            return
+        if self.choices.random() < 0.02:
+            old = self.runners[place]
+            self.runners[place] = self._runner(old.registration, old.shard)
+        self.runners[place].step()
+
+    def _runner(self, registration, shard):
+        return Runner(registration, shard, registration.make())
+
+    def _simulate(self):
+        one = self.simulator
+        one.listener.hurry()
+        one._wait(0)
+        one._read_changes()
+        while one._play():
+            pass
+        one.fleet.beat()
+
+    def hear(self):
+        """Let the judge hear what is new."""
+        while found := store.changes(self.judge.revision, limit=1000):
+            self.changes += found
+            for change in found:
+                self.judge.take(change)
+
+    def rest(self, within_s=60):
+        """Let everybody work until nothing happens any more, then judge what must hold."""
+        self._work_off(within_s)
+        # Graces and pauses of the controllers pass, while nodes stay alive: their silence is real time.
+        self.ahead_ms += LATER_MS
+        self._work_off(within_s)
+        self.judge.settle(self.now())
+
+    def _work_off(self, within_s):
+        deadline, quiet = clock() + within_s * 1000, 0
+        while quiet < QUIET_ROUNDS or self.simulator.heap:
+            before = self.judge.revision
+            for place in range(len(self.runners) + 1):
+                while place < len(self.runners) and self.runners[place].step():
+                    self.hear()
+            self._simulate()
+            self.hear()
+            quiet = quiet + 1 if self.judge.revision == before else 0
+            assert clock() < deadline, "the cluster does not come to rest"

@@ -1,0 +1,431 @@
+"""Each invariant catches the histories that are wrong, and lets the right ones pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.invariants import INVARIANTS, Broken, Judge, check
+from tests.invariants.views import COMMANDS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.invariants.writing import AT, Log
+
+LATER = AT + 60_000
+LONG_AGO = "2027-01-15T07:00:00Z"
+SOON, LATE = "2027-01-15T09:00:00Z", "2027-01-15T10:00:00Z"
+NO_ROOM = "The pod does not fit yet: it needs 1 CPU, the most free on one node is 0 CPU (n)."
+
+
+def ran(number, started, ended=""):
+    """The status of a container in an attempt."""
+    ident = f"process://p/c/{number}"
+    state = {"running": {"startedAt": started}}
+    if ended:
+        state = {
+            "terminated": {"startedAt": started, "finishedAt": ended, "exitCode": 0, "containerID": ident}
+        }
+    told = {"name": "c", "restartCount": number, "containerID": ident, "state": state}
+    return {"containerStatuses": [told]}
+
+
+def counted(**phases):
+    """The counters of a job's status."""
+    return {name.lower(): n for name, n in phases.items()} | {"taskStatusCount": {"main": {"phase": phases}}}
+
+
+def owned(uid, **fields):
+    return {"ownerReferences": [{"kind": "Job", "name": "j", "uid": uid, **fields}]}
+
+
+def gang(count, minimum=2, **fields):
+    """A gang of pods, the first `count` of them bound."""
+    log = Log().node().group(minimum=minimum, **fields)
+    for n in range(2):
+        log.pod(f"p{n}", group="g")
+    for n in range(count):
+        log.pod(f"p{n}", group="g", node="n")
+    return log
+
+
+def in_queue(capability, **pod):
+    log = Log().node().queue(capability=capability).group(queue="q").pod(group="g", **pod)
+    return log.pod("r", group="g", **pod)
+
+
+def suspended():
+    return Log().job(phase="Pending").job(phase="Aborting").job(phase="Aborted")
+
+
+def failing(number=1):
+    log = Log().job(phase="Running", replicas=2)
+    for n in range(number):
+        log.pod(f"j-main-{n}", job="j").pod(f"j-main-{n}", job="j", phase="Failed")
+    return log
+
+
+WRONG = [
+    # the log
+    (lambda: Log().node().row("ADDED", NODES, "m", revision=3), "log without gaps", "revision 2 is missing"),
+    (lambda: Log().row("MODIFIED", NODES, "n"), "one life of each object", "no such object"),
+    (lambda: Log().row("DELETED", NODES, "n"), "one life of each object", "no such object"),
+    (lambda: Log().node().row("ADDED", NODES, "n", "v"), "one life of each object", "is there already"),
+    (lambda: Log().node().put(NODES, "n", uid="v"), "one life of each object", "uid-nodes-n became v"),
+    (lambda: Log().node().gone(NODES, "n").node(), "one life of each object", "a second time"),
+    (
+        lambda: Log().row("ADDED", NODES, "n", resourceVersion="9").row("MODIFIED", NODES, "n", resourceVersion="8"),
+        "versions never go back",
+        "resourceVersion went from 9 to 8",
+    ),
+    (
+        lambda: Log().row("ADDED", NODES, "n", generation=2).row("MODIFIED", NODES, "n", generation=1),
+        "versions never go back",
+        "generation went from 2 to 1",
+    ),
+    (
+        lambda: Log().row("ADDED", NODES, "n", deletionTimestamp=SOON).row("MODIFIED", NODES, "n"),
+        "deletion is never taken back",
+        "was taken back",
+    ),
+    (
+        lambda: Log().pod(deleted=SOON).pod(deleted=LATE),
+        "deletion is never taken back",
+        "was put off",
+    ),
+    # nodes and pods
+    (
+        lambda: Log().node(cpu="1").pod("a").pod("b").pod("a", node="n").pod("b", node="n"),
+        "node not over its allocatable",
+        "n holds 2 CPU of 1 CPU",
+    ),
+    (lambda: Log().node().pod().pod(node="m"), "node not over its allocatable", "there is no such node"),
+    (lambda: Log().node().node("m").pod().pod(node="n").pod(node="m"), "pod stays on its node", "from node n to m"),
+    (lambda: Log().pod(phase="Failed").pod(phase="Running"), "pod phase goes on", "from Failed to Running"),
+    (lambda: Log().pod(phase="Running").pod(phase="Pending"), "pod phase goes on", "from Running to Pending"),
+    (lambda: Log().pod(phase="Failed").pod(phase="Succeeded"), "pod phase goes on", "from Failed to Succeeded"),
+    (
+        lambda: Log().pod(status=ran(1, "t1"), restartPolicy="Always").pod(status=ran(0, "t0")),
+        "each attempt runs once",
+        "from 1 to 0 restarts",
+    ),
+    (lambda: Log().pod(status=ran(1, "t1"), restartPolicy="Never"), "each attempt runs once", "is Never"),
+    (lambda: Log().pod(status=ran(0, "t1")).pod(status=ran(0, "t2")), "each attempt runs once", "at t1 and at t2"),
+    (
+        lambda: Log().pod(status=ran(0, "t1", "t2")).pod(status=ran(0, "t1", "t3")),
+        "each attempt runs once",
+        "ended as ('t2', 0) and then",
+    ),
+    (
+        lambda: Log().pod(status=ran(0, "t1", "t2")).pod(status=ran(0, "t1")),
+        "each attempt runs once",
+        "ended as ('t2', 0) and then",
+    ),
+    # gangs
+    (lambda: gang(1).pod("p0", group="g", phase="Running"), "gang runs whole", "1 of 2 of d/g placed"),
+    (lambda: gang(1), "gang is bound whole", "leaves d/g with 1 of 2 placed"),
+    (lambda: gang(1).put(GROUPS, "g", status={"phase": "Running"}), "gang is bound whole", "1 of 2 placed"),
+    (lambda: gang(1).group("h").pod("o", group="h").pod("o", group="h", node="n"), "gang is bound whole", "1 of 2"),
+    (
+        lambda: gang(2, 2).wait(9000).pod("p0", group="g", phase="Failed").wait(9000).pod("p2", group="g")
+        .group(minimum=3).wait(9000).pod("p2", group="g", node="n"),
+        "gang is bound whole",
+        "2 of 3 placed",
+    ),
+    (lambda: gang(1, 1, roles={"main": 0, "other": 1}), "gang is bound whole", "0 of 1 of other placed"),
+    # jobs
+    (lambda: Log().job(phase="Pending").job(phase="Completed"), "job phase follows the table", "to Completed"),
+    (lambda: Log().job(phase="Failed").job(phase="Restarting"), "job phase follows the table", "from Failed"),
+    (lambda: Log().job(phase="Running").put(JOBS, "j", status={"state": {"phase": ""}}), "job phase follows the table", "to none"),
+    (lambda: Log().job(phase="Running", retryCount=2).job(phase="Restarting", retryCount=1), "retries are counted", "from 2 to 1"),
+    (lambda: Log().job(phase="Running").job(phase="Restarting", retryCount=2), "retries are counted", "from 0 to 2"),
+    (lambda: Log().job(phase="Pending").job(phase="Running", retryCount=1), "retries are counted", "in Running"),
+    (
+        lambda: Log().job(phase="Running", retryCount=3).job(phase="Restarting", retryCount=4),
+        "retries are counted",
+        "retryCount is 4, the job has 3",
+    ),
+    (lambda: Log().job(phase="Running", version=2).job(version=1), "job version never falls", "from 2 to 1"),
+    # queues
+    (lambda: Log().queue(state="Open").queue(state="Unknown"), "queue state follows the table", "Open to Unknown"),
+    (lambda: Log().queue(state="Closed").queue(state="Closing"), "queue state follows the table", "Closed to Closing"),
+    (
+        lambda: Log().queue().group(queue="q").wait(9000).queue(state="Closed"),
+        "queue state follows the table",
+        "1 pod groups in it are unfinished, such as d/g",
+    ),
+    (lambda: Log().queue(state="Closing").job(queue="q"), "only open queues take in", "queue q, which is Closing"),
+    (lambda: Log().queue(state="Closed").group(queue="q"), "only open queues take in", "queue q, which is Closed"),
+    (lambda: Log().queue(state="Closing").gone(QUEUES, "q"), "only closed queues are deleted", "while it was Closing"),
+    (lambda: Log().queue("default", "Closed").gone(QUEUES, "default"), "only closed queues are deleted", "needs it"),
+    (
+        lambda: Log().queue(state="Closed").queue("r", parent="q").gone(QUEUES, "q"),
+        "only closed queues are deleted",
+        "r is below it",
+    ),
+    (
+        lambda: in_queue({"cpu": "1"}).wait(9000).pod(node="n").pod("r", node="n"),
+        "queue within its capability",
+        "queue q holds 2 CPU of 1 CPU",
+    ),
+    (
+        lambda: Log().node().queue("above", capability={"cpu": "1"}).queue(parent="above").group(queue="q")
+        .pod(group="g", cpu="2").wait(9000).pod(group="g", cpu="2", node="n"),
+        "queue within its capability",
+        "queue above holds 2 CPU of 1 CPU",
+    ),
+    # quotas
+    (lambda: Log().quota(pods="1").pod("a").pod("b"), "quota is respected", "2 pods of 1"),
+    (lambda: Log().pod("a").quota(requests_cpu="1500m").pod("b"), "quota is respected", "2000 requests.cpu of 1500"),
+    (lambda: Log().put("resourcequotas", "quota", spec={"hard": {f"count/{JOBS}": "0"}}).job(), "quota is respected", "job 1 of 0"),
+    # commands and events
+    (
+        lambda: Log().job(phase="Running").command("AbortJob").gone(COMMANDS, "j-AbortJob").wait(1).node(),
+        "command is carried out once",
+        "AbortJob was taken, and no event says so",
+    ),
+    (
+        lambda: Log().job(phase="Running").command("AbortJob").gone(COMMANDS, "j-AbortJob")
+        .event(1, "CommandIssued").wait(1).job(phase="Aborting"),
+        "command is carried out once",
+        "the job stayed Running",
+    ),
+    (
+        lambda: Log().queue().command("CloseQueue", "q", "Queue").gone(COMMANDS, "q-CloseQueue")
+        .event(1, "CommandIssued", name="q", kind=QUEUES),
+        "command is carried out once",
+        "the wish stayed",
+    ),
+    (lambda: suspended().job(phase="Restarting"), "command is carried out once", "no Command asked for it"),
+    (
+        lambda: failing().event(1, "PodFailed", "2 pods failed: j-main-0 exited with code 1."),
+        "failures are told once",
+        "2 failures are told of j, and 1 pods failed",
+    ),
+    (
+        lambda: failing().event(1, "PodFailed", "1 pod failed: j-main-1 exited with code 1."),
+        "failures are told once",
+        "j-main-1 failed, which it did not",
+    ),
+]  # fmt: skip
+
+UNSETTLED = [
+    (lambda: Log().job(), "job tells of its pods", "no controller has taken it up"),
+    (
+        lambda: Log().job(phase="Pending").pod(job="j"),
+        "job tells of its pods",
+        "says none, its pods are 1 Pending",
+    ),
+    (
+        lambda: Log().job(phase="Running", **counted(Running=2)).pod(job="j", phase="Running"),
+        "job tells of its pods",
+        "says 2 Running of main, its pods are 1 Running",
+    ),
+    (
+        lambda: Log().job(phase="Running", replicas=0, minimum=0, terminating=1),
+        "job tells of its pods",
+        "terminating is 1, 0",
+    ),
+    (
+        lambda: Log().job(phase="Pending").put(JOBS, "j", status={"minAvailable": 2}),
+        "job tells of its pods",
+        "minAvailable is 2, the spec says 1",
+    ),
+    (
+        lambda: Log().job(phase="Running", **counted(Failed=1)).pod(job="j", phase="Failed"),
+        "job tells of its pods",
+        "is Running, and all its pods have ended",
+    ),
+    (
+        lambda: Log().job(phase="Aborting"),
+        "job tells of its pods",
+        "is Aborting, and all its pods have ended",
+    ),
+    (lambda: Log().job(phase="Restarting"), "job tells of its pods", "no pod is left to end"),
+    (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
+    (
+        lambda: Log().queue(state="Closing", wish="Closed"),
+        "queue tells of its work",
+        "is Closing, and should be Closed",
+    ),
+    (
+        lambda: Log().queue(state="Open", wish="Closed"),
+        "queue tells of its work",
+        "is Open, and should be Closed",
+    ),
+    (
+        lambda: Log().node().queue().group(queue="q").pod(group="g", node="n").queue(inqueue=1),
+        "queue tells of its work",
+        "allocated is {}, its pods hold {'cpu': '1', 'pods': '1'}",
+    ),
+    (lambda: Log().quota(pods="3").pod(), "quota is respected", "says None pods, there are 1"),
+    (
+        lambda: Log().put(GROUPS, "g", meta=owned("nobody")),
+        "nothing outlives its owners",
+        "owner Job j is gone",
+    ),
+    (
+        lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON, "finalizers": ["orphan"]}),
+        "nothing outlives its owners",
+        "still has the finalizer orphan",
+    ),
+    (
+        lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON, "finalizers": ["foregroundDeletion"]}),
+        "nothing outlives its owners",
+        "no dependent holds it",
+    ),
+    (
+        lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON}),
+        "nothing outlives its owners",
+        "nothing holds it",
+    ),
+    (
+        lambda: Log().put(NAMESPACES, "d").gone(NAMESPACES, "d").put("secrets", "s"),
+        "nothing in a namespace that is gone",
+        "namespace d is gone",
+    ),
+    (
+        lambda: failing().job(phase="Running", replicas=2, **counted(Failed=1)),
+        "failures are told once",
+        "1 of its pods failed, and 0 failures are told",
+    ),
+    (lambda: Log().group().pod(group="g"), "waiting says why", "1 pods wait, and nothing says why"),
+    (lambda: Log().group(phase=""), "waiting says why", "is not let in"),
+    (lambda: Log().group(phase="Pending"), "waiting says why", "is not let in"),
+    (
+        lambda: Log().node().group(told=NO_ROOM).pod(group="g"),
+        "no room means no room",
+        "room for 4 of 1 such pods",
+    ),
+    (
+        lambda: Log().node().pod().pod(node="n", phase="Pending"),
+        "bound pods begin",
+        "is bound to n and Pending",
+    ),
+    (lambda: Log().node().pod().pod(node="n", deleted=LONG_AGO), "deleted pods go", "is left on n"),
+]
+
+RIGHT = {
+    "a pod that ran and one that waits": lambda: gang(2).pod("p0", group="g", phase="Running")
+    .pod("p0", group="g", phase="Succeeded").gone(PODS, "p0"),
+    "a node that shrinks": lambda: Log().node().pod(cpu="3").pod(node="n", cpu="3").wait(9000).node(cpu="1")
+    .pod(phase="Running", cpu="3"),
+    "a node that shrank while the scheduler decided": lambda: Log().node().pod().node(cpu="0").pod(node="n"),
+    "a pod that its maker put on a full node": lambda: Log().node(cpu="1").pod(node="n", cpu="4"),
+    "a finished pod gives its node back": lambda: Log().node(cpu="1").pod("a").pod("b").pod("a", node="n")
+    .pod("a", phase="Failed").pod("b", node="n"),
+    "an attempt after another": lambda: Log().pod(status=ran(0, "t1"), restartPolicy="OnFailure")
+    .pod(status=ran(1, "t3")),
+    "a deletion that comes sooner": lambda: Log().pod(deleted=LATE).pod(deleted=SOON),
+    "a minimum that is raised later": lambda: gang(2).wait(9000).group(minimum=5).wait(9000)
+    .pod("p0", group="g", phase="Running"),
+    "one pod of a gang is replaced": lambda: gang(2).pod("p0", group="g", phase="Failed").wait(9000)
+    .pod("p2", group="g").pod("p2", group="g", node="n"),
+    "a pod failed while the scheduler decided": lambda: gang(2).pod("p2", group="g")
+    .pod("p0", group="g", phase="Failed").pod("p1", group="g", phase="Failed").pod("p2", group="g", node="n"),
+    "roles that are more than the minimum": lambda: gang(1, 1, roles={"other": 2}),
+    "a job that is restarted until it fails": lambda: Log().job(phase="Pending", retries=1).job(phase="Running")
+    .job(phase="Restarting", retryCount=1).job(phase="Failed", retryCount=1),
+    "a job without retries is restarted": lambda: Log().job(phase="Running", retries=0)
+    .job(phase="Restarting", retries=0, retryCount=1),
+    "a suspended job is resumed": lambda: suspended().wait(1).command("ResumeJob").wait(1)
+    .gone(COMMANDS, "j-ResumeJob").event(1, "CommandIssued").job(phase="Restarting"),
+    "a Command for a job that is gone": lambda: Log().command("AbortJob").gone(COMMANDS, "j-AbortJob").wait(1).node(),
+    "a Command that comes too late": lambda: Log().job(phase="Completed").command("AbortJob")
+    .gone(COMMANDS, "j-AbortJob").event(1, "CommandIssued").wait(1).node(),
+    "a queue closes and opens": lambda: Log().queue().queue(state="Closing").queue(state="Closed").queue(),
+    "work comes late into a closed queue": lambda: Log().queue(state="Closed").job(queue="default")
+    .group(queue="q", meta=owned(f"uid-{JOBS}-j", controller=True)).queue(state="Closing", wish="Closed"),
+    "a closed queue is deleted": lambda: Log().queue(state="Closed").gone(QUEUES, "q"),
+    "a ceiling that is lowered": lambda: in_queue({"cpu": "2"}).wait(9000).pod(node="n").pod("r", node="n")
+    .queue(capability={"cpu": "1"}).pod("r", phase="Running"),
+    "a quota that is lowered": lambda: Log().pod("a").pod("b").quota(pods="1").pod("b", phase="Running"),
+    "ended pods leave room in a quota": lambda: Log().quota(pods="1").pod("a").pod("a", phase="Failed").pod("b"),
+    "failures that are told together": lambda: failing(2)
+    .event(1, "PodFailed", "2 pods failed: j-main-0 exited with code 1, j-main-1 exited with code 1."),
+}  # fmt: skip
+
+SETTLED = {
+    "a job that runs": lambda: Log().job(phase="Running", **counted(Running=1)).pod(job="j", phase="Running"),
+    "a retained pod stays counted, also when somebody deletes it": lambda: Log()
+    .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
+    .job(phase="Completed", **counted(Succeeded=1)).gone(PODS, "p"),
+    "a failure before a restart may be left untold": lambda: failing()
+    .job(phase="Restarting", retryCount=1, terminating=1, replicas=2).pod("j-main-0", job="j", deleted=SOON),
+    "a queue with work that was told to close": lambda: Log().queue(wish="Closed", state="Closing", inqueue=1)
+    .group(queue="q", meta=owned("o", controller=True), told="no room").put("secrets", "s", uid="o"),
+    "a child of a closed queue": lambda: Log().queue("above", "Closed").queue(wish="Open", state="Closed", parent="above"),
+    "a pod that waits and says why": lambda: Log().node(cpu="0").group(told=NO_ROOM).pod(group="g"),
+    "a node that is closed to the pod": lambda: Log().node(spec={"unschedulable": True}).group(told=NO_ROOM).pod(group="g"),
+    "room for less than the minimum": lambda: Log().node(cpu="1").group(minimum=2, told=NO_ROOM)
+    .pod("a", group="g").pod("b", group="g"),
+    "pods beyond a minimum that runs": lambda: Log().node(cpu="1").group(phase="Running").pod("a", group="g")
+    .pod("a", group="g", node="n", phase="Running")
+    .pod("b", group="g", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": NO_ROOM}]}),
+    "a pod whose container cannot be made": lambda: Log().node().pod().pod(
+        node="n", phase="Pending",
+        status={"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CreateContainerConfigError"}}}]},
+    ),
+    "a pod on a node that is lost": lambda: Log().node(ready=False).pod().pod(node="n", deleted=LONG_AGO),
+    "an owner that a dependent holds": lambda: Log()
+    .put(JOBS, "j", meta={"deletionTimestamp": SOON, "finalizers": ["foregroundDeletion"]})
+    .put(GROUPS, "g", meta={**owned(f"uid-{JOBS}-j", blockOwnerDeletion=True), "deletionTimestamp": SOON, "finalizers": ["x"]},
+         status={"phase": "Running"}),
+}  # fmt: skip
+
+
+def cases(table):
+    return [pytest.param(*case, id=f"{case[1]}: {case[2]}") for case in table]
+
+
+@pytest.mark.parametrize(("history", "name", "text"), cases(WRONG))
+def test_wrong_history_is_found(history, name, text):
+    with pytest.raises(Broken) as caught:
+        check(history().changes)
+    assert (caught.value.invariant, text in caught.value.text) == (name, True), caught.value
+
+
+@pytest.mark.parametrize(("history", "name", "text"), cases(UNSETTLED))
+def test_wrong_end_is_found(history, name, text):
+    changes = history().changes
+    judge = check(changes)
+    with pytest.raises(Broken) as caught:
+        judge.settle(LATER)
+    assert (caught.value.invariant, text in caught.value.text) == (name, True), caught.value
+
+
+@pytest.mark.parametrize("history", RIGHT.values(), ids=RIGHT)
+def test_right_history_passes(history):
+    changes = history().changes
+    assert check(changes).revision == len(changes)
+
+
+@pytest.mark.parametrize("history", SETTLED.values(), ids=SETTLED)
+def test_right_end_passes(history):
+    check(history().changes, now=LATER)
+
+
+def test_each_invariant_is_known_to_catch_something():
+    assert {invariant.name for invariant in INVARIANTS} == {name for _, name, _ in (*WRONG, *UNSETTLED)}
+    assert all(invariant.meaning and invariant.__doc__ for invariant in INVARIANTS)
+
+
+def test_what_is_broken_says_where():
+    with pytest.raises(Broken, match="pod phase goes on: revision 2, pods/d/p: went from Failed") as caught:
+        check(Log().pod(phase="Failed").pod(phase="Running").changes)
+    assert (caught.value.revision, caught.value.key) == (2, "pods/d/p")
+
+
+def test_only_what_is_asked_for_is_judged():
+    history = Log().pod(phase="Failed").pod(phase="Running").changes
+    judge = Judge(only=["log without gaps"])
+    for change in history:
+        judge.take(change)
+    assert judge.revision == 2
+    with pytest.raises(ValueError, match="There is no invariant nonsense"):
+        Judge(only=["nonsense"])
+
+
+def test_bounds_hold_at_once_where_each_turn_is_one_step():
+    history = Log().node().pod().node(cpu="0").pod(node="n").changes
+    judge = Judge(lag_ms=0)
+    for change in history[:-1]:
+        judge.take(change)
+    with pytest.raises(Broken, match="n holds 1 CPU of 0 CPU"):
+        judge.take(history[-1])
