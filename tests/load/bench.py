@@ -54,6 +54,7 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
+    from tests.invariants import Judge
     from tests.load import api, live, measure, process, shapes, watching
     from tests.system.harness import System
 
@@ -73,8 +74,9 @@ def _measured(options, data):
         if "watching" in parts:
             yield "watching", watching.run(system)
         if "shapes" in parts:
+            judge = Judge()
             for shape in options.shape or shapes.SHAPES:
-                yield shape, shapes.run(system, shape)
+                yield shape, shapes.run(system, shape, judge)
             size = sum(file.stat().st_size for file in data.glob("db.sqlite3*"))
             yield "database", {"size_mb": round(size / 1e6)}
 

@@ -41,8 +41,11 @@ def job(name, replicas, hold):
     }
 
 
-def run(system, shape):
-    """Run one shape; return seconds from the first submit and pods per second for each stage."""
+def run(system, shape, judge):
+    """Run one shape; return seconds from the first submit and pods per second for each stage.
+
+    Afterwards the judge hears what the log says of it.
+    """
     count, replicas = SHAPES[shape]
     hold = f"release-{shape}"
     start, first = store.revision(), clock.milliseconds()
@@ -77,7 +80,18 @@ def run(system, shape):
     result["jobs_completed_s"] = round((clock.milliseconds() - first) / 1000, 2)
     result["peak_memory_mb"] = {name: round(value) for name, value in memory.peak.items()}
     result["peak_memory_total_mb"] = round(memory.total)
+    result["log"] = judged(judge)
     return result
+
+
+def judged(judge):
+    """Let a judge hear the rest of the log; say how much that was. Broken stops the benchmark."""
+    first, begun = judge.revision, time.monotonic()
+    while changes := store.changes(judge.revision, limit=4000):
+        for change in changes:
+            judge.take(change)
+    seconds = time.monotonic() - begun
+    return f"{judge.revision - first} changes judged in {seconds:.1f} s, every invariant holds"
 
 
 class Stages:

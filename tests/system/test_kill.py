@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kube.resources import JOBS
-from tests.system import replay
+from tests import invariants
 from tests.system.harness import System
 from tests.system.work import FINISHED, Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
@@ -115,4 +115,4 @@ def check(watcher, jobs, ran):
     assert not wrong
     twice = {uid: count for uid, count in Counter(ran.read_text().split()).items() if count > 1}
     assert not twice, f"pods ran twice: {twice}"
-    replay.check(watcher.everything())
+    invariants.check(watcher.everything())
