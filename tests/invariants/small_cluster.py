@@ -2,6 +2,8 @@
 
 What people do goes through the door; the judge hears each change as soon as it
 is there. Consumers are now and then thrown away and made anew, as after a kill.
+With `between`, something else may happen after a consumer has planned and
+before it commits, as it does where they run beside each other.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from cluster.store import clock, store
 from kube.errors import ApiError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
-from tests.invariants import Judge
+from tests.invariants import LAG_MS, Judge
 
 QUIET_ROUNDS = 3
 LATER_MS = 90_000
+INTERRUPTED = 0.2
 
 
 class SmallCluster:
     """Everything that runs, taking turns; `judge` has heard the log up to `judge.revision`."""
 
-    def __init__(self, choices, monkeypatch, *, nodes=4, cpu="4"):
-        self.choices, self.monkeypatch = choices, monkeypatch
-        self.judge = Judge(lag_ms=0)
+    def __init__(self, choices, monkeypatch, *, hasty=False, nodes=4, cpu="4"):
+        self.choices, self.hasty = choices, hasty
+        self.busy = set()  # places of those who take a step
+        self.between = None  # what people may do while a consumer is about to commit
+        self.judge = Judge(lag_ms=LAG_MS if hasty else 0)
         self.changes = []
         self.ahead_ms = 0
         monkeypatch.setattr("cluster.runtime.consumer.clock", self.now)
@@ -56,7 +61,11 @@ class SmallCluster:
     def turns(self, number):
         """Let so many of those who run do something."""
         for _ in range(number):
-            self._turn(self.choices.randrange(len(self.runners) + 1))
+            place = self.choices.randrange(len(self.runners) + 1)
+            if place not in self.busy:  # no runner takes a step within its own
+                self.busy.add(place)
+                self._turn(place)
+                self.busy.discard(place)
             self.hear()
 
     def _turn(self, place):
@@ -69,7 +78,22 @@ class SmallCluster:
         self.runners[place].step()
 
     def _runner(self, registration, shard):
-        return Runner(registration, shard, registration.make())
+        runner = Runner(registration, shard, registration.make())
+        if self.hasty:
+            runner.consumer.plan = self._interrupted(runner.consumer.plan)
+        return runner
+
+    def _interrupted(self, plan):
+        def planned(*arguments):
+            found = plan(*arguments)
+            if self.between is not None and self.choices.random() < INTERRUPTED:
+                happening, self.between = self.between, None
+                happening()
+                self.turns(2)
+                self.between = happening
+            return found
+
+        return planned
 
     def _simulate(self):
         one = self.simulator

@@ -21,12 +21,18 @@ ACTIONS = (Action.ABORT_JOB, Action.RESUME_JOB, Action.RESTART_JOB, Action.TERMI
 
 
 @pytest.fixture
-def cluster(transactional_db, redis_url, settings, monkeypatch, request):
+def begin(transactional_db, redis_url, settings, monkeypatch):
     settings.REDIS_URL = redis_url
     nudge.client.cache_clear()
-    running = SmallCluster(random.Random(request.param), monkeypatch)
-    yield running
-    running.close()
+    begun = []
+
+    def begin(seed, **options):
+        begun.append(SmallCluster(random.Random(seed), monkeypatch, **options))
+        return begun[-1]
+
+    yield begin
+    for cluster in begun:
+        cluster.close()
     nudge.client.cache_clear()
 
 
@@ -86,8 +92,12 @@ class People:
 
     def command(self):
         if (job := self.any(JOBS)) is not None:
-            order = to_job(job.namespace, job.name, job.uid, self.choices.choice(ACTIONS))
-            self.cluster.make(COMMANDS, order)
+            is_suspended = job.object.get("status", {}).get("state", {}).get("phase") in (
+                "Aborting",
+                "Aborted",
+            )
+            action = Action.RESUME_JOB if is_suspended else self.choices.choice(ACTIONS)
+            self.cluster.make(COMMANDS, to_job(job.namespace, job.name, job.uid, action))
 
     def delete_job(self):
         if (job := self.any(JOBS)) is not None and self.choices.random() < 0.4:
@@ -150,12 +160,16 @@ class People:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("cluster", range(scaled(2, 40)), indirect=True)
-def test_random_history_holds(cluster):
+@pytest.mark.parametrize("hasty", [False, True], ids=["in turns", "beside each other"])
+@pytest.mark.parametrize("seed", range(scaled(1, 40)))
+def test_random_history_holds(begin, seed, hasty):
+    cluster = begin(seed, hasty=hasty)
     people = People(cluster)
     for _ in range(STEPS):
         people.act()
+        cluster.between = people.act
         cluster.turns(cluster.choices.randrange(12))
+    cluster.between = None
     cluster.rest()
     kinds = {change.resource for change in cluster.changes}
     assert {PODS.id, JOBS.id, POD_GROUPS.id, QUEUES.id, COMMANDS.id, RESOURCE_QUOTAS.id} <= kinds
