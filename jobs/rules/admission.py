@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import disruption_annotations, pods, simulation, templates
+from cluster.rules import disruption_annotations, intake, pods, simulation, templates
 from jobs.controller import dependencies, plugins
 from jobs.rules import policies, updates
 from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
-from kube.kinds.scheduling import QueueState
 from scheduler.snapshot import constraints
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
 _DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
-ROOT_QUEUE = "root"
 MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
 SUFFIX_LENGTH = 5  # of a generated name
@@ -307,28 +305,7 @@ def _check_volumes(job: Object, _: JobRulesView) -> Iterator[Cause]:
 
 
 def _check_queue(job: Object, view: JobRulesView) -> Iterator[Cause]:
-    name = lenient.text(job, "spec", "queue")
-    if not name or names.dns_subdomain(name):
-        return  # the schema tells that it is not a name
-    queue = view.queue(name)
-    if queue is None:
-        yield invalid(
-            "spec.queue", name, f"unable to find job queue: queue {name} not found; choose one that exists."
-        )
-        return
-    state = queue_state(queue)
-    if state != QueueState.OPEN:
-        detail = f"can only submit job to queue with state `Open`, queue `{name}` status is `{state}`; open it or choose another."
-        yield invalid("spec.queue", name, detail)
-    if name == ROOT_QUEUE:
-        yield invalid(
-            "spec.queue", name, "can not submit job to root queue; choose a queue below it, such as default."
-        )
-        return
-    children = view.queue_children(name)
-    if children:
-        detail = f"can only submit job to leaf queue, and `{name}` has {len(children)} child queues; choose one of them."
-        yield invalid("spec.queue", name, detail)
+    yield from intake.check(lenient.text(job, "spec", "queue"), "job", view)
 
 
 def _check_dependencies(job: Object, _: JobRulesView) -> Iterator[Cause]:
@@ -359,11 +336,6 @@ RULES: tuple[Callable[[Object, JobRulesView], Iterator[Cause]], ...] = (
     _check_queue,
     _check_dependencies,
 )
-
-
-def queue_state(queue: Object) -> str:
-    """Return a queue's state; one that its controller has not seen is what it wishes to be."""
-    return lenient.text(queue, "status", "state") or lenient.text(queue, "spec", "state") or QueueState.OPEN
 
 
 def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kube.kinds.scheduling import QueueState
 from scheduler.cycle.ceilings import Ceilings, queue_cause
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Group, Orphan
     from scheduler.snapshot.snapshot import Snapshot
 
+CLOSED_TO_NEW = (QueueState.CLOSED, QueueState.CLOSING)
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
 
@@ -38,7 +40,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     The same snapshot and time give the same decisions, whatever order the
     changes came in.
     """
-    decisions = Decisions(adoptions=_adoptions(snapshot))
+    decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, now, decisions)
     answers = enqueue(snapshot, ordered, cycle.cluster, cycle.ceilings)
@@ -48,6 +50,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
         if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
             continue
         writer.write(cycle.outcome(group, answers))
+    _adopt(snapshot, decisions, writer)
     for key in sorted(snapshot.dirty - snapshot.waiting):
         if (settled := snapshot.groups.get(key)) is not None and settled.exists:
             writer.write(Outcome(settled, [], []))
@@ -199,6 +202,23 @@ def _about_the_rest(group: Group, cause: Cause) -> Cause:
     ready = group.ready()
     started = bool(ready) and ready >= group.min_member
     return msgspec.structs.replace(cause, started=True) if started else cause
+
+
+def _adopt(snapshot: Snapshot, decisions: Decisions, writer: Writer) -> None:
+    """Give groups to pods that have none; those that would be new work in a closed queue are told that they wait."""
+    for adoption in _adoptions(snapshot):
+        if cause := _closed_to(snapshot, adoption):
+            writer.keep_out(adoption, cause)
+        else:
+            decisions.adoptions.append(adoption)
+
+
+def _closed_to(snapshot: Snapshot, adoption: Adoption) -> Cause | None:
+    """Return the cause when a queue takes no new work; pods of a group that is in it already are none."""
+    queue = snapshot.queues.get(adoption.queue)
+    if not adoption.create or queue is None or queue.state not in CLOSED_TO_NEW:
+        return None
+    return Cause(Reason.QUEUE_CLOSED, queue=adoption.queue)
 
 
 def _adoptions(snapshot: Snapshot) -> list[Adoption]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
-    from scheduler.cycle.decisions import Decisions
+    from scheduler.cycle.decisions import Adoption, Decisions
     from scheduler.engine.cause import Cause
     from scheduler.snapshot.records import Group, Pod
 
@@ -103,6 +103,13 @@ class Writer:
         if told:
             decision.notes = list(self.notes(outcome.unbound, told))
         if decision.binds or decision.status or decision.notes:
+            self._decisions.groups.append(decision)
+
+    def keep_out(self, adoption: Adoption, cause: Cause) -> None:
+        """Tell pods without a group why none is made for them."""
+        notes = list(self.notes((each.pod for each in adoption.pods), self._sentence(cause)))
+        if notes:
+            decision = GroupDecision(adoption.namespace, adoption.name, "", notes=notes)
             self._decisions.groups.append(decision)
 
     def _sentence(self, cause: Cause) -> str:

@@ -452,6 +452,33 @@ def test_pods_without_a_group_get_one():
     assert world.cycle().adoptions == []
 
 
+@pytest.mark.parametrize("state", ["Closed", "Closing"])
+def test_pods_without_a_group_wait_until_their_queue_is_open(state):
+    kind, obj = pod("solo", group="")
+    obj["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] = "shut"
+    world = World(node("n1"), queue("shut", state=state), (kind, obj))
+    world.cycle()
+    (told,) = world.get(resources.PODS, "solo")["status"]["conditions"]
+    assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+    assert told["message"] == "Queue shut is closed; open it or choose another."
+    assert world.cycle().adoptions == []
+    assert world.writes == 1
+    world.put(queue("shut"))
+    world.cycle()
+    world.cycle()
+    assert world.where() == {"solo": "n1"}
+
+
+def test_a_pod_joins_the_group_that_its_controller_has_in_a_closing_queue():
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-j", "controller": True}
+    kind, obj = pod("late", group="")
+    obj["metadata"]["ownerReferences"] = [owner]
+    world = World(node("n1"), queue(state="Closing"), group("podgroup-uid-j"), (kind, obj))
+    world.cycle()
+    world.cycle()
+    assert world.where() == {"late": "n1"}
+
+
 def test_pods_of_one_controller_share_a_group():
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-j", "controller": True}
     world = World(node("n1"), queue())

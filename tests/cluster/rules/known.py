@@ -33,6 +33,13 @@ class Known:
     def service_account(self, namespace, name):
         return self.objects.get(("ServiceAccount", namespace, name))
 
+    def queue(self, name):
+        return self.objects.get(("Queue", "", name))
+
+    def queue_children(self, name):
+        queues = [found for (kind, _, _), found in self.objects.items() if kind == "Queue"]
+        return [found for found in queues if found["spec"].get("parent") == name]
+
     def listed(self, resource, namespace):
         return [
             o for (kind, place, _), o in self.objects.items() if (kind, place) == (resource.kind, namespace)
@@ -97,6 +104,15 @@ def pod(name="p", **fields):
 
 def priority_class(name, value, **fields):
     return {"kind": "PriorityClass", "metadata": {"name": name}, "value": value, **fields}
+
+
+def queue(name, state="Open", parent="root"):
+    return {
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"parent": parent},
+        "status": {"state": state},
+    }
 
 
 def job(name="pi", **spec):
