@@ -16,6 +16,7 @@ from node.status import Place
 
 if TYPE_CHECKING:
     from kube.kinds.core import Pod
+    from kube.kinds.pod import ContainerStatus
     from node.simulator.stages import Stage
 
 SCHEME = "simulated"
@@ -30,6 +31,7 @@ class Simulated:
     phase: str
     accepted: bool
     since_us: int  # when it came into its present state
+    begun_us: int = 0  # when its containers began their first attempt; by then its init containers had ended
     started_us: int = 0  # when its containers began their present attempt
     restarts: int = 0
     last: Attempt | None = None
@@ -44,14 +46,18 @@ class Simulated:
         known = pod.status.container_statuses[0] if pod.status.container_statuses else None
         running = known.state.running if known else None
         started = parse_us(running.started_at or "", now_us) if running else 0
+        inits = pod.status.init_container_statuses
+        initialized = inits[0].state.terminated if inits else None
         return cls(
             pod,
             revision,
             pod.status.phase,
             bool(pod.status.start_time),
             since_us=started or start_of(pod, now_us),
+            begun_us=parse_us(initialized.finished_at, started) if initialized else started,
             started_us=started,
             restarts=known.restart_count if known else 0,
+            last=_last(known, now_us) if known else None,
         )
 
     @property
@@ -77,7 +83,7 @@ class Simulated:
             self.restarts += 1
             self.started_us = now_us
         elif after.phase == PodPhase.RUNNING and not self.started_us:
-            self.started_us = now_us
+            self.begun_us = self.started_us = now_us
         self.phase = after.phase or self.phase
         self.accepted = True
         self.since_us = now_us
@@ -90,7 +96,7 @@ class Simulated:
         run = Run(self._attempt(state, self.since_us), self.last) if self.started_us else Run()
         runs = dict.fromkeys((container.name for container in pod.spec.containers), run)
         if self.started_us and pod.spec.init_containers:
-            done = Run(Attempt(0, AttemptState.ENDED, 0, self.started_us, self.started_us))
+            done = Run(Attempt(0, AttemptState.ENDED, 0, self.begun_us, self.begun_us))
             runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
         place = Place(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
         return status.compose(
@@ -102,6 +108,15 @@ class Simulated:
         if state is AttemptState.RUNNING:
             return Attempt(self.restarts, state, 0, self.started_us)
         return Attempt(self.restarts, AttemptState.ENDED, 0, self.started_us, now_us, self.exit_code)
+
+
+def _last(known: ContainerStatus, now_us: int) -> Attempt | None:
+    """Return the attempt before the present one, as a container's status tells of it."""
+    ended = known.last_state.terminated
+    if ended is None:
+        return None
+    times = parse_us(ended.started_at, now_us), parse_us(ended.finished_at, now_us)
+    return Attempt(known.restart_count - 1, AttemptState.ENDED, 0, *times, ended.exit_code)
 
 
 def address(uid: str) -> str:

@@ -41,7 +41,7 @@ def simulator(transactional_db, redis_url, settings):
     nudge.client.cache_clear()
 
 
-def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, **annotations):
+def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, wanted=None, **annotations):
     metadata = {
         "name": name,
         "namespace": "d",
@@ -56,6 +56,7 @@ def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, *
     spec = {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
     if selector:
         spec["nodeSelector"] = selector
+    spec |= wanted or {}
     body = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
     return store.write(Create(PODS, body))[0].uid
 
@@ -167,6 +168,31 @@ def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
     until(second, lambda: phase() == "Succeeded")
     ended = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ended["startedAt"] == started
+
+
+def container(kind="containerStatuses", name="p"):
+    return store.get(PODS, "d", name).object["status"][kind][0]
+
+
+def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simulator(simulator):
+    spec = {"restartPolicy": "OnFailure", "initContainers": [{"name": "first", "image": "any"}]}
+    one = simulator()
+    add_pod(wanted=spec, duration_seconds="0.1", exit_code="3")
+    until(one, lambda: phase() == "Running")
+    first = container("initContainerStatuses")
+    until(one, lambda: container()["restartCount"] == 2)
+    assert container("initContainerStatuses") == first
+    store.write(
+        Patch(PODS, "d", "p", {"metadata": {"annotations": {"ui.volcano.sh/duration-seconds": "600"}}})
+    )
+    look(one)
+    before = container()["lastState"]
+    assert before["terminated"]["exitCode"] == 3
+    succeeds = {"ui.volcano.sh/duration-seconds": "0", "ui.volcano.sh/exit-code": "0"}
+    store.write(Patch(PODS, "d", "p", {"metadata": {"annotations": succeeds}}))
+    until(simulator(), lambda: phase() == "Succeeded")
+    assert container("initContainerStatuses") == first
+    assert container()["lastState"] == before
 
 
 def look(simulator):
