@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
 from node import status
-from node.agent.lifecycle import start_of
+from node.agent.lifecycle import SECOND, start_of
 from node.attempt import Attempt, AttemptState, Run, parse_us
 from node.simulator import stages
 from node.simulator.stages import Look
@@ -36,6 +37,8 @@ class Simulated:
     restarts: int = 0
     last: Attempt | None = None
     exit_code: int = 0
+    reason: str = ""  # why the pod as a whole has failed, in a word and in a sentence
+    message: str = ""
     stage: Stage | None = None  # what happens next ...
     turn: int = 0  # ... and which entry of the heap is the valid one
     removed: bool = False
@@ -72,6 +75,14 @@ class Simulated:
             meta.annotations,
         )
 
+    @property
+    def deadline_us(self) -> int | None:
+        """When the pod will have been on its node for as long as it may; None where nothing ends it."""
+        seconds, begun_us = self.pod.spec.active_deadline_seconds, parse_us(self.pod.status.start_time, 0)
+        if seconds is None or not begun_us or self.phase in ENDED or self.look.deleted:
+            return None
+        return begun_us + seconds * SECOND
+
     def pass_through(self, stage: Stage, now_us: int) -> None:
         """Come into the state that a stage leads to."""
         after = stage.next
@@ -85,6 +96,7 @@ class Simulated:
         elif after.phase == PodPhase.RUNNING and not self.started_us:
             self.begun_us = self.started_us = now_us
         self.phase = after.phase or self.phase
+        self.reason, self.message = after.reason or self.reason, after.message or self.message
         self.accepted = True
         self.since_us = now_us
         self.removed = after.delete
@@ -100,8 +112,8 @@ class Simulated:
             runs |= dict.fromkeys((container.name for container in pod.spec.init_containers), done)
         place = Place(pod.status.pod_ip or address(pod.metadata.uid), host_ip, start_of(pod, now_us))
         return status.compose(
-            pod, runs, place, phase=self.phase, now_us=now_us, reason=pod.status.reason,
-            message=pod.status.message, scheme=SCHEME,
+            pod, runs, place, phase=self.phase, now_us=now_us, reason=self.reason or pod.status.reason,
+            message=self.message or pod.status.message, scheme=SCHEME,
         )  # fmt: skip
 
     def _attempt(self, state: AttemptState, now_us: int) -> Attempt:

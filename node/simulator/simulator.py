@@ -231,10 +231,7 @@ class Simulator:
     def _schedule(self, uid: str, known: Simulated, now_us: int) -> None:
         """Put a pod into the heap for its next stage; what was planned before is void."""
         known.turn = next(self.turns)
-        known.stage = stages.match(self.stages, known.look)
-        if known.stage is None:
-            return
-        due = self._due(known, now_us)
+        known.stage, due = self._next(known)
         if due is not None:
             heapq.heappush(self.heap, (due, known.turn, uid))
         if len(self.heap) > 2 * len(self.pods) + 1000:
@@ -246,10 +243,18 @@ class Simulator:
         self.heap = [entry for entry in self.heap if entry[1] in turns]
         heapq.heapify(self.heap)
 
-    def _due(self, known: Simulated, now_us: int) -> int | None:
-        stage = known.stage
-        if stage is None or known.pod.spec.node_name in self.fleet.lost:
-            return None
+    def _next(self, known: Simulated) -> tuple[Stage | None, int | None]:
+        """Return what happens next to a pod, and when; None for a time that is not known yet."""
+        if known.removed or known.pod.spec.node_name in self.fleet.lost:
+            return None, None
+        stage = stages.match(self.stages, known.look)
+        due = self._due(stage, known) if stage else None
+        deadline = known.deadline_us
+        if deadline is not None and (due is None or deadline < due):
+            return stages.DEADLINE_STAGE, deadline
+        return stage, due
+
+    def _due(self, stage: Stage, known: Simulated) -> int | None:
         annotations = known.pod.metadata.annotations
         begins = [known.since_us]
         if stages.waits_for_job(stage.delay, annotations):
@@ -292,8 +297,7 @@ class Simulator:
             if known.stage is None:
                 return
             known.pass_through(known.stage, now_us)
-            known.stage = None if known.removed else stages.match(self.stages, known.look)
-            due = self._due(known, now_us)
+            known.stage, due = self._next(known)
             if due is None or due > now_us:
                 return
 

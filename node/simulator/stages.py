@@ -6,7 +6,9 @@ compares the pod's phase, restart policy, whether the node has accepted it,
 whether it is being deleted and whether it is to fail (annotation exit-code is
 not 0). `delay` counts from when the pod came into its present state. `next`
 says the new phase, whether the containers restart, their exit code, and
-whether the object is removed. This module is pure but for reading the files.
+whether the object is removed, or why the pod as a whole has failed. A pod whose
+activeDeadlineSeconds are over passes DEADLINE_STAGE, whatever the files say.
+This module is pure but for reading the files.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import yaml
+
+from kube.kinds.core import PodPhase
+from node.agent.lifecycle import MESSAGES
+from node.attempt import DEADLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +67,8 @@ class Next(_Part, frozen=True):
     restart: bool = False
     exit_code: Number | None = None
     delete: bool = False
+    reason: str = ""
+    message: str = ""
 
 
 class Stage(_Part, frozen=True):
@@ -70,6 +78,13 @@ class Stage(_Part, frozen=True):
     select: Select
     next: Next
     delay: Delay = Delay()
+
+
+DEADLINE_STAGE = Stage(
+    "deadline",
+    Select(),
+    Next(PodPhase.FAILED, exit_code=Number(143), reason=DEADLINE, message=MESSAGES[DEADLINE]),
+)
 
 
 class Look(NamedTuple):

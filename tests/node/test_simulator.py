@@ -12,6 +12,7 @@ from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.kinds.core import Pod
+from kube.meta import parse_time
 from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
 from node.simulator import stages
 from node.simulator.simulated_pod import Simulated
@@ -193,6 +194,44 @@ def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simul
     until(simulator(), lambda: phase() == "Succeeded")
     assert container("initContainerStatuses") == first
     assert container()["lastState"] == before
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations", "state"),
+    [
+        pytest.param("Never", {"duration_seconds": "600"}, "terminated", id="while it runs"),
+        pytest.param("OnFailure", {"duration_seconds": "600"}, "terminated", id="without a restart"),
+        pytest.param(
+            "Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated", id="while it is held"
+        ),
+        pytest.param("Never", {"start_seconds": "600"}, "waiting", id="before it starts"),
+    ],
+)
+def test_a_pod_fails_when_it_was_active_for_too_long(simulator, policy, annotations, state):
+    one = simulator()
+    add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)
+    add_pod("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
+    until(one, lambda: phase() == "Failed")
+    status = store.get(PODS, "d", "p").object["status"]
+    assert status["reason"] == "DeadlineExceeded"
+    assert status["message"] == "Pod was active on the node longer than the specified deadline"
+    (told,) = container()["state"].items()
+    assert (told[0], told[1].get("exitCode")) == (state, 143 if state == "terminated" else None)
+    assert phase("quick") == "Succeeded"
+
+
+def test_a_deadline_that_a_pod_gets_while_it_runs_holds_also_for_the_next_simulator(simulator):
+    one = simulator()
+    for name in ("a", "b"):
+        add_pod(name, duration_seconds="600")
+    until(one, lambda: phase("a") == phase("b") == "Running")
+    begun = parse_time(store.get(PODS, "d", "b").object["status"]["startTime"])
+    store.write(Patch(PODS, "d", "a", {"spec": {"activeDeadlineSeconds": 1}}))
+    until(one, lambda: phase("a") == "Failed")
+    store.write(Patch(PODS, "d", "b", {"spec": {"activeDeadlineSeconds": 2}}))
+    until(simulator(), lambda: phase("b") == "Failed")
+    finished = container(name="b")["state"]["terminated"]["finishedAt"]
+    assert parse_time(finished) - begun >= 2000
 
 
 def look(simulator):
