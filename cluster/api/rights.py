@@ -6,8 +6,8 @@ Rules beyond the table of `cluster.access.roles`:
   the job.
 * A Command counts as a change of its target: for a job it needs the right on
   that job, for a queue the right to open and close queues.
-* An update of a queue that changes nothing but `spec.state` is opening or
-  closing it, which operators may do.
+* An update of a queue that changes at most `spec.state` is opening or closing
+  it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement).
@@ -108,17 +108,24 @@ def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> 
 
 
 def check_change(
-    actor: Actor, verb: str, resource: Resource, old: Object, new: Object, subresource: str, view: ClusterView
+    actor: Actor,
+    verb: str,
+    resource: Resource,
+    old: Object,
+    new: Object | None,
+    subresource: str,
+    view: ClusterView,
 ) -> None:
-    """Raise Forbidden unless the actor may turn old into new."""
+    """Raise Forbidden unless the actor may turn old into new, which is None for what has no good shape."""
     if access.is_system(actor):
         return
     target = f"{resource.id}/{subresource}" if subresource else resource.id
-    if resource is resources.QUEUES and not subresource and _only_state_differs(old, new):
+    if resource is resources.QUEUES and not subresource and new and _at_most_state_differs(old, new):
         target = QUEUE_STATE
     place, name = place_of(resource, old), metadata.name_of(old)
     access.require(actor, verb, target, place, name, owner=owner_of(old, view))
-    _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
+    if new is not None:
+        _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
 
 
 def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view: ClusterView) -> None:
@@ -127,15 +134,10 @@ def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view:
     access.require(actor, verb, resource, place, name, owner=owner_of(old, view))
 
 
-def _only_state_differs(old: Object, new: Object) -> bool:
-    before, after = old.get("spec") or {}, new.get("spec") or {}
-    if before.get("state") == after.get("state") or not _same_metadata(
-        old["metadata"], new.get("metadata") or {}
-    ):
-        return False
-    return {k: v for k, v in before.items() if k != "state"} == {
-        k: v for k, v in after.items() if k != "state"
-    }
+def _at_most_state_differs(old: Object, new: Object) -> bool:
+    """Whether a queue is opened, closed, or left as it is: saying the same again takes no other right."""
+    before, after = ({**(queue.get("spec") or {}), "state": None} for queue in (old, new))
+    return before == after and _same_metadata(old["metadata"], new.get("metadata") or {})
 
 
 def _same_metadata(old: Object, new: Object) -> bool:

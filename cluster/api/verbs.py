@@ -351,7 +351,7 @@ def _change_once(
         server_fields.servers_fields(resource, shaped.object, old.object, part)
         rights.check_change(actor, verb, resource, old.object, shaped.object, subresource, view)
     else:
-        rights.check_change(actor, verb, resource, old.object, old.object, subresource, view)
+        rights.check_change(actor, verb, resource, old.object, None, subresource, view)
     server_fields.check_fresh(resource, old, shaped.object)
     if part == "status":
         obj = admission.judge_status(shaped, before, view).checked()

@@ -356,6 +356,18 @@ def test_queues_are_opened_and_closed_by_operators_of_everything_and_edited_by_a
         api.patch(admin, QUEUES, "", "default", patch)
 
 
+def test_closing_a_closed_queue_takes_no_more_than_closing_it(olga, person):
+    boss = person("boss", everywhere="operator")
+    for _ in range(2):
+        api.patch(boss, QUEUES, "", "default", {"spec": {"state": "Closed"}})
+    api.update(boss, QUEUES, store.get(QUEUES, "", "default").object)
+    for patch in ({"spec": {"state": 5}}, {"spec": {"state": "Closed", "weight": "x"}}):
+        with pytest.raises(Forbidden):
+            api.patch(boss, QUEUES, "", "default", patch)
+    with pytest.raises(Forbidden):
+        api.patch(olga, QUEUES, "", "default", {"spec": {"state": "Closed"}})
+
+
 def test_who_may_not_look_does_not_learn_what_exists(alice):
     for call in (
         lambda: api.patch(alice, JOBS, "other", "x", {}),
