@@ -4,8 +4,8 @@ Rules beyond the table of `cluster.access.roles`:
 
 * What a job's controller made (pods, the pod group) belongs to who created
   the job.
-* A Command counts as a change of its target: for a job it needs the right on
-  that job, for a queue the right to open and close queues.
+* A Command counts as a change of its target, which must exist: for a job it
+  needs the right on that job, for a queue the right to open and close queues.
 * An update of a queue that changes at most `spec.state` is opening or closing
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
@@ -21,7 +21,7 @@ from cluster import access
 from cluster.access import hostpaths
 from cluster.api import metadata
 from kube import lenient, resources
-from kube.errors import Invalid, forbidden
+from kube.errors import Invalid, NotFound, forbidden
 from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
@@ -97,14 +97,20 @@ def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
 
 
 def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> None:
+    """Raise Forbidden without the right on the target; NotFound when there is none, for who may know."""
     target = obj.get("target") or {}
     name = target.get("name") or ""
-    if resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "") is resources.QUEUES:
-        access.require(actor, "update", QUEUE_STATE, "", name)
-        return
+    resource = resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "")
     found = _referred(target, place, view)
-    owner = owner_of(found, view) if found else None
-    access.require(actor, "create", resources.COMMANDS, place, metadata.name_of(obj), owner=owner)
+    gone = resource if found is None else None
+    if gone is None or not access.allowed(actor, "get", gone, place if gone.namespaced else ""):
+        if resource is resources.QUEUES:
+            access.require(actor, "update", QUEUE_STATE, "", name)
+        else:
+            owner = owner_of(found, view) if found else None
+            access.require(actor, "create", resources.COMMANDS, place, metadata.name_of(obj), owner=owner)
+    if gone is not None:
+        raise NotFound.of(gone.id, name)
 
 
 def check_change(

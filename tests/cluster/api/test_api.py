@@ -313,16 +313,18 @@ def test_nobody_makes_his_object_part_of_somebody_elses(alice, person):
         api.patch(bob, CONFIGMAPS, "default", mine.name, owners)
 
 
-def command(action, kind, name, place="default"):
-    target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": "-"}
-    return {"metadata": {"generateName": "c-", "namespace": place}, "action": action, "target": target}
+def command(action, kind, name, uid=None):
+    """Return a Command as vcctl writes it; without a uid, to the object that has the name."""
+    if uid is None:
+        uid = store.get(kind, "default" if kind.namespaced else "", name).uid
+    target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": uid}
+    return {"metadata": {"generateName": "c-", "namespace": "default"}, "action": action, "target": target}
 
 
 def test_a_command_needs_the_right_on_its_job_and_is_audited_there(alice, olga, person):
-    stored = api.create(alice, JOBS, job("x"))
+    api.create(alice, JOBS, job("x"))
     bob = person("bob", default="submitter")
     sent = command("AbortJob", JOBS, "x")
-    sent["target"]["uid"] = stored.uid
     assert isinstance(api.create_many(bob, COMMANDS, [sent])[0], Forbidden)
     assert not isinstance(api.create_many(alice, COMMANDS, [sent])[0], ApiError)
     api.create(olga, COMMANDS, sent)
@@ -366,6 +368,32 @@ def test_closing_a_closed_queue_takes_no_more_than_closing_it(olga, person):
             api.patch(boss, QUEUES, "", "default", patch)
     with pytest.raises(Forbidden):
         api.patch(olga, QUEUES, "", "default", {"spec": {"state": "Closed"}})
+
+
+@pytest.mark.parametrize("uid", ["", "another"])
+@pytest.mark.parametrize("kind", [JOBS, QUEUES], ids=lambda kind: kind.kind)
+def test_a_command_to_nothing_is_not_found(alice, person, kind, uid):
+    boss, stranger = person("boss", everywhere="operator"), person("stranger", other="viewer")
+    if uid:
+        store.write(Create(kind, job("x") if kind is JOBS else queue("x")))
+    sent = command("SyncJob", kind, "x", uid or "gone")
+    for actor in (alice, boss):
+        with pytest.raises(NotFound, match=f'{kind.id} "x" not found'):
+            api.create(actor, COMMANDS, sent)
+    assert store.find(COMMANDS) == []
+    if kind is JOBS:
+        _learns_nothing(stranger, sent)
+
+
+def _learns_nothing(stranger, sent):
+    """Whether there is a job is not told to who may not look."""
+    store.write(Create(JOBS, job("there")))
+    told = []
+    for each in (sent, command("SyncJob", JOBS, "there")):
+        with pytest.raises(Forbidden) as error:
+            api.create(stranger, COMMANDS, each)
+        told.append(error.value.message)
+    assert told[0] == told[1]
 
 
 def test_who_may_not_look_does_not_learn_what_exists(alice):
