@@ -10,7 +10,8 @@ Rules beyond the table of `cluster.access.roles`:
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
 * Naming an owner makes an object part of it, so it needs the right to update
-  the owner (Kubernetes: OwnerReferencesPermissionEnforcement).
+  the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
+  name its target without it.
 """
 
 from __future__ import annotations
@@ -79,14 +80,15 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
     if access.is_system(actor):
         return
     place, name = place_of(resource, obj), metadata.name_of(obj)
+    target = None
     if resource is resources.COMMANDS:
-        _check_command(actor, obj, place, view)
+        target = _check_command(actor, obj, place, view)
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
         hostpaths.check_create(actor, resource, obj)
     if resource is resources.PODS:
         _check_node(actor, obj, place, name)
-    _check_owners(actor, obj, (), view)
+    _check_owners(actor, obj, (), view, free=target)
 
 
 def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
@@ -96,8 +98,8 @@ def _check_node(actor: Actor, pod: Object, place: str, name: str) -> None:
         raise Invalid.of(resources.PODS.group_kind, name, [forbidden("spec.nodeName", detail)])
 
 
-def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> None:
-    """Raise Forbidden without the right on the target; NotFound when there is none, for who may know."""
+def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> Object | None:
+    """Return the target, None for one of a kind that is not served; NotFound when there is none, for who may know."""
     target = obj.get("target") or {}
     name = target.get("name") or ""
     resource = resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "")
@@ -111,6 +113,7 @@ def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> 
             access.require(actor, "create", resources.COMMANDS, place, metadata.name_of(obj), owner=owner)
     if gone is not None:
         raise NotFound.of(gone.id, name)
+    return found
 
 
 def check_change(
@@ -152,9 +155,14 @@ def _same_metadata(old: Object, new: Object) -> bool:
     return all((old.get(field) or None) == (new.get(field) or None) for field in fields)
 
 
-def _check_owners(actor: Actor, obj: Object, known: Sequence[Object], view: ClusterView) -> None:
+def _check_owners(
+    actor: Actor, obj: Object, known: Sequence[Object], view: ClusterView, free: Object | None = None
+) -> None:
+    """Raise Forbidden unless the actor may change every owner that is new; `free` may be named by anybody."""
     namespace = obj["metadata"].get("namespace") or ""
     uids = {reference.get("uid") for reference in known}
+    if free is not None:
+        uids.add(free["metadata"]["uid"])
     for reference in obj["metadata"].get("ownerReferences") or ():
         if reference.get("uid") in uids:
             continue

@@ -318,7 +318,9 @@ def command(action, kind, name, uid=None):
     if uid is None:
         uid = store.get(kind, "default" if kind.namespaced else "", name).uid
     target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": uid}
-    return {"metadata": {"generateName": "c-", "namespace": "default"}, "action": action, "target": target}
+    owner = {**target, "controller": True, "blockOwnerDeletion": True}
+    metadata = {"generateName": "c-", "namespace": "default", "ownerReferences": [owner]}
+    return {"metadata": metadata, "action": action, "target": owner}
 
 
 def test_a_command_needs_the_right_on_its_job_and_is_audited_there(alice, olga, person):
@@ -368,6 +370,15 @@ def test_closing_a_closed_queue_takes_no_more_than_closing_it(olga, person):
             api.patch(boss, QUEUES, "", "default", patch)
     with pytest.raises(Forbidden):
         api.patch(olga, QUEUES, "", "default", {"spec": {"state": "Closed"}})
+
+
+def test_a_command_names_nobody_but_its_target_as_owner(admin, person):
+    boss = person("boss", everywhere="operator")
+    api.create(admin, QUEUES, queue("other"))
+    sent = command("CloseQueue", QUEUES, "default")
+    sent["metadata"]["ownerReferences"] = [command("CloseQueue", QUEUES, "other")["target"]]
+    with pytest.raises(Forbidden):
+        api.create(boss, COMMANDS, sent)
 
 
 @pytest.mark.parametrize("uid", ["", "another"])

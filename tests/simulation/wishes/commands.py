@@ -87,11 +87,9 @@ def _to_queue(desk, action, *states):
     queue = desk.any(QUEUES, lambda each: queue_state(each) in states and name_of(each) != "root")
     if queue is None or name_of(queue) == "default":
         return None
-    # As vcctl makes it, or by hand: to own something takes the right to change it, which operators lack.
-    owned = desk.chance(0.5)
-    who = "admin" if owned else "olga"
+    owned = desk.chance(0.5)  # as vcctl makes it, or by hand
     body = _command(desk, action, QUEUES, queue, PLACE, owned=owned)
-    return create(who, COMMANDS, body, f"{who} orders {action} of {name_of(queue)}")
+    return create("olga", COMMANDS, body, f"olga orders {action} of {name_of(queue)}")
 
 
 @wish(0.6)
