@@ -49,6 +49,7 @@ class ApiError(Exception):
     """An answer of the API other than success.
 
     `resource` (its id, such as `jobs.batch.volcano.sh`) and `name` say what it is about.
+    `noted` is the message for records, without what only the asker may read.
     """
 
     code = 500
@@ -62,9 +63,11 @@ class ApiError(Exception):
         resource: str = "",
         name: str = "",
         retry_after_s: int = 0,
+        noted: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.noted = noted or message
         self.causes = tuple(causes)
         self.resource = resource
         self.name = name

@@ -63,7 +63,7 @@ async def _patch(request: Request, resource: Resource) -> Response:
         try:
             new = patch.json_patch(old, change) if how == "json" else patch.merge(old, change)
         except patch.PatchError as error:
-            raise BadRequest(str(error)) from None
+            raise BadRequest(error.told) from None
         return _checked(request, new)
 
     return await _written(request, resource, patched, options)

@@ -95,7 +95,7 @@ def last_writer(resource: Resource, stored: Stored) -> str:
 def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiError) -> Deed:
     entry = _entry(actor, verb, resource, obj, None)
     entry.outcome = "denied" if isinstance(error, Forbidden) else "refused"
-    entry.message = f"{entry.message} {error.message}".strip()
+    entry.message = f"{entry.message} {error.noted}".strip()
     return entry
 
 

@@ -65,6 +65,7 @@ LOOKED_AT = frozenset(
 NO_VERSION = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
 )
+REJECTED = "the server rejected our request due to an error in our request"
 UNNAMED = "volcano-ui"  # manages what the pages change
 WAYS: tuple[tuple[Propagation, str], ...] = (
     ("Foreground", "foregroundDeletion"),
@@ -213,9 +214,8 @@ def patch(
         except patches.PatchTooLargeError as error:
             raise RequestEntityTooLarge(str(error)) from None
         except patches.PatchError as error:
-            cause = errors.Cause("UnexpectedServerResponse", str(error), "")
-            text = f"the server rejected our request due to an error in our request: {error}"
-            raise Invalid(text, causes=[cause]) from None
+            cause = errors.Cause("UnexpectedServerResponse", error.told, "")
+            raise Invalid(f"{REJECTED}: {error.told}", causes=[cause], noted=f"{REJECTED}: {error}") from None
 
     change = Replacement("patch", make, subresource, manager or UNNAMED, dry_run, warn)
     return _change(actor, resource, namespace, name, change)

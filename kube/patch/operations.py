@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kube.errors import shown
 from kube.patch.values import PatchError, PatchTooLargeError, copy, same
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def apply(target: Any, ops: Any) -> Any:
         try:
             _do(document, op)
         except PatchError as error:
-            raise type(error)(f"Operation {number} does not apply: {error}") from None
+            texts = (f"Operation {number} does not apply: {text}" for text in (error, error.told))
+            raise type(error)(*texts) from None
     return document.root
 
 
@@ -65,8 +67,13 @@ def _move(document: _Document, path: str, op: dict[str, Any]) -> None:
 
 
 def _test(document: _Document, path: str, op: dict[str, Any]) -> None:
-    if not same(document.get(path), _value(op)):
-        raise PatchError(f"the value at {path[:200]!r} is another one than the test expects.")
+    found, expected = document.get(path), _value(op)
+    if not same(found, expected):
+        place = f"the value at {path[:200]!r}"
+        raise PatchError(
+            f"{place} is another one than the test expects.",
+            f"{place} is {shown(found)}, and the test expects {shown(expected)}.",
+        )
 
 
 _RUN: dict[str, Callable[[_Document, str, dict[str, Any]], object]] = {

@@ -6,7 +6,14 @@ from typing import Any
 
 
 class PatchError(ValueError):
-    """The patch cannot be read or does not apply; the message says why."""
+    """The patch cannot be read or does not apply; the message says why.
+
+    `told` says it with values of the object, so it is for who may read that.
+    """
+
+    def __init__(self, message: str, told: str = "") -> None:
+        super().__init__(message)
+        self.told = told or message
 
 
 class PatchTooLargeError(PatchError):

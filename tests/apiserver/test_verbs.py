@@ -60,6 +60,14 @@ def test_patches(api, content_type, patch, data):
     assert api.patch(f"{MAPS}/a", patch, content_type).json()["data"] == data
 
 
+def test_a_test_of_a_json_patch_that_fails_says_what_is_there(api):
+    api.post(MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
+    change = [{"op": "test", "path": "/data/x", "value": "2"}]
+    answer = api.patch(f"{MAPS}/a", change, "application/json-patch+json")
+    assert answer.status_code == 422
+    assert """the value at '/data/x' is "1", and the test expects "2".""" in answer.json()["message"]
+
+
 REFUSALS = {
     "no such path": ("GET", "/apis/nothing.example/v1/things", None, 404, "NotFound"),
     "no such object": ("GET", f"{MAPS}/nope", None, 404, "NotFound"),

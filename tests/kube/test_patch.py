@@ -142,6 +142,22 @@ def test_json_patch(ops, expected):
 
 
 @pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        pytest.param("/m/x", 2, "the value at '/m/x' is 1, and the test expects 2.", id="numbers"),
+        pytest.param("/m/x", True, "the value at '/m/x' is 1, and the test expects true.", id="types"),
+        pytest.param("/l", "b" * 600, f'is [1, 2], and the test expects "{"b" * 499}….', id="long"),
+    ],
+)
+def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, told):
+    with pytest.raises(patch.PatchError) as error:
+        patch.json_patch({"l": [1, 2], "m": {"x": 1}}, [{"op": "test", "path": path, "value": value}])
+    assert error.value.told.startswith("Operation 0 does not apply: ")
+    assert error.value.told.endswith(told)
+    assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
+
+
+@pytest.mark.parametrize(
     "ops",
     [
         {}, "x", [1], [{}], [{"op": "add"}], [{"op": "add", "path": "/a"}], [{"op": "jump", "path": "/a"}],

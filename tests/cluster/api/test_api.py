@@ -226,6 +226,10 @@ def test_no_data_of_a_secret_is_audited(olga):
     secret = {**config_map("x", password="aHVudGVyMg=="), "kind": "Secret"}
     api.create(olga, kind, secret)
     api.patch(olga, kind, "default", "x", {"data": {"password": "aHVudGVyMw=="}})
+    test = [{"op": "test", "path": "/data/password", "value": "aHVudGVyNA=="}]
+    with pytest.raises(Invalid, match='is "aHVudGVyMw==", and the test expects "aHVudGVyNA=="'):
+        api.patch(olga, kind, "default", "x", test, how="json")
+    assert AuditEntry.objects.last().message.endswith("is another one than the test expects.")
     assert "aHVu" not in str(list(AuditEntry.objects.values()))
 
 
