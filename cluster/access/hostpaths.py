@@ -10,16 +10,16 @@ change and controllers make pods, and judges the directory that it opened.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
 from cluster import access
+from cluster.access.ownership import creator_of, line
 from cluster.store import store
-from kube import lenient, resources
+from kube import lenient
 from kube.errors import Forbidden, NotFound
-from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 EVERYTHING = ("/",)
-OWNERS_MOST = 8  # from a pod up to who asked for it
 
 
 def remedy() -> str:
@@ -59,7 +58,7 @@ def within(pod: Pod) -> tuple[str, ...]:
     what controls it. A pod that names nobody may mount what everybody may: who
     takes the owner off a pod must not gain by it.
     """
-    people = list(_people(pod))
+    people = set(_people(pod))
     return EVERYTHING if people and all(map(_may_everything, people)) else tuple(settings.HOST_PATHS)
 
 
@@ -87,38 +86,32 @@ def _lies_below(path: str, directories: list[str]) -> bool:
 
 def _people(pod: Pod) -> Iterator[str | None]:
     """Yield the names of who made a pod and what controls it; None for somebody who is not known any more."""
-    meta: dict[str, Any] = {
+    owners = [
+        {
+            "apiVersion": one.api_version,
+            "kind": one.kind,
+            "name": one.name,
+            "uid": one.uid,
+            "controller": one.controller,
+        }
+        for one in pod.metadata.owner_references
+    ]
+    meta = {
         "annotations": pod.metadata.annotations,
         "namespace": pod.metadata.namespace,
-        "ownerReferences": [
-            {
-                "apiVersion": one.api_version,
-                "kind": one.kind,
-                "name": one.name,
-                "uid": one.uid,
-                "controller": one.controller,
-            }
-            for one in pod.metadata.owner_references
-        ],
+        "ownerReferences": owners,
     }
-    for _ in range(OWNERS_MOST):
-        if creator := lenient.mapping(meta, "annotations").get(CREATOR_ANNOTATION):
+    for each in line({"metadata": meta}, _stored):
+        creator = creator_of(each) if each else None
+        if creator or each is None:
             yield creator
-        reference = next((one for one in meta.get("ownerReferences") or () if one.get("controller")), None)
-        if reference is None:
-            return
-        resource = resources.by_kind(reference["apiVersion"], reference["kind"])
-        place = meta.get("namespace") or ""
-        try:
-            if resource is None:
-                break
-            found = store.get(resource, place if resource.namespaced else "", reference["name"])
-        except NotFound:
-            break
-        if found.uid != reference["uid"]:
-            break
-        meta = found.object["metadata"]
-    yield None
+
+
+def _stored(resource: Resource, namespace: str, name: str) -> Object | None:
+    try:
+        return store.get(resource, namespace, name).object
+    except NotFound:
+        return None
 
 
 def _may_everything(name: str | None) -> bool:

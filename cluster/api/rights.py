@@ -2,8 +2,8 @@
 
 Rules beyond the table of `cluster.access.roles`:
 
-* What a job's controller made (pods, the pod group) belongs to who created
-  the job.
+* What a job's controller made (pods, the pod group, claims) belongs to who
+  created the job. The controller notes that name on it, for when the job is gone.
 * A Command counts as a change of its target, which must exist: for a job it
   needs the right on that job, for a queue the right to open and close queues.
 * An update of a queue that changes at most `spec.state` is opening or closing
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from cluster import access
 from cluster.access import hostpaths
+from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata
 from kube import lenient, resources
 from kube.errors import Invalid, NotFound, forbidden
-from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,35 +37,15 @@ QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"
 
 
-def creator_of(obj: Object) -> str | None:
-    """Return who created an object, as the server noted it; None for the system."""
-    annotations = obj["metadata"].get("annotations") or {}
-    return annotations.get(CREATOR_ANNOTATION) or None
-
-
 def owner_of(obj: Object, view: ClusterView) -> str | None:
-    """Return whose an object is: who created the job that controls it, otherwise who created it."""
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            job = _referred(reference, obj["metadata"].get("namespace") or "", view)
-            return creator_of(job) if job else None
-    return creator_of(obj)
+    """Return whose an object is: who created the topmost of what controls it, as far as that is there."""
+    return creator_of([each for each in line(obj, view.get) if each is not None][-1])
 
 
 def owner_named(resource: Resource, place: str, name: str, view: ClusterView) -> str | None:
     """Return whose the object of a name is; None also where there is none."""
     found = view.get(resource, place if resource.namespaced else "", name)
     return owner_of(found, view) if found else None
-
-
-def _referred(reference: Object, namespace: str, view: ClusterView) -> Object | None:
-    """Return the object that a reference names, None when there is none with that uid."""
-    resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
-    if resource is None:
-        return None
-    found = view.get(resource, namespace if resource.namespaced else "", reference.get("name") or "")
-    uid = reference.get("uid")
-    return found if found and uid in (None, "", found["metadata"]["uid"]) else None
 
 
 def place_of(resource: Resource, obj: Object) -> str:
@@ -103,7 +83,7 @@ def _check_command(actor: Actor, obj: Object, place: str, view: ClusterView) -> 
     target = obj.get("target") or {}
     name = target.get("name") or ""
     resource = resources.by_kind(target.get("apiVersion") or "", target.get("kind") or "")
-    found = _referred(target, place, view)
+    found = referred(target, place, view.get)
     gone = resource if found is None else None
     if gone is None or not access.allowed(actor, "get", gone, place if gone.namespaced else ""):
         if resource is resources.QUEUES:
@@ -167,7 +147,7 @@ def _check_owners(
         if reference.get("uid") in uids:
             continue
         resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
-        owner = _referred(reference, namespace, view)
+        owner = referred(reference, namespace, view.get)
         if resource is None or owner is None:
             continue  # Nothing that could be harmed; the garbage collector sees to references that dangle.
         place = place_of(resource, owner)

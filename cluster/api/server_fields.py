@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.api import audit_trail, rights
+from cluster.access.ownership import creator_of
+from cluster.api import audit_trail
 from kube import errors
 from kube.errors import BadRequest, Conflict
 from kube.resources import CREATOR_ANNOTATION
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def servers_fields(resource: Resource, new: Object, old: Object, subresource: str) -> None:
     """Put back what only the server writes: who created the object and, outside the subresource, its status."""
-    creator = rights.creator_of(old)
+    creator = creator_of(old)
     set_creator(new, creator)
     for field in ("name", "namespace", "uid"):
         if field != "uid" or not new["metadata"].get("uid"):

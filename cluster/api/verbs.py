@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
 
 from cluster import access, clock
+from cluster.access.ownership import creator_of
 from cluster.api import admission, audit_trail, custom_kinds, metadata, rights, server_fields, transaction
 from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Delete, Group, Stored, Update, store
@@ -374,7 +375,7 @@ def _made(actor: Actor, resource: Resource, old: Object, change: Replacement) ->
         return change.make(old)
     except ApiError:
         place, name = rights.place_of(resource, old), metadata.name_of(old)
-        if not access.allowed(actor, "get", resource, place, owner=rights.creator_of(old)):
+        if not access.allowed(actor, "get", resource, place, owner=creator_of(old)):
             access.require(actor, change.verb, resource, place, name)
         raise
 

@@ -10,7 +10,7 @@ from cluster.api import admission
 from cluster.api.cluster_view import ClusterView
 from cluster.models import AuditEntry
 from cluster.rules import pod_updates
-from cluster.store import Create, store
+from cluster.store import Create, Delete, store
 from kube import resources
 from kube.errors import (
     AlreadyExists,
@@ -300,6 +300,17 @@ def test_the_pods_of_a_job_belong_to_who_created_the_job(alice, person):
     pod = controlled("x-work-0", stored)
     pod["metadata"]["annotations"] = {CREATOR: "bob"}
     store.write(Create(PODS, pod))
+    with pytest.raises(Forbidden):
+        api.delete(person("bob", default="submitter"), PODS, "default", "x-work-0")
+    api.delete(alice, PODS, "default", "x-work-0")
+
+
+def test_what_outlives_its_controller_belongs_to_who_is_noted_on_it(alice, person):
+    stored = api.create(alice, JOBS, job("x"))
+    store.write(Delete(JOBS, "default", "x"))
+    left = controlled("x-work-0", stored)
+    left["metadata"]["annotations"] = {CREATOR: "alice"}
+    store.write(Create(PODS, left))
     with pytest.raises(Forbidden):
         api.delete(person("bob", default="submitter"), PODS, "default", "x-work-0")
     api.delete(alice, PODS, "default", "x-work-0")

@@ -1,0 +1,50 @@
+"""Who created an object, and what controls it: up the controllers, as far as they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kube import resources
+from kube.resources import CREATOR_ANNOTATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+    from kube.resources import Resource
+
+OWNERS_MOST = 8  # from a pod up to who asked for it
+Get = Callable[["Resource", str, str], "Object | None"]  # kind, namespace and name → the object
+
+
+def creator_of(obj: Object) -> str | None:
+    """Return who created an object, as the server noted it; None for the system."""
+    annotations = obj["metadata"].get("annotations") or {}
+    return annotations.get(CREATOR_ANNOTATION) or None
+
+
+def line(obj: Object, get: Get) -> Iterator[Object | None]:
+    """Yield an object, what controls it, and so on up; None at the end where a controller is not known any more."""
+    yield obj
+    for _ in range(OWNERS_MOST):
+        meta = obj["metadata"]
+        reference = next((one for one in meta.get("ownerReferences") or () if one.get("controller")), None)
+        if reference is None:
+            return
+        found = referred(reference, meta.get("namespace") or "", get)
+        yield found
+        if found is None:
+            return
+        obj = found
+    yield None
+
+
+def referred(reference: Object, namespace: str, get: Get) -> Object | None:
+    """Return the object that a reference names, None when there is none with that uid."""
+    resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
+    if resource is None:
+        return None
+    found = get(resource, namespace if resource.namespaced else "", reference.get("name") or "")
+    uid = reference.get("uid")
+    return found if found and uid in (None, "", found["metadata"]["uid"]) else None
