@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs.controller import facts, namespace_limits, plugins, pod_diff, pod_group, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
-from jobs.controller.pods import Blueprint, Priorities, claim_name, owner_of
+from jobs.controller.pods import Blueprint, Priorities, claim_name, noted_creator, owner_of
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import messages, phases
 from jobs.lifecycle.phases import Decision, Procedure, Step
@@ -251,7 +251,7 @@ class _Round:
             name = volume.get("volumeClaimName") or claim_name(self.job, number)
             named.append({**volume, "volumeClaimName": name})
             if name not in self.world.claims.get(self.job.namespace, ()):
-                self.writes.append(Create(CLAIMS, _claim(self.job, name, volume["volumeClaim"])))
+                self.writes.append(Create(CLAIMS, _claim(self.job, whole, name, volume["volumeClaim"])))
         if named != volumes:
             changes = {"spec": {"volumes": named}}
             self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
@@ -376,8 +376,10 @@ def _about(job: JobFact) -> Object:
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
 
 
-def _claim(job: JobFact, name: str, spec: Object) -> Object:
-    metadata = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
+def _claim(job: JobFact, whole: Object, name: str, spec: Object) -> Object:
+    metadata: Object = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
+    if creator := noted_creator(whole["metadata"]):
+        metadata["annotations"] = creator
     return {"apiVersion": CLAIMS.api_version, "kind": CLAIMS.kind, "metadata": metadata, "spec": spec}
 
 

@@ -14,6 +14,7 @@ from cluster.rules import disruption_annotations, simulation
 from cluster.rules import ranges as ranging
 from jobs.controller import facts, plugins
 from kube.kinds.core import PodPhase
+from kube.resources import CREATOR_ANNOTATION
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
@@ -100,7 +101,8 @@ class Blueprint:
         of_job = job_metadata.get("annotations") or {}
         status = self.job.status
         annotations = {
-            **((template.get("metadata") or {}).get("annotations") or {}),
+            **_without_creator((template.get("metadata") or {}).get("annotations") or {}),
+            **noted_creator(job_metadata),
             facts.TASK_SPEC: self.task,
             GROUP_NAME: self.job.group_name,
             facts.JOB_NAME: self.job.name,
@@ -128,6 +130,16 @@ class Blueprint:
         _mount(spec, self.job.name, job_spec.get("volumes") or [], claims)
         simulation.tolerate(spec)
         return spec
+
+
+def noted_creator(job_metadata: Object) -> dict[str, str]:
+    """Return the annotation that says whose a job is: what is made for it stays his when the job is gone."""
+    return _present(job_metadata.get("annotations"), (CREATOR_ANNOTATION,))
+
+
+def _without_creator(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Only the server says who created something; a template's author does not."""
+    return {name: value for name, value in annotations.items() if name != CREATOR_ANNOTATION}
 
 
 def owner_of(job: JobFact) -> dict[str, Any]:

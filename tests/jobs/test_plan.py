@@ -14,7 +14,7 @@ from jobs.controller import dependencies, facts, plan, pod_diff, pod_group
 from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
-from kube.resources import POD_GROUPS, PODS
+from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
@@ -51,6 +51,22 @@ def after(known, writes, phase="Inqueue"):
 
 def created(writes, resource):
     return [write.object for write in writes if isinstance(write, Create) and write.resource == resource]
+
+
+@pytest.mark.parametrize("noted", [{CREATOR_ANNOTATION: "alice"}, {}], ids=["alice", "the system"])
+def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted):
+    template = {"metadata": {"annotations": {CREATOR_ANNOTATION: "root", "own": "1"}}}
+    volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    written = job(task(), volumes=[volume])
+    written["spec"]["tasks"][0]["template"] |= template
+    written["metadata"]["annotations"] = dict(noted)
+    known = Known(stored(written))
+    made = list(plan.reconcile(known, WORLD, NOW).writes)
+    made += plan.reconcile(after(known, made), WORLD, NOW).writes
+    for kind in (PODS, POD_GROUPS, CLAIMS):
+        (found,) = created(made, kind)
+        notes = found["metadata"].get("annotations") or {}
+        assert notes.get(CREATOR_ANNOTATION) == noted.get(CREATOR_ANNOTATION), kind.id
 
 
 @pytest.mark.parametrize(
