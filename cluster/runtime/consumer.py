@@ -308,10 +308,7 @@ class Runner(Generic[State]):
     def _wake_for(self, dues: Sequence[int], now: int) -> None:
         soon = min(dues, default=now + NEAR_MS) - now
         if soon < NEAR_MS:
-            try:
-                nudge.wake(self.registration, self.shard, delay_s=max(soon, 1) / 1000)
-            except Exception as error:  # the broker may be away; beat's tick finds the timer
-                log.debug("timer of %s left to the tick: %s", self.cursor, error)
+            nudge.wake(self.registration, self.shard, delay_s=max(soon, 1) / 1000)
 
     def _read_cursor(self) -> Position | None:
         """Return the shard's cursor; None when another number of shards has taken this one's place."""

@@ -209,14 +209,17 @@ async def hear(told: Callable[[int], None]) -> None:
 
 
 def wake(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
-    """Ask for one run of a consumer's shard; raises what the carrier raises."""
-    _carrier.queue(registration, shard, delay_s)
+    """Ask for one run of a consumer's shard; where that cannot be asked, a tick will find it."""
+    try:
+        _carrier.queue(registration, shard, delay_s)
+    except UNREACHABLE as error:
+        outage.lasts(error)
 
 
 def _queue(registration: Registration, shard: int) -> None:
     cursor = registration.cursor_of(shard)
     if cursor not in _running.get() and _carrier.claim(cursor):
-        wake(registration, shard)
+        _carrier.queue(registration, shard, 0)
 
 
 def started(cursor: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import redis
 
-from cluster.runtime import nudge
+from cluster.runtime import nudge, registry
 from cluster.runtime.nudge import CHANNEL, Announcer
 from tests.waiting import HANG_S
 
@@ -29,3 +29,17 @@ def test_a_nudge_from_a_thread_is_of_the_newest_revision(settings, redis_url):
         listener.close()
         nudge.client().close()
         nudge.client.cache_clear()
+
+
+def test_asking_for_a_run_while_redis_is_away_raises_nothing():
+    """A tick will find the work: whoever asks has committed already."""
+
+    class Away:
+        def queue(self, registration, shard, delay_s):
+            raise ConnectionRefusedError
+
+    before = nudge.use(Away())
+    try:
+        nudge.wake(registry.get("jobs"), 0)
+    finally:
+        nudge.use(before)
