@@ -40,7 +40,8 @@ def _options():
 
 
 def _judge(*, settled):
-    from cluster.store import clock, store
+    from cluster import clock
+    from cluster.store import store
 
     judge = Judge()
     while changes := store.changes(judge.revision, limit=4000):
@@ -48,7 +49,7 @@ def _judge(*, settled):
             judge.take(change)
     judge.finish()
     if settled:
-        judge.settle(clock())
+        judge.settle(clock.milliseconds())
     return judge
 
 

@@ -84,7 +84,7 @@ class Settled(Invariant):
     """Source: reference volcano-job §1.5, §2.4 and §10, Q-1: retained pods stay counted.
 
     A finished job is not counted again: pods that were retained and are
-    deleted afterwards may still be in its numbers. Ended pods beyond the
+    deleted or disowned afterwards may still be in its numbers. Ended pods beyond the
     replicas of a job that was scaled down stay where it makes no pods any
     more, and count or do not (§2.4, step 7: they are not the job's any more).
     A job that is being deleted is left as it is.
@@ -106,9 +106,10 @@ class Settled(Invariant):
     def take(self, step):
         if step.change.resource == JOBS:
             self._job(step)
-        elif step.change.verb == "DELETED" and type(step.before) is Pod:
-            pod = step.before
-            if pod.phase in ENDED and not pod.deleting and pod.owner in self._finished:
+        elif type(step.before) is Pod and type(step.seen) is Pod:
+            pod, seen = step.before, step.seen
+            goes = step.after is None or seen.deleting or seen.owner != pod.owner
+            if goes and pod.phase in ENDED and not pod.deleting and pod.owner in self._finished:
                 self._retained[pod.owner][pod.role, pod.phase] += 1
 
     def _job(self, step):
@@ -134,6 +135,8 @@ class Settled(Invariant):
         by_task, surplus = _count(job, pods)
         optional = surplus + self._retained.get(job.metadata.uid, Counter())
         self._judge_counts(key, job, by_task, optional, terminating)
+        if surplus := [pod for pod in pods if _is_beyond(job, pod)]:
+            raise self.broken(key, f"has {len(surplus)} pods beyond its replicas")
         if job.phase not in FINISHED and job.status.min_available != job.spec.min_available:
             text = (
                 f"status.minAvailable is {job.status.min_available}, the spec says {job.spec.min_available}"
@@ -165,12 +168,24 @@ def _count(job, pods):
     replicas = {task.name: task.replicas for task in job.spec.tasks}
     counted, surplus = Counter(), Counter()
     for pod in pods:
-        notes = pod.metadata.annotations
-        index = int(notes.index) if notes is not None and notes.index.isdigit() else 0
-        is_surplus = job.phase not in SYNCED and pod.phase in ENDED and index >= replicas.get(pod.role, 0)
+        beyond = _index(pod) >= replicas.get(pod.role, 0)
+        is_surplus = job.phase not in SYNCED and pod.phase in ENDED and beyond
         if not pod.deleting:
             (surplus if is_surplus else counted)[pod.role, pod.phase] += 1
     return counted, surplus
+
+
+def _is_beyond(job, pod):
+    """Say whether a job that makes pods and takes surplus ones away (§2.4, step 7) has left one."""
+    replicas = {task.name: task.replicas for task in job.spec.tasks}
+    return (
+        job.phase in ("Pending", "Running") and not pod.deleting and _index(pod) >= replicas.get(pod.role, 0)
+    )
+
+
+def _index(pod):
+    notes = pod.metadata.annotations
+    return int(notes.index) if notes is not None and notes.index.isdigit() else 0
 
 
 def _overdue(job, by_task, terminating):
@@ -198,4 +213,51 @@ def _listed(counts):
     return ", ".join(f"{n} {phase} of {task}" for (task, phase), n in sorted(counts.items()) if n) or "none"
 
 
-INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, Settled)
+class TasksFollow(Invariant):
+    """Source: reference volcano-job §4.2: a task's pods are made when enough of the tasks that it waits for are ready.
+
+    A pod that is ready runs or has run, and what the controller knew when it
+    planned was true once: so pods are counted that ever ran, also in a run of
+    the job that was ended since. Who changes a job's tasks meanwhile is not
+    judged, and neither is a pod that somebody else makes.
+    """
+
+    name = "tasks wait for tasks"
+    meaning = "No pod of a task is made before enough pods of the tasks that it depends on have run."
+    kinds = (JOBS, PODS)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._ran = defaultdict(lambda: defaultdict(set))  # uid of a job → task → uids of pods that ran
+        self._changed = set()  # uids of jobs whose spec became another one
+
+    def take(self, step):
+        if step.change.resource == JOBS:
+            if step.after is None:
+                self._ran.pop(step.change.uid, None)
+                self._changed.discard(step.change.uid)
+            elif step.before is not None and step.before.metadata.generation != step.seen.metadata.generation:
+                self._changed.add(step.change.uid)
+        elif type(step.seen) is Pod and step.seen.owner:
+            if step.seen.phase in ("Running", "Succeeded"):
+                self._ran[step.seen.owner][step.seen.role].add(step.change.uid)
+            if step.change.verb == "ADDED" and step.seen.owner not in self._changed:
+                self._judge(step)
+
+    def _judge(self, step):
+        controller = step.seen.metadata.controller
+        job = self.picture.jobs.get(f"{step.change.namespace}/{controller.name}")
+        if type(job) is not Job or job.metadata.uid != controller.uid:
+            return
+        tasks = {task.name: task for task in job.spec.tasks}
+        wanted = tasks[step.seen.role].depends_on if step.seen.role in tasks else None
+        if wanted is None or not wanted.name:
+            return
+        ran = {name: len(self._ran[controller.uid][name]) for name in wanted.name}
+        short = [name for name in wanted.name if name not in tasks or ran[name] < tasks[name].needed]
+        if short and (wanted.iteration != "any" or len(short) == len(wanted.name)):
+            text = f"is made, and only {ran[short[0]]} pods of task {short[0]}, for which it waits, have run"
+            raise self.broken(key_of(step.change), text)
+
+
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, Settled)

@@ -8,11 +8,11 @@ before it commits, as it does where they run beside each other.
 
 from __future__ import annotations
 
-from cluster import access, api
+from cluster import access, api, clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
-from cluster.store import clock, store
+from cluster.store import store
 from kube.errors import ApiError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
@@ -21,6 +21,13 @@ from tests.invariants import LAG_MS, Judge
 QUIET_ROUNDS = 3
 LATER_MS = 90_000
 INTERRUPTED = 0.2
+
+
+class _Ahead:
+    """The clock as the consumers see it."""
+
+    def __init__(self, cluster):
+        self.milliseconds = cluster.now
 
 
 class SmallCluster:
@@ -33,7 +40,7 @@ class SmallCluster:
         self.judge = Judge(lag_ms=LAG_MS if hasty else 0)
         self.changes = []
         self.ahead_ms = 0
-        monkeypatch.setattr("cluster.runtime.consumer.clock", self.now)
+        monkeypatch.setattr("cluster.runtime.consumer.clock", _Ahead(self))
         bootstrap()
         self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]
         self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
@@ -45,7 +52,7 @@ class SmallCluster:
 
     def now(self):
         """The clock of the consumers, which the end of a history moves on."""
-        return clock() + self.ahead_ms
+        return clock.milliseconds() + self.ahead_ms
 
     def try_(self, call, *arguments, **named):
         """Do what a person does through the door; a refusal is an answer."""
@@ -120,7 +127,7 @@ class SmallCluster:
         self.judge.settle(self.now())
 
     def _work_off(self, within_s):
-        deadline, quiet = clock() + within_s * 1000, 0
+        deadline, quiet = clock.monotonic() + within_s, 0
         while quiet < QUIET_ROUNDS or self.simulator.heap:
             before = self.judge.revision
             for place in range(len(self.runners) + 1):
@@ -129,4 +136,4 @@ class SmallCluster:
             self._simulate()
             self.hear()
             quiet = quiet + 1 if self.judge.revision == before else 0
-            assert clock() < deadline, "the cluster does not come to rest"
+            assert clock.monotonic() < deadline, "the cluster does not come to rest"

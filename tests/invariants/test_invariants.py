@@ -61,6 +61,15 @@ def failing(number=1):
     return log
 
 
+def follows(*names, **how):
+    """A job whose task waits for others of one pod each."""
+    others = [{"name": name, "replicas": 1} for name in names]
+    tasks = [{"name": "main", "replicas": 1, "dependsOn": {"name": list(names), **how}}, *others]
+    counts = {"first": {"phase": {"Running": 1}}, "main": {"phase": {"Running": 1}}}
+    status = {"state": {"phase": "Running"}, "running": 2, "taskStatusCount": counts}
+    return Log().put(JOBS, "j", spec={"tasks": tasks}, status=status)
+
+
 WRONG = [
     # the log
     (lambda: Log().node().row("ADDED", NODES, "m", revision=3), "log without gaps", "revision 2 is missing"),
@@ -203,6 +212,12 @@ WRONG = [
         "failures are told once",
         "j-main-1 failed, which it did not",
     ),
+    (lambda: follows("first").pod(job="j"), "tasks wait for tasks", "only 0 pods of task first"),
+    (
+        lambda: follows("first", "second").pod("f", job="j", role="first", phase="Running").pod(job="j"),
+        "tasks wait for tasks",
+        "only 0 pods of task second",
+    ),
 ]  # fmt: skip
 
 UNSETTLED = [
@@ -238,6 +253,15 @@ UNSETTLED = [
         "is Aborting, and all its pods have ended",
     ),
     (lambda: Log().job(phase="Restarting"), "job tells of its pods", "no pod is left to end"),
+    (
+        lambda: (
+            Log()
+            .job(phase="Running", minimum=0, replicas=0, **counted(Running=1))
+            .pod(job="j", phase="Running")
+        ),
+        "job tells of its pods",
+        "has 1 pods beyond its replicas",
+    ),
     (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
     (
         lambda: Log().queue(state="Closing", wish="Closed"),
@@ -346,6 +370,14 @@ SETTLED = {
     "a retained pod stays counted, also when somebody deletes it": lambda: Log()
     .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
     .job(phase="Completed", **counted(Succeeded=1)).gone(PODS, "p"),
+    "also when it is deleted in the foreground": lambda: Log()
+    .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
+    .job(phase="Completed", **counted(Succeeded=1)).pod(job="j", deleted=SOON).gone(PODS, "p"),
+    "also when it is the job's no more": lambda: Log()
+    .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
+    .job(phase="Completed", **counted(Succeeded=1)).put(PODS, "p", meta={"ownerReferences": []}),
+    "a task that waits for one of two": lambda: follows("first", "second", iteration="any")
+    .pod("f", job="j", role="first", phase="Running").pod("m", job="j", phase="Running"),
     "a failure before a restart may be left untold": lambda: failing()
     .job(phase="Restarting", retryCount=1, terminating=1, replicas=2).pod("j-main-0", job="j", deleted=SOON),
     "a queue with work that was told to close": lambda: Log().queue(wish="Closed", state="Closing", inqueue=1)

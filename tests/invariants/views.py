@@ -288,11 +288,25 @@ class Group(View):
         return self.status.phase or "Pending"
 
 
+class DependsOn(View):
+    """The tasks that a task waits for."""
+
+    name: list[str] = []
+    iteration: str = ""
+
+
 class Task(View):
     """One task of a job."""
 
     name: str = ""
     replicas: int = 0
+    min_available: int | None = None
+    depends_on: DependsOn | None = None
+
+    @property
+    def needed(self):
+        """How many pods of it have to be ready for those that wait for it."""
+        return self.replicas if self.min_available is None else self.min_available
 
 
 class JobSpec(View):

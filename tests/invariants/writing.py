@@ -57,9 +57,22 @@ class Log:
         offers = {"cpu": cpu, "pods": "10"}
         return self.put(NODES, name, status={"allocatable": offers, "conditions": conditions}, **parts)
 
-    def pod(self, name="p", *, group="", cpu="1", job="", node="", phase="", deleted="", status=None, **spec):
+    def pod(
+        self,
+        name="p",
+        *,
+        group="",
+        cpu="1",
+        job="",
+        node="",
+        phase="",
+        deleted="",
+        status=None,
+        role="main",
+        **spec,
+    ):
         """Write a pod; a node and a phase that are not said stay as they were."""
-        notes = {"volcano.sh/task-spec": "main"} | ({"scheduling.k8s.io/group-name": group} if group else {})
+        notes = {"volcano.sh/task-spec": role} | ({"scheduling.k8s.io/group-name": group} if group else {})
         meta = {"annotations": notes}
         if job:
             meta["ownerReferences"] = [_owner("Job", job)]
