@@ -38,6 +38,10 @@ campaign: .venv/dev ## Try what `make test` tries for longer: random requests an
 	@echo "• campaign, two at a time"
 	@CAMPAIGN=1 $(BIN)/pytest -n 2 $(ARGS)
 
+.PHONY: simulate
+simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
+	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)
+
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@$(MAKE) --no-print-directory -j 2 types lint

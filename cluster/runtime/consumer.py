@@ -35,7 +35,7 @@ from cluster.store import Group, sql, store
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.runtime.division import Layers
     from cluster.runtime.registry import Registration
@@ -171,11 +171,18 @@ class Runner(Generic[State]):
 
     def run(self) -> None:
         """Read, plan and commit until nothing is new."""
+        for _ in self.rounds():
+            pass
+
+    def rounds(self) -> Iterator[None]:
+        """Do what `run` does, and yield after each batch."""
         nudge.started(self.cursor)
-        with nudge.running(self.cursor):
-            for _ in range(ROUNDS):
-                if not self.step():
-                    return
+        for _ in range(ROUNDS):
+            with nudge.running(self.cursor):
+                more = self.step()
+            if not more:
+                return
+            yield
         nudge.wake(self.registration, self.shard)
 
     def step(self) -> bool:

@@ -313,6 +313,15 @@ def submit_without_a_name(desk):
     return submit(desk, body)
 
 
+@wish(0.4, submits=True)
+def submit_another_run(desk):
+    """The server makes the name, from the same beginning as for everybody's."""
+    body = job(desk, [task(desk, replicas=1)])
+    del body["metadata"]["name"]
+    body["metadata"]["generateName"] = "run-"
+    return submit(desk, body)
+
+
 @wish(0.6, submits=True)
 def apply_a_job(desk):
     """`kubectl apply --server-side` of a new job."""

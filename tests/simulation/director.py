@@ -1,0 +1,219 @@
+"""What happens next, drawn from a seed: who takes a step, what somebody asks for, what goes wrong.
+
+Each move is chosen from what can be done in the world as it is, so that the
+story that comes of it can be played again without the director.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.runtime import registry
+from tests.simulation import story
+from tests.simulation.client import Client, Request, setup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.story import Move
+    from tests.simulation.world import World
+
+S = 1_000_000  # microseconds
+FARTHEST_S = 600  # that the wall clock is set
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much of everything there is in a world; probabilities are for each step of a process."""
+
+    jobs_an_hour: float = 200.0
+    episode_s: tuple[float, float] = (300.0, 1800.0)
+    calm: float = 0.3  # the share of episodes in which nothing goes wrong
+    kill: float = 0.002
+    start: float = 0.05  # of what is dead, when others take a step
+    twin: float = 0.0005
+    die_within: float = 0.004
+    refuse: float = 0.004
+    nested: float = 0.03
+    clean: float = 0.15  # of what comes between two statements
+    message: float = 0.006
+    stall: float = 0.002
+    stall_s: tuple[float, float] = (5.0, 60.0)
+    away: float = 0.0005
+    back: float = 0.02
+    clock: float = 0.0005
+    rights: float = 0.0005
+    harm: float = 0.001  # to the process node
+    restore: float = 0.01  # of what somebody else's right was before
+    slow: float = 0.15  # time passes although somebody has something to do
+    ask_faults: float = 0.02
+    ask_twice: float = 0.02
+
+
+class Director:
+    """Chooses the moves of one world."""
+
+    def __init__(self, seed: int, hours: float, weights: Weights | None = None) -> None:
+        self.random = random.Random(seed)
+        self.client = Client(random.Random(self.random.random()))
+        self.hours = hours
+        self.weights = weights or Weights()
+        self.next_ask = 0.0
+        self.again: list[Request] = []
+        self.other_role: list[str] = []  # users who are no submitters for a while
+        self.stalled: dict[str, float] = {}  # processes that do nothing, and until when
+
+    def moves(self, world: World) -> Iterator[Move]:
+        """Yield moves; each is to be done before the next is asked for."""
+        yield story.Rest(2 * S)
+        for request in setup():
+            yield story.Ask(request)
+        while world.clock.monotonic() < self.hours * 3600:
+            until = world.clock.monotonic() + self.random.uniform(*self.weights.episode_s)
+            calm = self.random.random() < self.weights.calm
+            yield from (self._calm if calm else self._rough)(world, until)
+            yield story.Settle()
+
+    def _calm(self, world: World, until: float) -> Iterator[Move]:
+        while (now := world.clock.monotonic()) < until:
+            self._want(now)
+            if now >= self.next_ask:
+                yield story.Ask(self._request(world))
+                self._asked(now)
+            yield story.Rest(max(1, round((min(self.next_ask, until) - now) * S)))
+
+    def _rough(self, world: World, until: float) -> Iterator[Move]:
+        while (now := world.clock.monotonic()) < until:
+            self._want(now)
+            if now >= self.next_ask:
+                yield self._ask(world)
+                self._asked(now)
+            yield from self._misfortune(world)
+            ready = self._awake(world.ready(), now)
+            if ready and not self._happens(self.weights.slow):
+                yield self._run(world, ready)
+            elif ready:
+                yield story.Pass(self.random.choice((1000, 1000, 20_000, 200_000, 2 * S)))
+            else:
+                yield story.Pass(max(1, round((min(self.next_ask, self._due(world), until) - now) * S)))
+
+    def _awake(self, ready: list[str], now: float) -> list[str]:
+        """Leave out who is stopped for a while, as by SIGSTOP or on a machine that swaps."""
+        if ready and self._happens(self.weights.stall):
+            self.stalled[self.random.choice(ready)] = now + self.random.uniform(*self.weights.stall_s)
+        self.stalled = {name: until for name, until in self.stalled.items() if until > now}
+        return [name for name in ready if name not in self.stalled]
+
+    def _due(self, world: World) -> float:
+        """When somebody who is not stopped has something to do, or somebody goes on."""
+        return min([world.due(but=self.stalled), *self.stalled.values()])
+
+    def _happens(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    # What people want.
+
+    def _want(self, now: float) -> None:
+        """Wake up from a pause."""
+        if now - self.next_ask > 600:
+            self._asked(now)
+
+    def _asked(self, now: float) -> None:
+        self.next_ask = now + self.random.expovariate(self.weights.jobs_an_hour * 1.8 / 3600)
+
+    def _request(self, world: World) -> Request:
+        if self.again and self._happens(0.5):
+            return self.again.pop()
+        wish = msgspec.json.encode(self.client.wish(world.picture)).decode()
+        request = msgspec.json.decode(world.picture.told(wish).encode(), type=Request)
+        if self._happens(self.weights.ask_twice):
+            self.again.append(request)
+        return request
+
+    def _ask(self, world: World) -> Move:
+        request = self._request(world)
+        if not self._happens(self.weights.ask_faults):
+            return story.Ask(request)
+        # Who got no answer asks again.
+        self.again.append(request)
+        if self._happens(0.5):
+            return story.Ask(request, dies=self._death(), at=self.random.randrange(6))
+        return story.Ask(request, fails=self._refusal(), at=self.random.randrange(6))
+
+    # Who goes on.
+
+    def _run(self, world: World, ready: list[str], depth: int = 0) -> Move:
+        name = self.random.choice(ready)
+        weights = self.weights
+        if self._happens(weights.die_within):
+            return story.Run(name, dies=self._death(), at=self.random.randrange(8))
+        if self._happens(weights.refuse):
+            return story.Run(name, fails=self._refusal(), at=self.random.randrange(8))
+        if depth == 0 and self._happens(weights.nested):
+            others = [self._other(world, name) for _ in range(self.random.randrange(1, 4))]
+            return story.Run(name, between=tuple(others), at=self.random.choice((1, 1, 1, 2, 3, 5)))
+        return story.Run(name)
+
+    def _other(self, world: World, name: str) -> Move:
+        """What happens while a process is in the middle of a step."""
+        others = [other for other in world.ready() if other != name]
+        if self._happens(self.weights.clean):
+            return story.Clean()
+        if not others or self._happens(0.4):
+            return story.Ask(self._request(world))
+        return self._run(world, others, depth=1)
+
+    def _death(self) -> str:
+        return self.random.choice(("reads", "writes", "writes", "committed"))
+
+    def _refusal(self) -> str:
+        return self.random.choice(("full", "locked"))
+
+    # What goes wrong between steps.
+
+    def _misfortune(self, world: World) -> Iterator[Move]:
+        yield from self._of_processes(world)
+        yield from self._of_messages(world)
+        yield from self._of_surroundings()
+
+    def _of_processes(self, world: World) -> Iterator[Move]:
+        weights, alive = self.weights, list(world.processes)
+        dead = [name for name in world.names if name not in world.processes]
+        if dead and self._happens(weights.start):
+            yield story.Start(self.random.choice(dead))
+        if alive and self._happens(weights.kill):
+            yield story.Kill(self.random.choice(alive))
+        if self._happens(weights.twin):
+            yield story.Start(f"{self.random.choice(registry.queues())}+{self.random.randrange(2, 4)}")
+
+    def _of_messages(self, world: World) -> Iterator[Move]:
+        weights = self.weights
+        if self._happens(weights.message):
+            yield story.Messages(self.random.choice(("drop", "double", "delay")), self.random.randrange(20))
+        if world.broker.is_away and self._happens(weights.back):
+            yield story.Messages("back")
+        elif self._happens(weights.away):
+            yield story.Messages(self.random.choice(("away", "lost")))
+
+    def _of_surroundings(self) -> Iterator[Move]:
+        weights = self.weights
+        if self._happens(weights.harm):
+            what = self.random.choice(("kill", "kill", "shim", "reboot"))
+            yield story.Harm(what, self.random.randrange(20))
+        if self._happens(weights.clock):
+            yield story.SetClock(self.random.randrange(-FARTHEST_S, FARTHEST_S) * S)
+        if self._happens(weights.rights):
+            user = self.random.choice(("alice", "bob"))
+            self.other_role.append(user)
+            yield self._grant(user)
+        if self.other_role and self._happens(weights.restore):
+            yield story.Grant(self.other_role.pop(), "submitter")
+
+    def _grant(self, user: str) -> Move:
+        if self._happens(0.5):
+            return story.Grant(user, "submitter", lost=True)
+        return story.Grant(user, self.random.choice(("viewer", "operator")))

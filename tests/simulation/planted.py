@@ -1,0 +1,662 @@
+"""Defects put back on purpose, to show that the simulation bites.
+
+    python -m tests.simulation.planted [NAMES] [--hours H] [--seconds S]
+
+plays worlds with one defect after the other until it is found, and prints a
+table. Each is a slip that a good engineer could make; a1 to a7 were made once.
+
+This is the one place where product code is replaced: `planted(name)` does it
+for a `with` block.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from dataclasses import replace as with_fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from unittest.mock import patch
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Put: TypeAlias = "Callable[[Any, str, Any], Any]"
+PLANTS: dict[str, Plant] = {}
+
+
+class Plant(NamedTuple):
+    """A defect: what is wrong in words, and what puts it into the product."""
+
+    about: str
+    sow: Callable[[Put], None]
+
+
+def plant(about: str) -> Callable[[Callable[[Put], None]], Callable[[Put], None]]:
+    """Put a function into the table under its name.
+
+    It gets `put`, which replaces an attribute and returns what it was.
+    """
+
+    def add(sow: Callable[[Put], None]) -> Callable[[Put], None]:
+        PLANTS[sow.__name__.replace("_", "-")] = Plant(about, sow)
+        return sow
+
+    return add
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Have the product be wrong inside the block."""
+    patches: list[Any] = []
+
+    def put(where: Any, attribute: str, value: Any) -> Any:
+        before = getattr(where, attribute)
+        patches.append(patch.object(where, attribute, value))
+        patches[-1].start()
+        return before
+
+    try:
+        PLANTS[name].sow(put)
+        yield
+    finally:
+        for each in reversed(patches):
+            each.stop()
+
+
+# ---- those that were found by reading
+
+
+@plant("generateName takes a name that is taken, and creating overwrites what has it")
+def a1(put):
+    from cluster.store import Store, sql
+
+    columns = ("uid", "revision", "created", "phase", "queue", "node", "owner", "creator")
+    news = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    put(sql, "INSERT_OBJECT", f"{sql.INSERT_OBJECT} ON CONFLICT (key) DO UPDATE SET {news}")
+    put(Store, "_taken", lambda self, keys: set())
+
+
+@plant("an owner that was taken away is remembered, and what names him no more goes with him")
+def a2(put):
+    from cluster.controllers.garbage import _Work
+    from cluster.store import Store, owners, sql
+
+    def put_owners(self, cursor, turns):
+        for key, before, after in turns:
+            old = owners.beyond_controller(before.resource, before.object) if before else owners.NONE
+            new = owners.beyond_controller(after.resource, after.object) if after else owners.NONE
+            text = f"{sql.INSERT_OWNER} ON CONFLICT DO NOTHING"
+            cursor.executemany(text, [(key, uid) for uid in sorted(new)])
+            if after is None:
+                cursor.executemany(sql.DELETE_OWNER, [(key, uid) for uid in sorted(old)])
+
+    def dependents(self, uid, after):
+        from cluster.controllers import garbage
+
+        wanted = self.room
+        found = garbage.store.dependents(uid, after=after, limit=wanted)
+        self.room -= len(found) or 1
+        return [each for each in found if each.uid != uid], (
+            found[-1].revision if len(found) == wanted else None
+        )
+
+    put(Store, "_put_owners", put_owners)
+    put(_Work, "_dependents", dependents)
+
+
+@plant("the queue controller counts a pod where its annotation says, not where its group is")
+def a3(put):
+    from kube import usage
+    from scheduler.snapshot.snapshot import Snapshot
+
+    right = put(usage, "queue_of", lambda pod, groups, namespaces: _wish(pod))
+    put(Snapshot, "queue_of", lambda self, pod: right(pod, self.group_queues, self.namespace_queues))
+
+
+def _wish(pod):
+    return (pod.wish or "default") if pod.ours else ""
+
+
+@plant("retention waits for every cursor, also for one that nobody moves")
+def a4(put):
+    from cluster.runtime import registry
+
+    put(registry, "has_reader", lambda cursor: True)
+
+
+@plant("the log is asked what retention removed before it is read, not afterwards")
+def a5(put):
+    from cluster.store import log
+
+    check = log.check
+    after = log.after
+
+    def early(revision, *args, **options):
+        check(revision, using=options.get("using", "default"))
+        with patch.object(log, "check", lambda revision, *, using="default": None):
+            return after(revision, *args, **options)
+
+    put(log, "after", early)
+
+
+@plant("the job controller takes an Aborted job for finished")
+def a6(put):
+    from jobs.controller import facts
+    from kube.kinds.batch import JobPhase
+
+    put(facts, "FINISHED", facts.FINISHED | {JobPhase.ABORTED})
+
+
+@plant("the job controller puts what the log tells over what it has read since")
+def a7(put):
+    from jobs.controller.job_controller import JobsState
+
+    put(JobsState, "has_read", lambda self, key, revision: False)
+
+
+# ---- the runner of consumers
+
+
+@plant("due timers are dropped after new ones are set, so that one set anew is lost")
+def timer_lost(put):
+    from cluster.runtime.consumer import Runner
+
+    dropped = []
+    drop = put(Runner, "_drop_timers", lambda self, keys: dropped.append(keys))
+    set_ = Runner._set_timers
+
+    def set_timers(self, timers):
+        set_(self, timers)
+        while dropped:
+            drop(self, dropped.pop())
+
+    put(Runner, "_set_timers", set_timers)
+
+
+@plant("a cursor is moved one too far")
+def cursor_too_far(put):
+    from cluster.runtime.consumer import Runner
+
+    move = Runner._move_cursor
+
+    def too_far(self, cursor, now):
+        self.heard += 1
+        try:
+            move(self, cursor, now)
+        finally:
+            self.heard -= 1
+
+    put(Runner, "_move_cursor", too_far)
+
+
+@plant("whoever moves a cursor does not look whether somebody else did: two leaders")
+def two_leaders(put):
+    from cluster.runtime.consumer import Runner
+
+    move = Runner._move_cursor
+
+    def unguarded(self, cursor, now):
+        found = self._read_cursor()
+        move(self, with_fields(cursor, generation=found.generation if found else cursor.generation), now)
+
+    put(Runner, "_move_cursor", unguarded)
+
+
+@plant("a consumer goes on with its old state after an error")
+def old_state(put):
+    from cluster.runtime.consumer import Runner
+
+    step = Runner.step
+
+    def lenient(self):
+        kept = self.state
+        try:
+            return step(self)
+        except Exception:
+            self.state = kept
+            raise
+
+    put(Runner, "step", lenient)
+
+
+@plant("a consumer plans before it has read back what it wrote")
+def own_writes(put):
+    from cluster.runtime.consumer import Runner
+
+    advance = Runner._advance
+
+    def short(self, state):
+        self.written = -1
+        return advance(self, state)
+
+    put(Runner, "_advance", short)
+
+
+@plant("what could not be written is not tried again")
+def no_retry(put):
+    from cluster.runtime.consumer import Runner
+
+    put(Runner, "_again", lambda self, groups, outcomes, now: [])
+
+
+@plant("retention removes what a living consumer has not read")
+def greedy_retention(put):
+    from cluster.store import retention
+
+    horizon = retention._horizon
+
+    def greedy(now, source):
+        with patch.object(retention.registry, "has_reader", lambda cursor: False):
+            return horizon(now, source)
+
+    put(retention, "_horizon", greedy)
+
+
+@plant("a log row goes when it is old itself, not when what replaced it is")
+def young_history(put):
+    from django.db import connections, transaction
+
+    from cluster.store import retention, sql
+
+    def step(horizon, source):
+        with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
+            sql.lock_head(source.using)
+            cursor.execute(
+                "DELETE FROM cluster_change WHERE revision <= %s AND revision NOT IN"
+                " (SELECT revision FROM cluster_object)",
+                [horizon],
+            )
+            return cursor.rowcount, True
+
+    put(retention, "_step", step)
+
+
+# ---- jobs
+
+
+@plant("what was sent for a job is forgotten at once")
+def sent_forgotten(put):
+    from jobs.controller.expectations import Sent
+
+    put(Sent, "is_seen", lambda self, position: True)
+    put(Sent, "has", lambda self, revision: True)
+
+
+@plant("a task waits until as many pods are ready as it has itself, not as the task it waits for has")
+def wrong_task(put):
+    from jobs.controller import dependencies
+
+    def may_start(task, wanted, tasks, ready):
+        if task not in wanted:
+            return True
+        answers = (name in tasks and ready.get(name, 0) >= tasks[task].needed for name in wanted[task].names)
+        return any(answers) if wanted[task].any else all(answers)
+
+    put(dependencies, "may_start", may_start)
+
+
+@plant("a job that is scaled down keeps one pod too many")
+def one_too_many(put):
+    from jobs.controller import pod_diff
+
+    compare = pod_diff.compare
+
+    def lenient(job, pods):
+        tasks = tuple(msgspec.structs.replace(task, replicas=task.replicas + 1) for task in job.tasks)
+        return compare(msgspec.structs.replace(job, tasks=tasks), pods)
+
+    put(pod_diff, "compare", lenient)
+
+
+@plant("a failed pod is counted twice in a job's status")
+def counted_twice(put):
+    from jobs.controller.counts import Counts
+
+    fields = Counts.fields
+
+    def twice(self):
+        found = fields(self)
+        return found | ({"failed": found["failed"] + 1} if "failed" in found else {})
+
+    put(Counts, "fields", twice)
+
+
+@plant("a Command is carried out on whatever job has the name now")
+def any_uid(put):
+    from kube.commands import CommandFact
+
+    put(CommandFact, "is_for", lambda self, uid: True)
+
+
+@plant("the end of a finished job is asked for by name alone")
+def ttl_by_name(put):
+    from cluster.store import Delete, Group
+    from jobs.controller import job_controller
+    from kube.resources import JOBS
+
+    def expiry(timer):
+        namespace, _, name = timer.key.partition("/")
+        return Group([Delete(JOBS, namespace, name, propagation="Foreground")])
+
+    put(job_controller, "_expiry", expiry)
+
+
+# ---- scheduler and queues
+
+
+@plant("the scheduler gives a pod's room away when its deletion begins, not when it has ended")
+def early_room(put):
+    from scheduler.snapshot import records
+
+    put(records, "HOLDING", records.HOLDING - {records.TaskStatus.RELEASING})
+
+
+@plant("a gang is placed with one pod less than its minimum")
+def gang_short(put):
+    from scheduler.cycle import gang_layout
+
+    lay_out = gang_layout.lay_out
+
+    def short(group, priority_of):
+        return lay_out(_Shorter(group), priority_of)
+
+    from scheduler.snapshot import snapshot
+
+    put(snapshot, "lay_out", short)
+
+
+class _Shorter:
+    """A pod group whose minimum is one less than it says."""
+
+    def __init__(self, group):
+        self._group = group
+
+    def __getattr__(self, name):
+        return getattr(self._group, name)
+
+    @property
+    def min_member(self):
+        least = self._group.min_member
+        return least - 1 if least > 1 else least
+
+
+@plant("a queue is Closed while groups in it wait for their turn")
+def closed_early(put):
+    from queues import states
+
+    put(states, "FINISHED", states.FINISHED | {"Pending"})
+
+
+@plant("the pods of a group that is moved stay counted in the queue where they were")
+def moved_group(put):
+    from kube.usage import Usage, _put
+
+    def put_group(self, key, queue):
+        _put(self._groups, key, queue)
+        return set()
+
+    put(Usage, "put_group", put_group)
+
+
+@plant("a pod group that is deleted stays counted in its queue")
+def counted_group(put):
+    from queues import controller
+
+    right = controller._put_group
+
+    def lenient(state, key, body):
+        if body is None:
+            state.groups.pop(key, None)
+            state.stale |= state.usage.put_group(key, "")
+        else:
+            right(state, key, body)
+
+    put(controller, "_put_group", lenient)
+
+
+# ---- the store, quotas, garbage, nodes
+
+
+@plant("a status is written over whatever it was, without the version that was seen")
+def blind_status(put):
+    from node.simulator.simulator import Simulator
+
+    writes = Simulator._writes
+
+    def blind(self, known, now_us):
+        found = writes(self, known, now_us)
+        for write in found:
+            if hasattr(write, "object"):
+                write.object["metadata"].pop("resourceVersion")
+        return found
+
+    put(Simulator, "_writes", blind)
+
+
+@plant("the quota is asked when pods are planned, and not in the transaction that makes them")
+def early_quota(put):
+    from cluster.api import quota_room
+
+    put(quota_room, "check", lambda view, group: None)
+
+
+@plant("pods that end do not make a quota's status be counted again")
+def quota_of_the_dead(put):
+    from cluster.controllers import quotas
+
+    put(quotas, "has_ended", lambda change: False)
+
+
+@plant("what the collector could not write, because somebody was faster, it leaves")
+def conflict_left(put):
+    from cluster.controllers.garbage import _Work
+    from cluster.store import Group
+
+    def forgetful(right):
+        def do(self, *args):
+            right(self, *args)
+            self.groups[-1] = Group(self.groups[-1].writes)
+
+        return do
+
+    put(_Work, "_delete", forgetful(_Work._delete))
+    put(_Work, "_patch", forgetful(_Work._patch))
+
+
+@plant("a pod that is being deleted can be given a node")
+def bound_while_going(put):
+    from cluster.store import strategy
+
+    right = strategy._unbindable
+    put(
+        strategy,
+        "_unbindable",
+        lambda metadata, spec, pod: right(_without(metadata, "deletionTimestamp"), spec, pod),
+    )
+
+
+def _without(mapping, name):
+    return {key: value for key, value in mapping.items() if key != name}
+
+
+@plant("a second deletion puts the time of the first one off")
+def deletion_put_off(put):
+    from cluster.store import strategy
+    from kube.meta import timestamp
+
+    def mark(metadata, grace, now):
+        if "deletionTimestamp" not in metadata and "generation" in metadata:
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = timestamp(now + grace * 1000)
+        metadata["deletionGracePeriodSeconds"] = grace
+
+    put(strategy, "_mark", mark)
+
+
+# ---- those who follow the log
+
+
+@plant("a node's follower goes on from the newest revision instead of from the last that it read")
+def skips_ahead(put):
+    from cluster.store import store
+    from node.listen import Listener
+
+    read = Listener.read
+
+    def ahead(self, apply, reload):
+        asked = self._asked_at
+        read(self, apply, reload)
+        if self._asked_at != asked:
+            self.position = max(self.position, store.revision())
+
+    put(Listener, "read", ahead)
+
+
+@plant("a node's follower takes a nudge for read before it has read")
+def nudge_for_read(put):
+    from cluster import clock
+    from node.listen import Listener
+
+    def hear(self):
+        self.subscription.drain()
+        self._asked_at = clock.monotonic()
+        self.subscribe()
+
+    put(Listener, "hear", hear)
+
+
+@plant("the follower of watches and live pages goes on from the newest revision")
+def watch_skips(put):
+    from cluster.runtime.follower import Follower
+    from cluster.store import store
+
+    read = Follower._read
+
+    def ahead(self, after, wanted):
+        position, changes = read(self, after, wanted)
+        return max(position, store.revision()), changes
+
+    put(Follower, "_read", ahead)
+
+
+@plant("an agent that starts again does not look for what runs already")
+def agent_forgets(put):
+    from node.agent.agent import Agent
+
+    take = Agent._take
+
+    def forgetful(self, pod, revision):
+        with patch.object(self.runtime, "adopt", lambda uid: False):
+            take(self, pod, revision)
+
+    put(Agent, "_take", forgetful)
+
+
+# ---- playing
+
+
+@dataclass
+class Hunt:
+    """What came of playing worlds with a defect."""
+
+    name: str
+    found: str = ""  # the invariant, or the error
+    text: str = ""
+    seed: int = 0
+    worlds: int = 0
+    hours: float = 0.0
+    cpu_s: float = 0.0
+    moves: int = 0
+    short: int = 0
+    shrunk_s: float = 0.0
+
+    @property
+    def row(self) -> str:
+        """A row of the table."""
+        about = PLANTS[self.name].about
+        if not self.found:
+            return f"| {self.name}: {about} | – | {self.cpu_s:.0f} | {self.hours:.1f} | – |"
+        story = f"{self.moves} → {self.short}"
+        return f"| {self.name}: {about} | {self.found} | {self.cpu_s:.0f} | {self.hours:.1f} | {story} |"
+
+
+HEAD = "| defect | found by | CPU s to find | cluster-hours | moves → when short |\n|---|---|---|---|---|"
+
+
+def hunt(name: str, options: argparse.Namespace) -> Hunt:
+    """Play worlds with a defect until it is found, or hours or seconds are over; make its story short."""
+    import time
+
+    from tests.simulation import play, shrink, story
+
+    with planted(name):
+        hunted = Hunt(name)
+        begun = time.process_time()
+        for seed in itertools.count(options.seed or 1):
+            played = play.from_seed(seed, min(options.world_hours, options.hours))
+            hunted.worlds, hunted.hours = hunted.worlds + 1, hunted.hours + played.hours
+            hunted.cpu_s, hunted.seed = time.process_time() - begun, seed
+            if played.found:
+                break
+            if hunted.hours >= options.hours or hunted.cpu_s >= options.seconds:
+                return hunted
+        hunted.found, hunted.text, hunted.moves = played.found.kind, played.found.text, len(played.moves)
+        if not options.plays:
+            return hunted
+        until = time.process_time() + options.seconds / 2
+
+        def fails(moves: Any) -> bool:
+            if time.process_time() > until:
+                return False
+            outcome = play.again(story.Story(played.setup, tuple(moves)))
+            return outcome.found is not None and outcome.found.kind == hunted.found
+
+        begun = time.process_time()
+        short = shrink.shrink(played.moves, fails, options.plays)
+        hunted.short, hunted.shrunk_s = len(short), time.process_time() - begun
+        options.keep.mkdir(parents=True, exist_ok=True)
+        told = story.Story(played.setup, tuple(short), hunted.found, PLANTS[name].about)
+        (options.keep / f"{name}.json").write_bytes(story.encode(told))
+        return hunted
+
+
+def tell(hunted: Hunt) -> int:
+    """Say what came of it, in words and as a line of JSON; 1 when nothing was found."""
+    lines = (
+        f"{hunted.found or 'nothing'}: {hunted.text}",
+        f"{hunted.worlds} worlds up to seed {hunted.seed}, {hunted.hours:.1f} cluster-hours,"
+        f" {hunted.cpu_s:.0f} CPU s; {hunted.moves} moves became {hunted.short} in {hunted.shrunk_s:.0f} s",
+        json.dumps(asdict(hunted)),
+    )
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0 if hunted.found else 1
+
+
+def main() -> None:
+    """Hunt each in a process of its own, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(PLANTS)}")
+    parser.add_argument("--hours", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=240.0)
+    options = parser.parse_args()
+    sys.stdout.write(HEAD + "\n")
+    for name in options.names or PLANTS:
+        bounds = ["--hours", str(options.hours), "--seconds", str(options.seconds)]
+        command = [sys.executable, "-m", "tests.simulation", "--plant", name, *bounds]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        if done.returncode not in (0, 1) or not lines:
+            raise SystemExit(f"{name}: {done.stderr}")
+        sys.stdout.write(Hunt(**json.loads(lines[-1])).row + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

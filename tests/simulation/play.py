@@ -1,0 +1,106 @@
+"""Playing: a world from a seed, which gives a story, and a story once more."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from tests.invariants import Broken, Judge
+from tests.simulation.director import Director, Weights
+from tests.simulation.story import Move, Setup, Story
+from tests.simulation.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+@dataclass
+class Found:
+    """What is wrong, in words; `kind` is the same for stories that find the same."""
+
+    kind: str
+    text: str
+    trace: str = ""
+
+
+@dataclass
+class Played:
+    """What came of playing a world."""
+
+    setup: Setup
+    moves: list[Move] = field(default_factory=list)
+    found: Found | None = None
+    hours: float = 0.0
+    revisions: int = 0
+    asked: int = 0
+    digest: str = ""
+
+    @property
+    def story(self) -> Story:
+        """What was played, as data."""
+        return Story(self.setup, tuple(self.moves), self.found.kind if self.found else "")
+
+
+class _Digest:
+    """The log as one number: two runs with the same have written the same, byte for byte."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.hash = blake2b(digest_size=16)
+
+    def take(self, change: object) -> None:
+        c = change
+        self.hash.update(
+            repr((c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body)).encode()  # type: ignore[attr-defined]
+        )
+        self.judge.take(c)  # type: ignore[arg-type]
+
+    def settle(self, now: int) -> None:
+        self.judge.settle(now)
+
+
+def from_seed(
+    seed: int, hours: float, weights: Weights | None = None, told: Callable[[World, Move], None] | None = None
+) -> Played:
+    """Play a world that a seed decides."""
+    director = Director(seed, hours, weights)
+    return _play(Setup(seed=seed, is_tight=seed % 2 == 0), director.moves, told)
+
+
+def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Played:
+    """Play a story."""
+    return _play(story.setup, lambda world: story.moves, told)
+
+
+def _play(
+    setup: Setup,
+    moves: Callable[[World], Iterable[Move]],
+    told: Callable[[World, Move], None] | None,
+) -> Played:
+    played = Played(setup)
+    digest = _Digest(Judge(lag_ms=1))
+    with World(setup, digest) as world:
+        try:
+            for move in moves(world):
+                played.moves.append(move)
+                try:
+                    world.perform(move)
+                finally:
+                    if told:
+                        told(world, move)
+        except Exception as error:
+            played.found = _found(error)
+        played.hours = world.clock.monotonic() / 3600
+        played.revisions, played.asked = world.revision, len(world.answers)
+    played.digest = digest.hash.hexdigest()
+    return played
+
+
+def _found(error: Exception) -> Found:
+    if isinstance(error, Broken):
+        return Found(error.invariant, str(error))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tests/" not in frame.filename]
+    where = f" in {frames[-1].name}" if frames else ""
+    return Found(f"{type(error).__name__}{where}", str(error), traceback.format_exc())

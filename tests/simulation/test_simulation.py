@@ -1,0 +1,49 @@
+"""Worlds from fixed seeds hold what is promised, and the same seed gives the same log, byte for byte."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.campaign import scaled
+from tests.simulation import story
+
+S = 1_000_000
+
+
+def _play(*options):
+    command = [sys.executable, "-m", "tests.simulation", *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(3, 3 + scaled(1, 30)))
+def test_world_holds_what_is_promised(seed, tmp_path):
+    done = _play("--seed", seed, "--hours", 0.05, "--keep", tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_the_same_seed_gives_the_same_log(tmp_path):
+    """Also when the story is played that the seed gave."""
+    options = ("--seed", 5, "--hours", 0.01, "--keep", tmp_path)
+    logs = [re.findall(r"log (\w{32})", _play(*options).stdout) for _ in range(2)]
+    assert logs[0]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.timeout(300)
+def test_a_story_is_kept_as_it_was_played(tmp_path):
+    moves = (story.Rest(2 * S), story.Kill("jobs"), story.Pass(S), story.Start("jobs"), story.Settle())
+    path = tmp_path / "story.json"
+    path.write_bytes(story.encode(story.Story(story.Setup(nodes=3), moves)))
+    assert story.decode(path.read_bytes()).moves == moves
+    told = _play("--story", path, "--tell").stdout
+    assert "jobs is killed" in told
+    assert "nothing is wrong" in told

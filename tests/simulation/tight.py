@@ -1,0 +1,62 @@
+"""Worlds in which everything is small: what is met once in a million times elsewhere is met each minute there.
+
+Batches of a few rows, transactions that hold a few objects, a history of less
+than a minute, and generated names that are mostly the same. None of these
+numbers is part of what is promised, so all promises hold with others, too.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from random import Random
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from django.conf import settings
+
+from cluster.controllers import definitions, garbage, namespaces
+from cluster.runtime import consumer
+from cluster.store import retention, sql
+from jobs.controller import job_controller, plan
+from node import listen
+from node.simulator import simulator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECOND = 0.1  # how often a letter of a generated name is not the first one
+
+SMALL: tuple[tuple[Any, str, Any], ...] = (
+    (consumer, "BATCH", 4),
+    (consumer, "ROUNDS", 3),
+    (consumer, "LAG", 20),
+    (sql, "CHUNK", 3),
+    (retention, "BATCH", 7),
+    (garbage, "ROOM", 3),
+    (garbage, "MOST_ALIVE", 5),
+    (namespaces, "ROOM", 3),
+    (definitions, "ROOM", 3),
+    (job_controller, "ROOM", 6),
+    (job_controller, "CHUNK", 2),
+    (plan.reconcile, "__kwdefaults__", {**(plan.reconcile.__kwdefaults__ or {}), "room": 3}),
+    (listen, "BATCH", 3),
+    (simulator, "BATCH", 4),
+    (settings, "HISTORY_HOURS", 0.01),
+)
+
+
+@contextmanager
+def rooms() -> Iterator[None]:
+    """Have everything be small inside the block."""
+    with ExitStack() as stack:
+        for where, name, value in SMALL:
+            stack.enter_context(patch.object(where, name, value))
+        yield
+
+
+class FewNames(Random):
+    """Chance by which generated names are mostly the same; for all else it is like any other."""
+
+    def choice(self, seq: Any) -> Any:
+        """Return a letter that is nearly always the first of the alphabet."""
+        return seq[self.random() < SECOND] if isinstance(seq, str) else super().choice(seq)

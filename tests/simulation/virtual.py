@@ -1,0 +1,81 @@
+"""Time that goes on only when somebody lets it, and an event loop that lives in it."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EPOCH_US = 1_767_225_600_000_000  # 2026-01-01
+
+
+class VirtualClock:
+    """The clock of a world: `cluster.clock.Clock`. The wall clock may be set, the monotonic one only goes on."""
+
+    def __init__(self) -> None:
+        self._elapsed_us = 0
+        self._wall_us = EPOCH_US
+
+    def microseconds(self) -> int:
+        return self._wall_us + self._elapsed_us
+
+    def monotonic(self) -> float:
+        return self._elapsed_us / 1e6
+
+    def go_on(self, microseconds: int) -> None:
+        """Let time pass."""
+        self._elapsed_us += microseconds
+
+    def set_wall(self, by_us: int) -> None:
+        """Set the wall clock forward or back."""
+        self._wall_us += by_us
+
+
+class _Idle(selectors.SelectSelector):
+    """Never waits: when the loop would, it has nothing more to do at this moment, and stops."""
+
+    loop: VirtualLoop
+    waits_s: float | None = None
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None or timeout > 0:
+            self.waits_s = timeout
+            self.loop.stop()
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop on a virtual clock. What is given to threads is done at once, in the loop's own."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._virtual = clock
+        self._idle = _Idle()
+        self._idle.loop = self
+        self.due: float | None = (
+            None  # the monotonic second at which something is to be done; None: at no time
+        )
+        super().__init__(self._idle)
+
+    def time(self) -> float:
+        return self._virtual.monotonic()
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        future = self.create_future()
+        asyncio._set_running_loop(None)  # a thread has none, and Django asks
+        try:
+            future.set_result(func(*args))
+        except BaseException as error:
+            future.set_exception(error)
+        finally:
+            asyncio._set_running_loop(self)
+        return future
+
+    def turn(self) -> None:
+        """Do all that is to be done at this moment."""
+        self._idle.waits_s = None
+        self.run_forever()
+        waits = self._idle.waits_s
+        self.due = None if waits is None else self.time() + waits

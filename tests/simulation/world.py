@@ -1,0 +1,363 @@
+"""A world: one cluster in this process. It does what moves say, and has each revision judged."""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import random
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.contrib.auth import get_user_model
+
+from cluster import access, bootstrap, clock
+from cluster.access import accounts, authorizer
+from cluster.api import custom_kinds, quota_room
+from cluster.runtime import nudge, registry
+from cluster.store import sql, store
+from kube.errors import ApiError
+from kube.resources import JOBS, LEASES, PODS
+from tests.simulation import database, past, story, tight
+from tests.simulation.broker import Broker
+from tests.simulation.client import ROLES, Request
+from tests.simulation.doers import Doers
+from tests.simulation.faults import Killed, Steps
+from tests.simulation.machine import Processes
+from tests.simulation.picture import LogPicture, uid
+from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
+from tests.simulation.request import path
+from tests.simulation.server import Answer, Server
+from tests.simulation.virtual import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from kube.resources import Resource
+    from tests.simulation.story import Move, Setup
+
+ROUNDS, PATIENCE_S = 12, 900.0  # how often and for how long things may go on after the last fault
+STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
+# The nodes' timer is for ever: it looks for leases that are not renewed.
+TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
+MOMENT_US = 1000  # what a round of steps takes
+QUIET_S = 60.0
+
+
+class Endless(AssertionError):
+    """Work that should come to an end does not."""
+
+
+class Wrong(AssertionError):
+    """Something that no invariant of the log says: an answer that must not be, a process that fails."""
+
+
+class World:
+    """One cluster; `perform` does a move. Raises whatever is found to be wrong."""
+
+    def __init__(self, setup: Setup, judge: Any) -> None:
+        self.setup = setup
+        self.judge = judge
+        self.clock = VirtualClock()
+        self.broker = Broker(self.clock)
+        self.steps = Steps(self._come_between)
+        self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
+        self.doers = Doers(self.steps)
+        self.picture = LogPicture()
+        self.machine = Processes(random.Random(setup.seed + 1))
+        self.processes: dict[str, Process] = {}
+        self.answers: list[tuple[Request, Answer]] = []
+        self.revision = self.busy_revision = 0
+        self.busy: list[Any] = []
+        self.moves_done = 0
+        self._stack = ExitStack()
+
+    # From its beginning to its end.
+
+    def __enter__(self) -> World:
+        self._stack.__enter__()
+        database.renew()
+        self.directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="volcano-ui-")))
+        self._hand_in()
+        bootstrap.bootstrap()
+        past.leave_a_cursor()
+        self.actors = self._people()
+        for name in self.names:
+            self.start(name)
+        self.broker.doubt()
+        self.look()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+        self._stack.__exit__(None, None, None)
+
+    def _hand_in(self) -> None:
+        """Give the system the world's clock, chance and carrier, and take them back at the end."""
+        numbers = itertools.count(1)
+        kept = (store.random, store.uids, store.listeners)
+        store.random = self.random
+        store.uids = lambda: uid(next(numbers))
+        store.listeners = [self.doers.committed, self.steps.committed, custom_kinds.heard, nudge.send]
+        self._stack.callback(self._restore, *kept)
+        self._stack.callback(clock.use, clock.use(self.clock))
+        self._stack.callback(nudge.use, nudge.use(self.broker))
+        if self.setup.is_tight:
+            self._stack.enter_context(tight.rooms())
+        authorizer._grow()
+        custom_kinds.look_again()
+        quota_room._known.clear()  # by uid, which another world gave to another pod
+
+    def _restore(self, chance: Any, uids: Any, listeners: Any) -> None:
+        store.random, store.uids, store.listeners = chance, uids, listeners
+
+    def _people(self) -> dict[str, Any]:
+        people = {}
+        for name, role in ROLES.items():
+            user = get_user_model().objects.create(username=name)
+            accounts.bind_role(access.SYSTEM, access.Role(role), "*", user=user)
+            people[name] = access.for_user(user)
+        return people
+
+    @property
+    def names(self) -> list[str]:
+        """The processes that a healthy system has."""
+        return ["server", "fleet", *(["agent"] if self.setup.has_agent else []), *registry.queues(), "beat"]
+
+    # Moves.
+
+    def perform(self, move: Move) -> None:
+        """Do a move, and have judged what it wrote."""
+        self.moves_done += 1
+        MOVES[type(move)](self, move)
+        self.look()
+
+    def look(self) -> None:
+        """Read what is new in the log, and have it judged."""
+        head = store.revision()
+        while self.revision < head:
+            changes = store.changes(self.revision, limit=4000)
+            for change in changes:
+                self.revision = change.revision
+                if change.resource != LEASES.id:
+                    self.busy_revision = change.revision
+                self.picture.take(change)
+                self.judge.take(change)
+                self.doers.take(change)
+
+    def start(self, name: str) -> None:
+        """Start a process unless it lives."""
+        if name in self.processes:
+            return
+        kind = name.partition("+")[0]  # "jobs+2" is another worker of the queue "jobs"
+        if kind == "server":
+            self.processes[name] = Server(name, self.clock, self.actors)
+        elif kind == "fleet":
+            self.processes[name] = Fleet(name, self.setup.nodes, self.broker)
+        elif kind == "agent":
+            self.processes[name] = NodeAgent(name, self.machine, self.directory, self.broker)
+        elif kind == "beat":
+            self.processes[name] = Beat(name, self.broker)
+        else:
+            self.processes[name] = Worker(name, kind, self.broker)
+
+    def kill(self, name: str) -> None:
+        """Let a process die."""
+        if process := self.processes.pop(name, None):
+            process.die()
+            self.broker.doubt()
+
+    def run(self, move: story.Run) -> None:
+        """Let a process take a step."""
+        process = self.processes.get(move.process)
+        if process is None or self.steps.takes(move.process):
+            return
+        if move.fails:
+            self.broker.doubt()
+        try:
+            with self.steps.take(move):
+                process.step()
+        except Killed:
+            self.kill(move.process)
+
+    def _come_between(self, step: story.Run | story.Ask) -> None:
+        """Do the moves that come between two statements of a step; they are other processes' doing."""
+        for move in step.between:
+            contextvars.Context().run(self.perform, move)
+
+    def ask(self, move: story.Ask) -> Answer:
+        """Send a request to the API server; without an answer the client knows nothing."""
+        server = self.processes.get("server")
+        answer = Answer(0)
+        if isinstance(server, Server) and not self.steps.takes("server"):
+            try:
+                with self.steps.take(move):
+                    answer = server.ask(self._meant(move.request))
+            except Killed:
+                self.kill("server")
+        if answer.status >= 500 and not (move.fails or move.dies):
+            raise Wrong(f"{move.request.method} {move.request.path}: {answer.status} {answer.body.decode()}")
+        self.answers.append((move.request, answer))
+        return answer
+
+    def _meant(self, request: Request) -> Request:
+        """Return a request with this world's uids."""
+        text = msgspec.json.encode(request).decode()
+        return msgspec.json.decode(self.picture.meant(text).encode(), type=Request)
+
+    def harm(self, move: story.Harm) -> None:
+        """Let something happen to the process node."""
+        if move.what == "reboot":
+            self.kill("agent")
+            self.machine.reboot()
+        elif running := self.machine.running:
+            uid, container = running[move.index % len(running)]
+            (self.machine.kill if move.what == "kill" else self.machine.kill_shim)(uid, container)
+
+    def grant(self, move: story.Grant) -> None:
+        user = get_user_model().objects.get(username=move.user)
+        try:
+            if move.lost:
+                accounts.unbind_role(access.SYSTEM, move.namespace, user=user)
+            else:
+                accounts.bind_role(access.SYSTEM, access.Role(move.role), move.namespace, user=user)
+        except ApiError:
+            pass  # he has none there
+
+    def messages(self, move: story.Messages) -> None:
+        """Do something to the messages in the queues."""
+        self.broker.doubt()
+        if move.what in ("away", "back"):
+            self.broker.is_away = move.what == "away"
+        elif move.what == "lost":
+            self.broker.messages.clear()
+        elif self.broker.messages:
+            index = move.index % len(self.broker.messages)
+            message = self.broker.messages.pop(index)
+            if move.what == "double":
+                self.broker.messages[index:index] = [message, message]
+            elif move.what == "delay":
+                self.broker.messages.append(message)
+
+    def settle(self, _: Any = None) -> None:
+        """Let all faults end, bring what has begun to its end, and judge that.
+
+        What runs for long, or again and again, is deleted, so that what waits for it gets its turn.
+        """
+        self.heal()
+        for _ in range(ROUNDS):
+            if self._rest_until_quiet(self.clock.monotonic() + PATIENCE_S):
+                self.judge.settle(clock.milliseconds())
+                clean()
+                past.check(clock.milliseconds())
+                return
+            self._clear_away()
+        raise Endless(f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self.busy}")
+
+    def _rest_until_quiet(self, until: float) -> bool:
+        """Let everybody work until nothing happens for a while; False when that takes too long."""
+        quiet_until = self.clock.monotonic() + QUIET_S
+        while (now := self.clock.monotonic()) < until:
+            before = self.busy_revision
+            self.rest_until(min(self.due(), until))
+            if self.busy_revision != before or self._is_work_due():
+                quiet_until = now + QUIET_S
+            elif now >= quiet_until:
+                return True
+        return False
+
+    def _clear_away(self) -> None:
+        """Have the administrator delete what runs, with the job that it belongs to."""
+        for pod in list(self.picture.objects(PODS.id).values()):
+            if (pod.get("status") or {}).get("phase") == "Running":
+                meta = pod["metadata"]
+                job = next((o for o in meta.get("ownerReferences") or () if o["kind"] == "Job"), None)
+                self._delete(PODS, meta["namespace"], meta["name"])
+                if job is not None and job["apiVersion"] == JOBS.api_version:
+                    self._delete(JOBS, meta["namespace"], job["name"])
+
+    def _delete(self, kind: Resource, namespace: str, name: str) -> None:
+        self.ask(story.Ask(Request(actor="admin", method="DELETE", path=path(kind, namespace, name))))
+
+    def heal(self) -> None:
+        """Let all faults end: Redis is there, and exactly the processes that a healthy system has."""
+        self.broker.is_away = False
+        self.broker.doubt()
+        for name in list(self.processes):
+            if name not in self.names:
+                self.kill(name)
+        for name in self.names:
+            self.start(name)
+
+    def _is_work_due(self) -> bool:
+        """Whether a timer or a simulated pod waits for a moment that comes before things have to be settled."""
+        soon = clock.milliseconds() + round(PATIENCE_S * 1000)
+        timers = sql.rows("default", TIMERS, [soon])
+        heap = self.processes["fleet"].simulator.heap  # type: ignore[attr-defined]
+        running = self.machine.running
+        self.busy = [*timers[:5], *heap[:5], *running[:5]]
+        return bool(self.busy)
+
+    # Time.
+
+    def ready(self) -> list[str]:
+        """The names of the processes that have something to do now."""
+        return [name for name, process in self.processes.items() if process.is_ready]
+
+    def due(self, but: Container[str] = ()) -> float:
+        """The monotonic second at which the next thing is to be done, unless something is to be done now."""
+        dues = [process.due for name, process in self.processes.items() if name not in but]
+        soonest = min((due for due in dues if due is not None), default=self.clock.monotonic() + 1)
+        return max(soonest, self.clock.monotonic() + MOMENT_US / 1e6)
+
+    def rest(self, move: story.Rest) -> None:
+        """Let time pass, and every process do in turn what it has to do."""
+        self.rest_until(self.clock.monotonic() + move.us / 1e6)
+
+    def rest_until(self, until: float) -> None:
+        """The same, until a monotonic second."""
+        while True:
+            self.work_off()
+            now = self.clock.monotonic()
+            if now >= until:
+                return
+            self.clock.go_on(max(1, round((min(self.due(), until) - now) * 1e6)))
+
+    def work_off(self) -> None:
+        """Let every process do what it has to do at this moment, in turn; the controllers find batches."""
+        for _ in range(STEPS_AT_ONE_MOMENT):
+            names = self.ready()
+            if not names:
+                return
+            for name in [n for n in names if n != registry.QUEUE] or names:
+                self.run(story.Run(name))
+            self.look()
+            self.clock.go_on(MOMENT_US)
+        raise Endless(f"{', '.join(names)} have something to do for ever")
+
+
+def _pass(world: World, move: story.Pass) -> None:
+    world.clock.go_on(move.us)
+
+
+def _clean_now(world: World, move: story.Clean) -> None:
+    clean()
+
+
+MOVES: dict[type, Callable[[World, Any], Any]] = {
+    story.Pass: _pass,
+    story.Rest: World.rest,
+    story.Run: World.run,
+    story.Ask: World.ask,
+    story.Kill: lambda world, move: world.kill(move.process),
+    story.Start: lambda world, move: world.start(move.process),
+    story.Messages: World.messages,
+    story.Clean: _clean_now,
+    story.SetClock: lambda world, move: world.clock.set_wall(move.by_us),
+    story.Grant: World.grant,
+    story.Harm: World.harm,
+    story.Settle: World.settle,
+}
