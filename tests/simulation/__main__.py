@@ -52,6 +52,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="the first seed; without one, a random one")
     parser.add_argument("--hours", type=float, default=1.0, help="how many cluster-hours in all")
     parser.add_argument("--world-hours", type=float, default=0.5, help="cluster-hours of one world")
+    parser.add_argument("--moves", type=int, help="how many moves of each world")
     parser.add_argument("--processes", type=int, default=1, help="how many processes share the hours")
     parser.add_argument("--story", type=Path, help="play this story again")
     parser.add_argument("--tell", action="store_true", help="tell that story move by move")
@@ -96,7 +97,7 @@ def _worlds(options: argparse.Namespace) -> int:
     """Play worlds, one after the other, until the hours are over or something is found."""
     hours, begun, seed = 0.0, time.process_time(), options.seed
     while hours < options.hours:
-        played = play.from_seed(seed, min(options.world_hours, options.hours))
+        played = play.from_seed(seed, min(options.world_hours, options.hours), most=options.moves)
         hours += played.hours
         rate = hours / (time.process_time() - begun) * 600
         print(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tests.invariants import Broken, Judge
@@ -62,11 +63,16 @@ class _Digest:
 
 
 def from_seed(
-    seed: int, hours: float, weights: Weights | None = None, told: Callable[[World, Move], None] | None = None
+    seed: int,
+    hours: float,
+    weights: Weights | None = None,
+    told: Callable[[World, Move], None] | None = None,
+    most: int | None = None,
 ) -> Played:
-    """Play a world that a seed decides."""
+    """Play a world that a seed decides, or its first moves."""
     director = Director(seed, hours, weights)
-    return _play(Setup(seed=seed, is_tight=seed % 2 == 0), director.moves, told)
+    setup = Setup(seed=seed, is_tight=seed % 2 == 0)
+    return _play(setup, lambda world: islice(director.moves(world), most), told)
 
 
 def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Played:
