@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
 
 DEFAULT_QUEUE = "default"
+ROOT_QUEUE = "root"
 OUR_SCHEDULERS = ("volcano", "default-scheduler", "")
 """What pods of ours name as their scheduler; Kubernetes' default name stands for Volcano's."""
 

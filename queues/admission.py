@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kube import amounts, definitions, lenient, names, quantity, resources, schema
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
+from kube.usage import ROOT_QUEUE
 from queues import hierarchy
-from queues.states import ROOT, closing_problem
+from queues.states import closing_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +51,8 @@ def default(queue: Object, old: Object | None, _view: QueueRulesView) -> None:
     # `vcctl queue create --state Closed` writes the wish into the status.
     is_closed = lenient.text(queue, "status", "state") == QueueState.CLOSED
     spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
-    if _name(queue) != ROOT:
-        spec["parent"] = spec.get("parent") or ROOT
+    if _name(queue) != ROOT_QUEUE:
+        spec["parent"] = spec.get("parent") or ROOT_QUEUE
     queue["status"] = {"state": spec["state"]}
 
 
@@ -68,7 +69,7 @@ def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Ca
     moved = old is None or _parent(queue) != _parent(old)
     if moved:
         rules += _check_parent(queue, old, view)
-    if _name(queue) != ROOT and (moved or _shares(queue) != _shares(old or {})):
+    if _name(queue) != ROOT_QUEUE and (moved or _shares(queue) != _shares(old or {})):
         rules += _check_above(queue, view)
         rules += _check_below(queue, view)
     fields = {cause.field for cause in told}
@@ -78,7 +79,7 @@ def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Ca
 def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
     """Return what stands against deleting a stored queue, each with what to do about it."""
     name = _name(queue)
-    if name in (DEFAULT, ROOT):
+    if name in (DEFAULT, ROOT_QUEUE):
         return [forbidden("metadata.name", f"`{name}` queue can not be deleted: the cluster needs it.")]
     causes = []
     state = lenient.text(queue, "status", "state") or QueueState.OPEN
@@ -150,7 +151,7 @@ def _check_state(queue: Object) -> Iterator[Cause]:
 
 
 def _check_root(queue: Object, old: Object | None) -> Iterator[Cause]:
-    if _name(queue) != ROOT:
+    if _name(queue) != ROOT_QUEUE:
         return
     if _parent(queue):
         yield forbidden("spec.parent", "root is above all queues and has no parent; remove it.")
@@ -164,7 +165,7 @@ def _check_root(queue: Object, old: Object | None) -> Iterator[Cause]:
 
 def _check_parent(queue: Object, old: Object | None, view: QueueRulesView) -> Iterator[Cause]:
     name, parent = _name(queue), _parent(queue)
-    if not parent or parent == ROOT:
+    if not parent or parent == ROOT_QUEUE:
         return
     if parent == name:
         yield invalid("spec.parent", parent, f"queue {name} cannot use itself as parent; choose another.")
@@ -206,7 +207,7 @@ def _check_above(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
                 f"capability={amounts.show(resource, limit)}; lower it or raise the queue above."
             )
             yield invalid(f"spec.capability[{resource}]", _written(queue, resource), detail)
-    if not parent or parent == ROOT:
+    if not parent or parent == ROOT_QUEUE:
         return
     siblings = [child for child in view.queue_children(parent) if _name(child) != name]
     for path in (("guarantee", "resource"), ("deserved",)):

@@ -21,7 +21,7 @@ from kube.kinds.fields import View
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
-from kube.usage import Usage
+from kube.usage import ROOT_QUEUE, Usage
 from queues import state_commands, states
 from queues.state_commands import QueueFact
 
@@ -114,7 +114,7 @@ def status_of(state: QueuesState, queue: QueueFact) -> dict[str, Any]:
     parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
     wishes = {other.metadata.name: other.spec.state for other in state.queues.values()}
     phases = state.phases.get(name) or Counter()
-    wish = QueueState.OPEN if name == states.ROOT else queue.spec.state
+    wish = QueueState.OPEN if name == ROOT_QUEUE else queue.spec.state
     standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
     status = {
         key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
@@ -225,7 +225,7 @@ def _phase(body: bytes) -> str:
 
 
 def _parent(queue: QueueFact) -> str:
-    return "" if queue.metadata.name == states.ROOT else queue.spec.parent or states.ROOT
+    return "" if queue.metadata.name == ROOT_QUEUE else queue.spec.parent or ROOT_QUEUE
 
 
 def _with_ancestors(state: QueuesState, names: set[str]) -> Iterator[str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kube import amounts, lenient
 from kube.errors import Cause, invalid
 from kube.quantity import QuantityError
-from queues.states import ROOT
+from kube.usage import ROOT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.rules.intake import QueuesView
     from kube.amounts import Amounts
     from kube.meta import Object
 
@@ -19,23 +20,16 @@ PATH = "volcano.sh/hierarchy"
 WEIGHTS = "volcano.sh/hierarchy-weights"
 
 
-class HierarchyView(Protocol):
-    """What the tree is read from."""
-
-    def queue(self, name: str) -> Object | None: ...
-    def queue_children(self, name: str) -> list[Object]: ...
-
-
-def ancestors(name: str, view: HierarchyView) -> list[str]:
+def ancestors(name: str, view: QueuesView) -> list[str]:
     """Return name and the queues above it, nearest first, without root; a circle ends where it began."""
     line: list[str] = []
-    while name and name != ROOT and name not in line:
+    while name and name != ROOT_QUEUE and name not in line:
         line.append(name)
         name = lenient.text(view.queue(name), "spec", "parent")
     return line
 
 
-def descendants(name: str, view: HierarchyView) -> Iterator[Object]:
+def descendants(name: str, view: QueuesView) -> Iterator[Object]:
     """Yield the queues below name, each once."""
     seen = {name}
     left = list(view.queue_children(name))
@@ -48,7 +42,7 @@ def descendants(name: str, view: HierarchyView) -> Iterator[Object]:
             left += view.queue_children(below)
 
 
-def height(name: str, view: HierarchyView) -> int:
+def height(name: str, view: QueuesView) -> int:
     """Return how many levels name and the queues below it take."""
     deepest = 1
     for queue in descendants(name, view):
@@ -77,7 +71,7 @@ def total(queues: Sequence[Object], path: tuple[str, ...]) -> Amounts:
     return summed
 
 
-def highest_capability(name: str, view: HierarchyView) -> Amounts:
+def highest_capability(name: str, view: QueuesView) -> Amounts:
     """Return for each resource the largest capability of the queues below name."""
     highest: Amounts = {}
     for queue in descendants(name, view):
@@ -90,11 +84,11 @@ def add_root(queue: Object) -> None:
     """Let the path of the annotations begin at root (reference: volcano-queue-podgroup-cli §1.7)."""
     notes = lenient.mapping(queue, "metadata", "annotations")
     path, weights = lenient.text(notes, PATH), lenient.text(notes, WEIGHTS)
-    if path and weights and path.split("/")[0] != ROOT:
-        notes[PATH], notes[WEIGHTS] = f"{ROOT}/{path}", f"1/{weights}"
+    if path and weights and path.split("/")[0] != ROOT_QUEUE:
+        notes[PATH], notes[WEIGHTS] = f"{ROOT_QUEUE}/{path}", f"1/{weights}"
 
 
-def check(queue: Object, view: HierarchyView) -> Iterator[Cause]:
+def check(queue: Object, view: QueuesView) -> Iterator[Cause]:
     """Check the annotations that name a queue's path and the weights along it."""
     notes = lenient.mapping(queue, "metadata", "annotations")
     path, weights = lenient.text(notes, PATH), lenient.text(notes, WEIGHTS)
@@ -107,7 +101,7 @@ def check(queue: Object, view: HierarchyView) -> Iterator[Cause]:
         )
     for weight in weights.split("/"):
         yield from _check_weight(weight, field)
-    for other in descendants(ROOT, view):
+    for other in descendants(ROOT_QUEUE, view):
         longer = lenient.text(other, "metadata", "annotations", PATH)
         name = lenient.text(other, "metadata", "name")
         if longer.startswith(f"{path}/") and name != lenient.text(queue, "metadata", "name"):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.scheduling import PodGroupPhase, QueueState
+from kube.usage import ROOT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOT = "root"
 FINISHED = frozenset({PodGroupPhase.COMPLETED.value})
 
 
@@ -28,7 +28,7 @@ class Standing(NamedTuple):
 
 def closing_problem(name: str) -> str:
     """Return why the queue of this name may not be closed; empty when it may."""
-    return "root queue can not be closed; close the queues below it." if name == ROOT else ""
+    return "root queue can not be closed; close the queues below it." if name == ROOT_QUEUE else ""
 
 
 class Case(NamedTuple):
@@ -86,7 +86,7 @@ def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str
     seen = {name}
     above = parents.get(name, "")
     # A circle of parents is refused by admission; a stored one must not hang the controller.
-    while above and above != ROOT and above not in seen:
+    while above and above != ROOT_QUEUE and above not in seen:
         if wishes.get(above) == QueueState.CLOSED:
             return above
         seen.add(above)

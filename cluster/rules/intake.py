@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Protocol
 from kube import lenient, names
 from kube.errors import Cause, invalid
 from kube.kinds.scheduling import QueueState
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import DEFAULT_QUEUE, ROOT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kube.meta import Object
 
-ROOT = "root"
 FIELD = "spec.queue"
 
 
@@ -42,7 +41,7 @@ def check(name: str, what: str, view: QueuesView) -> Iterator[Cause]:
     if state != QueueState.OPEN:
         detail = f"can only submit {what} to queue with state `Open`, queue `{name}` status is `{state}`; open it or choose another."
         yield invalid(FIELD, name, detail)
-    if name == ROOT:
+    if name == ROOT_QUEUE:
         detail = f"can not submit {what} to root queue; choose a queue below it, such as default."
         yield invalid(FIELD, name, detail)
         return

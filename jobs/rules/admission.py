@@ -14,6 +14,7 @@ from jobs.controller import dependencies, plugins
 from jobs.rules import policies, updates
 from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
+from kube.usage import DEFAULT_QUEUE
 from scheduler.snapshot import constraints
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from kube.meta import Object
 
-DEFAULT_QUEUE = "default"
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
 _DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRetry": DEFAULT_MAX_RETRY}
@@ -31,11 +31,9 @@ SUFFIX_LENGTH = 5  # of a generated name
 NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 
 
-class JobRulesView(Protocol):
+class JobRulesView(intake.QueuesView, Protocol):
     """What admission may ask about the cluster."""
 
-    def queue(self, name: str) -> Object | None: ...
-    def queue_children(self, name: str) -> list[Object]: ...
     def priority_class(self, name: str) -> Object | None: ...
     def claim(self, namespace: str, name: str) -> Object | None: ...
 
