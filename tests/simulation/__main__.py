@@ -27,7 +27,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from tests.simulation import planted, play, shrink, story
+from tests.simulation import planted, play, story
 from tests.simulation.transcript import Transcript
 
 APART = 1_000_000  # between the seeds of two processes
@@ -106,24 +106,19 @@ def _worlds(options: argparse.Namespace) -> int:
             flush=True,
         )
         if played.found:
-            return _shorten(options, seed, played, played.found)
+            return _shorten(options, seed, played)
         seed += 1
     return 0
 
 
-def _shorten(options: argparse.Namespace, seed: int, played: play.Played, found: play.Found) -> int:
+def _shorten(options: argparse.Namespace, seed: int, played: play.Played) -> int:
     """Make a story short that finds something, keep it and tell it."""
     _say(played)
     options.keep.mkdir(parents=True, exist_ok=True)
     path = options.keep / f"seed-{seed}.json"
     path.write_bytes(story.encode(played.story))
     print(f"{path} has the whole story; it is being made short.", flush=True)
-
-    def fails(moves: object) -> bool:
-        outcome = play.again(story.Story(played.setup, tuple(moves)))  # type: ignore[arg-type]
-        return outcome.found is not None and outcome.found.kind == found.kind
-
-    short = story.Story(played.setup, tuple(shrink.shrink(played.moves, fails, options.plays)), found.kind)
+    short = play.shorten(played, options.plays)
     path.write_bytes(story.encode(short))
     transcript = Transcript()
     outcome = play.again(short, transcript.note)

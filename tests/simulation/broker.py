@@ -37,9 +37,8 @@ class Broker:
     marks: dict[str, float] = field(default_factory=dict)
     listeners: list[Callable[[int], None]] = field(default_factory=list)
     is_away: bool = False
-    doubtful_until: float = float(
-        "inf"
-    )  # the second up to which work may be undone of which no message tells
+    # Until this second, work may be undone of which no message tells.
+    doubtful_until: float = float("inf")
 
     def publish(self, revision: int) -> None:
         self._answer()

@@ -594,7 +594,7 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
     """Play worlds with a defect until it is found, or hours or seconds are over; make its story short."""
     import time
 
-    from tests.simulation import play, shrink, story
+    from tests.simulation import play, story
 
     with planted(name):
         hunted = Hunt(name)
@@ -612,17 +612,11 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
             return hunted
         until = time.process_time() + options.seconds / 2
 
-        def fails(moves: Any) -> bool:
-            if time.process_time() > until:
-                return False
-            outcome = play.again(story.Story(played.setup, tuple(moves)))
-            return outcome.found is not None and outcome.found.kind == hunted.found
-
         begun = time.process_time()
-        short = shrink.shrink(played.moves, fails, options.plays)
-        hunted.short, hunted.shrunk_s = len(short), time.process_time() - begun
+        about, is_early = PLANTS[name].about, lambda: time.process_time() <= until
+        told = play.shorten(played, options.plays, about, is_early)
+        hunted.short, hunted.shrunk_s = len(told.moves), time.process_time() - begun
         options.keep.mkdir(parents=True, exist_ok=True)
-        told = story.Story(played.setup, tuple(short), hunted.found, PLANTS[name].about)
         (options.keep / f"{name}.json").write_bytes(story.encode(told))
         return hunted
 

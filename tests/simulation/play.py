@@ -9,12 +9,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tests.invariants import Broken, Judge
+from tests.simulation import shrink
 from tests.simulation.director import Director, Weights
 from tests.simulation.story import Move, Setup, Story
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 
 @dataclass
@@ -78,6 +79,17 @@ def from_seed(
 def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Played:
     """Play a story."""
     return _play(story.setup, lambda world: story.moves, told)
+
+
+def shorten(played: Played, plays: int, about: str = "", until: Callable[[], bool] = lambda: True) -> Story:
+    """Return the shortest story that finds the same, in so many plays at most and as long as `until` says so."""
+
+    def fails(moves: Sequence[Move]) -> bool:
+        outcome = again(Story(played.setup, tuple(moves))).found if until() else None
+        return outcome is not None and outcome.kind == kind
+
+    kind = played.found.kind if played.found else ""
+    return Story(played.setup, tuple(shrink.shrink(played.moves, fails, plays)), kind, about)
 
 
 def _play(

@@ -37,7 +37,7 @@ class Answer(msgspec.Struct):
 
 
 class Server(Process):
-    """The API server. Its event loop works when a request comes, when its readers have news, or something is due."""
+    """The API server. Its event loop works when a request comes or something is due."""
 
     def __init__(self, name: str, clock: VirtualClock, actors: Mapping[str, Actor]) -> None:
         super().__init__(name)
@@ -45,21 +45,19 @@ class Server(Process):
         self.loop = VirtualLoop(clock)
         self.app = App(self._authenticate)
         self.actors = actors
-        self.has_news = False
 
     async def _authenticate(self, headers: Any) -> Actor:
         return self.actors[headers[ACTOR]]
 
     @property
     def is_ready(self) -> bool:
-        return self.has_news or (self.loop.due is not None and self.loop.due <= self.clock.monotonic())
+        return self.loop.due is not None and self.loop.due <= self.clock.monotonic()
 
     @property
     def due(self) -> float | None:
         return self.loop.due
 
     def step(self) -> None:
-        self.has_news = False
         self.loop.turn()
 
     def ask(self, request: Request) -> Answer:

@@ -116,7 +116,6 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     nodes: int = 50
     seed: int = 0  # of names, uids, and of what processes on the process node do
     has_agent: bool = True
-    has_readers: bool = False
     is_tight: bool = False  # see tests.simulation.tight
 
 

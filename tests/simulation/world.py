@@ -71,7 +71,6 @@ class World:
         self.answers: list[tuple[Request, Answer]] = []
         self.revision = self.busy_revision = 0
         self.busy: list[Any] = []
-        self.moves_done = 0
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -131,7 +130,6 @@ class World:
 
     def perform(self, move: Move) -> None:
         """Do a move, and have judged what it wrote."""
-        self.moves_done += 1
         MOVES[type(move)](self, move)
         self.look()
 
