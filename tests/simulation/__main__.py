@@ -4,25 +4,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from tests.simulation import process
 
-if os.environ.get("PYTHONHASHSEED") != "0":
-    # The order in which sets are walked through is part of what a seed decides.
-    os.execve(
-        sys.executable,
-        [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
-        {**os.environ, "PYTHONHASHSEED": "0"},
-    )
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.simulation.settings"
-
-import django
-
-django.setup()
+process.prepare("tests.simulation")
 
 import argparse
-import logging
+import os
 import subprocess
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -36,7 +25,6 @@ APART = 1_000_000  # between the seeds of two processes
 def main() -> int:
     """Do what the command line says; 1 when something is found to be wrong."""
     options = _options()
-    logging.disable(logging.CRITICAL)
     if options.story:
         with planted.planted(options.plant) if options.plant else nullcontext():
             return _play(options)
