@@ -36,10 +36,11 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
         sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "ran"
     system = System(tmp_path / "data", nodes=3)
-    with system, system.store() as store:
+    # Logged in before anybody is killed: a link that logs in is good for once.
+    with system, system.store() as store, Person(system) as person:
         watcher = Watcher(store)
         jobs = list(small_jobs(ran, random.Random(seed)))
-        submitting = threading.Thread(target=submit, args=(system, jobs))
+        submitting = threading.Thread(target=submit, args=(person, jobs))
         submitting.start()
         kill(system, random.Random(seed + 1))
         submitting.join(HANG_S)
@@ -71,10 +72,9 @@ def small_jobs(ran, choices):
         yield job(f"k{number}", real)
 
 
-def submit(system, jobs):
-    with Person(system) as person:
-        for each in jobs:
-            person.insist(each)
+def submit(person, jobs):
+    for each in jobs:
+        person.insist(each)
 
 
 def kill(system, choices):
