@@ -75,7 +75,13 @@ def lock_head(using: str) -> int:
 
 
 def log_row(using: str) -> tuple[int, int]:
-    """Return the newest revision and the newest compacted one; zeros before the first write."""
+    """Return the newest revision and the newest compacted one; zeros before the first write.
+
+    Inside of `reading` they are asked for once: nothing in a snapshot changes.
+    """
+    known: tuple[int, int] | None = getattr(connections[using], "snapshot_log_row", None)
+    if known is not None:
+        return known
     found = rows(using, "SELECT head, compacted FROM cluster_log WHERE id = 1")
     return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
 
@@ -104,16 +110,16 @@ def snapshot(using: str) -> Iterator[None]:
 def reading(using: str) -> Iterator[int]:
     """Read several queries from one state; yield its revision. A block inside a block costs nothing."""
     connection = connections[using]
-    around: int | None = getattr(connection, "snapshot_revision", None)
+    around: tuple[int, int] | None = getattr(connection, "snapshot_log_row", None)
     if around is not None:
-        yield around
+        yield around[0]
         return
     # Inside a transaction somebody may write, so that the revision grows.
     lasting = not connection.in_atomic_block
     with snapshot(using):
-        revision = log_row(using)[0]
-        connection.snapshot_revision = revision if lasting else None  # type: ignore[attr-defined]
+        row = log_row(using)
+        connection.snapshot_log_row = row if lasting else None  # type: ignore[attr-defined]
         try:
-            yield revision
+            yield row[0]
         finally:
-            connection.snapshot_revision = None  # type: ignore[attr-defined]
+            connection.snapshot_log_row = None  # type: ignore[attr-defined]
