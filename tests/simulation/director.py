@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.runtime import registry
 from tests.simulation import story
 from tests.simulation.client import Client, Request, setup
 
@@ -188,7 +187,7 @@ class Director:
         if alive and self._happens(weights.kill):
             yield story.Kill(self.random.choice(alive))
         if self._happens(weights.twin):
-            yield story.Start(f"{self.random.choice(registry.queues())}+{self.random.randrange(2, 4)}")
+            yield story.Start(f"{self.random.choice(world.queues)}+{self.random.randrange(2, 4)}")
 
     def _of_messages(self, world: World) -> Iterator[Move]:
         weights = self.weights

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cluster import clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.store import Change
 
@@ -28,24 +28,24 @@ class Objects(Mapping[Key, Any]):
     """Objects of one kind by namespace and name; their JSON is decoded when somebody looks."""
 
     def __init__(self) -> None:
-        self._changes: dict[Key, Change] = {}
+        self.changes: dict[Key, Change] = {}
 
     def __getitem__(self, key: Key) -> Any:
-        return self._changes[key].object
+        return self.changes[key].object
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._changes)
+        return iter(self.changes)
 
     def __len__(self) -> int:
-        return len(self._changes)
+        return len(self.changes)
 
     def take(self, change: Change) -> None:
         """Take over one change."""
         key = (change.namespace, change.name)
         if change.verb == "DELETED":
-            self._changes.pop(key, None)
+            self.changes.pop(key, None)
         else:
-            self._changes[key] = change
+            self.changes[key] = change
 
 
 class LogPicture:
@@ -59,6 +59,11 @@ class LogPicture:
     def objects(self, resource: str) -> Mapping[Key, Any]:
         """Return the objects of a kind."""
         return self._objects[resource]
+
+    def versions(self, resource: str, test: Callable[[Any], bool]) -> dict[Key, int]:
+        """Return the newest revisions of the objects of a kind that pass a test."""
+        changes = self._objects[resource].changes
+        return {key: change.revision for key, change in changes.items() if test(change.object)}
 
     @property
     def now(self) -> int:

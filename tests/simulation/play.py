@@ -72,7 +72,7 @@ def from_seed(
 ) -> Played:
     """Play a world that a seed decides, or its first moves."""
     director = Director(seed, hours, weights)
-    setup = Setup(seed=seed, is_tight=seed % 2 == 0)
+    setup = Setup(seed=seed, is_tight=seed % 2 == 0, has_pages=seed % 3 == 0)
     return _play(setup, lambda world: islice(director.moves(world), most), told)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
 from cluster import clock
 from cluster.runtime import nudge, registry
@@ -128,7 +128,12 @@ class Beat(Process):
     def __init__(self, name: str, broker: Broker) -> None:
         super().__init__(name)
         self.broker = broker
+        self.queues = registry.queues()
         self.next_tick = self.next_clean = 0.0
+        self._timer: tuple[int, int | None] = (
+            -1,
+            None,
+        )  # how much was written to the database, and which timer was the soonest then
 
     @property
     def is_ready(self) -> bool:
@@ -142,14 +147,20 @@ class Beat(Process):
     def _tick_due(self) -> float:
         if self.broker.doubtful_until > self.broker.clock.monotonic():
             return self.next_tick
-        (soonest,) = sql.rows("default", "SELECT MIN(due) FROM cluster_timer")[0]
+        soonest = self._soonest_timer()
         if soonest is None:
             return float("inf")
         return max(self.next_tick, self.broker.clock.monotonic() + (soonest - clock.milliseconds()) / 1000)
 
+    def _soonest_timer(self) -> int | None:
+        written = connection.connection.total_changes
+        if self._timer[0] != written:
+            self._timer = written, sql.rows("default", "SELECT MIN(due) FROM cluster_timer")[0][0]
+        return self._timer[1]
+
     def step(self) -> None:
         if self.broker.is_away:
-            self.next_tick = self.broker.clock.monotonic() + 1
+            self.next_tick = self.next_clean = self.broker.clock.monotonic() + 1
             return
         now = self.broker.clock.monotonic()
         if self.next_clean <= now:
@@ -157,7 +168,7 @@ class Beat(Process):
             self._send(CLEAN, registry.QUEUE)
         if self.next_tick <= now:
             self.next_tick = now + 1
-            for queue in registry.queues():
+            for queue in self.queues:
                 self._send(TICK, queue)
 
     def _send(self, task: str, queue: str) -> None:
@@ -208,6 +219,12 @@ class Fleet(Process):
     @property
     def due(self) -> float:
         return clock.monotonic() + self.simulator.patience()
+
+    @property
+    def waiting(self) -> list[str]:
+        """The uids of the pods that wait for a moment at which they go on."""
+        pods = self.simulator.pods
+        return [uid for _, turn, uid in self.simulator.heap if uid in pods and pods[uid].turn == turn]
 
     def step(self) -> None:
         if not self.has_begun:

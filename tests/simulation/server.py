@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from tests.simulation.virtual import VirtualClock
 
 ACTOR = "x-actor"
+UNREAD = 20  # chunks that a connection holds for a client that takes nothing
 
 
 class Answer(msgspec.Struct):
@@ -67,24 +67,62 @@ class Server(Process):
         async def send(message: Any) -> None:
             parts.append(message)
 
-        task = self.loop.create_task(self.app(_scope(request), _body(request), send))
-        self.loop.turn()
-        if not task.done():
-            task.cancel()
-            self.loop.turn()
-            raise AssertionError(f"{request.method} {request.path} waits for something")
-        task.result()
+        self.loop.do(self.app(_scope(request), _receive(request, self.loop.create_future()), send))
         status = next(p["status"] for p in parts if p["type"] == "http.response.start")
         return Answer(
             status, b"".join(p.get("body", b"") for p in parts if p["type"] == "http.response.body")
         )
 
+    def connect(self, request: Request) -> Connection:
+        """Begin to answer a watch."""
+        connection = Connection(self.loop)
+        receive = _receive(request, connection.left)
+        task = self.loop.create_task(self.app(_scope(request), receive, connection.send))
+        task.add_done_callback(connection.end)
+        self.loop.turn()
+        return connection
+
     def die(self) -> None:
-        for task in asyncio.all_tasks(self.loop):
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            self.loop.turn()
-        self.loop.close()
+        self.loop.end()
+
+
+class Connection:
+    """A watch as its client holds it: what has come and is not taken yet."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+        self.chunks: list[bytes] = []
+        self.has_ended = False
+        self.left: asyncio.Future[None] = loop.create_future()
+        self._room: asyncio.Future[None] | None = None
+
+    def take(self) -> list[bytes]:
+        """Take what has come; then there is room for more."""
+        taken, self.chunks = self.chunks, []
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+        return taken
+
+    def leave(self) -> None:
+        """Let the server know that nobody listens any more."""
+        if not self._loop.is_closed() and not self.left.done():
+            self.left.set_result(None)
+
+    # The server's side.
+
+    async def send(self, message: Any) -> None:
+        """Take a part of the answer, when there is room for it."""
+        if len(self.chunks) >= UNREAD and not self.has_ended:
+            self._room = self._loop.create_future()
+            await self._room
+        if chunk := message.get("body"):
+            self.chunks.append(chunk)
+
+    def end(self, task: asyncio.Task[None]) -> None:
+        """Note that nothing more comes."""
+        self.has_ended = True
+        if not task.cancelled():
+            task.exception()  # what kills the server is told elsewhere
 
 
 def _scope(request: Request) -> dict[str, Any]:
@@ -109,10 +147,14 @@ def _scope(request: Request) -> dict[str, Any]:
     }
 
 
-def _body(request: Request) -> Any:
-    body = b"" if request.body is None else msgspec.json.encode(request.body)
+def _receive(request: Request, left: asyncio.Future[None]) -> Any:
+    """Return what hears the client: its request, and then that it has gone."""
+    bodies = [b"" if request.body is None else msgspec.json.encode(request.body)]
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        if bodies:
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+        await left
+        return {"type": "http.disconnect"}
 
     return receive

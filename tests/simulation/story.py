@@ -117,6 +117,7 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     seed: int = 0  # of names, uids, and of what processes on the process node do
     has_agent: bool = True
     is_tight: bool = False  # see tests.simulation.tight
+    has_pages: bool = False  # people have live pages open, which costs much
 
 
 class Story(Struct, frozen=True, omit_defaults=True):

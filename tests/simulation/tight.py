@@ -14,9 +14,12 @@ from unittest.mock import patch
 
 from django.conf import settings
 
+from apiserver.watch import answer, stream, stream_keeper, window
+from apiserver.watch.log_follower import WatchFollower
 from cluster.controllers import definitions, garbage, namespaces
 from cluster.runtime import consumer
 from cluster.store import retention, sql
+from dashboard.live import hub
 from jobs.controller import job_controller, plan
 from node import listen
 from node.simulator import simulator
@@ -40,9 +43,33 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
     (job_controller, "CHUNK", 2),
     (plan.reconcile, "__kwdefaults__", {**(plan.reconcile.__kwdefaults__ or {}), "room": 3}),
     (listen, "BATCH", 3),
+    (WatchFollower, "batch", 4),
+    (stream, "OBJECTS", 3),
+    (stream, "SPAN", 20),
+    (stream, "REPLAYED", 3),
+    (window, "MOST_ENTRIES", 8),
+    (hub.Hub, "batch", 6),
+    (hub.Hub, "most", 12),
     (simulator, "BATCH", 4),
     (settings, "HISTORY_HOURS", 0.01),
 )
+
+
+# Numbers by which the machine's speed would have a say, and how often somebody looks who nearly always finds nothing.
+PACE: tuple[tuple[Any, str, Any], ...] = (
+    (hub, "REST", 0.0),
+    (stream_keeper, "LOOK_EVERY_S", 5.0),
+)
+
+
+@contextmanager
+def pace(seed: int) -> Iterator[None]:
+    """Have nothing hang on the machine inside the block: neither its speed nor its chance."""
+    chance = Random(seed + 2)
+    with ExitStack() as stack:
+        for where, name, value in (*PACE, (stream_keeper, "_random", chance), (answer, "_random", chance)):
+            stack.enter_context(patch.object(where, name, value))
+        yield
 
 
 @contextmanager

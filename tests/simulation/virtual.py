@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
 
 EPOCH_US = 1_767_225_600_000_000  # 2026-01-01
 
@@ -54,10 +57,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual = clock
         self._idle = _Idle()
         self._idle.loop = self
-        self.due: float | None = (
-            None  # the monotonic second at which something is to be done; None: at no time
-        )
+        self._due: float | None = None
+        self._died: BaseException | None = None
         super().__init__(self._idle)
+
+    @property
+    def due(self) -> float | None:
+        """The monotonic second at which something is to be done; None: at no time."""
+        # What others do to it, as a nudge does, is to be handled at once.
+        return self.time() if self._ready else self._due  # type: ignore[attr-defined]
 
     def time(self) -> float:
         return self._virtual.monotonic()
@@ -69,13 +77,36 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             future.set_result(func(*args))
         except BaseException as error:
             future.set_exception(error)
+            if not isinstance(error, Exception):
+                self._died = error
         finally:
             asyncio._set_running_loop(self)
         return future
 
     def turn(self) -> None:
-        """Do all that is to be done at this moment."""
+        """Do all that is to be done at this moment; raise what kills the process."""
         self._idle.waits_s = None
         self.run_forever()
         waits = self._idle.waits_s
-        self.due = None if waits is None else self.time() + waits
+        self._due = None if waits is None else self.time() + waits
+        if self._died is not None:
+            died, self._died = self._died, None
+            raise died
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something that needs no waiting."""
+        task = self.create_task(work)
+        self.turn()
+        if not task.done():
+            task.cancel()
+            self.turn()
+            raise AssertionError(f"{work} waits for something")
+        return task.result()
+
+    def end(self) -> None:
+        """End as the process dies: nothing goes on."""
+        for task in asyncio.all_tasks(self):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            self.turn()
+        self.close()

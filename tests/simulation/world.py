@@ -28,6 +28,7 @@ from tests.simulation.faults import Killed, Steps
 from tests.simulation.machine import Processes
 from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
+from tests.simulation.readers import Watchers, Web
 from tests.simulation.request import path
 from tests.simulation.server import Answer, Server
 from tests.simulation.virtual import VirtualClock
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
     from tests.simulation.story import Move, Setup
 
-ROUNDS, PATIENCE_S = 12, 900.0  # how often and for how long things may go on after the last fault
+ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
@@ -67,9 +68,13 @@ class World:
         self.doers = Doers(self.steps)
         self.picture = LogPicture()
         self.machine = Processes(random.Random(setup.seed + 1))
+        # The processes that a healthy system has, and those that live.
+        self.queues = registry.queues()
+        others = [*(["agent"] if setup.has_agent else []), *(["web"] if setup.has_pages else [])]
+        self.names = ["server", "fleet", "watchers", *others, *self.queues, "beat"]
         self.processes: dict[str, Process] = {}
         self.answers: list[tuple[Request, Answer]] = []
-        self.revision = self.busy_revision = 0
+        self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
         self.busy: list[Any] = []
         self._stack = ExitStack()
 
@@ -100,10 +105,17 @@ class World:
         kept = (store.random, store.uids, store.listeners)
         store.random = self.random
         store.uids = lambda: uid(next(numbers))
-        store.listeners = [self.doers.committed, self.steps.committed, custom_kinds.heard, nudge.send]
+        store.listeners = [
+            self._committed,
+            self.doers.committed,
+            self.steps.committed,
+            custom_kinds.heard,
+            nudge.send,
+        ]
         self._stack.callback(self._restore, *kept)
         self._stack.callback(clock.use, clock.use(self.clock))
         self._stack.callback(nudge.use, nudge.use(self.broker))
+        self._stack.enter_context(tight.pace(self.setup.seed))
         if self.setup.is_tight:
             self._stack.enter_context(tight.rooms())
         authorizer._grow()
@@ -121,10 +133,8 @@ class World:
             people[name] = access.for_user(user)
         return people
 
-    @property
-    def names(self) -> list[str]:
-        """The processes that a healthy system has."""
-        return ["server", "fleet", *(["agent"] if self.setup.has_agent else []), *registry.queues(), "beat"]
+    def _committed(self, touched: frozenset[str], revision: int) -> None:
+        self.head = revision
 
     # Moves.
 
@@ -135,8 +145,7 @@ class World:
 
     def look(self) -> None:
         """Read what is new in the log, and have it judged."""
-        head = store.revision()
-        while self.revision < head:
+        while self.revision < self.head:
             changes = store.changes(self.revision, limit=4000)
             for change in changes:
                 self.revision = change.revision
@@ -157,10 +166,19 @@ class World:
             self.processes[name] = Fleet(name, self.setup.nodes, self.broker)
         elif kind == "agent":
             self.processes[name] = NodeAgent(name, self.machine, self.directory, self.broker)
+        elif kind == "watchers":
+            self.processes[name] = Watchers(name, self._server, self.picture)
+        elif kind == "web":
+            self.processes[name] = Web(name, self.clock, self.actors)
         elif kind == "beat":
             self.processes[name] = Beat(name, self.broker)
         else:
             self.processes[name] = Worker(name, kind, self.broker)
+
+    def _server(self) -> Server | None:
+        """The API server, when it can be asked."""
+        server = self.processes.get("server")
+        return server if isinstance(server, Server) and not self.steps.takes("server") else None
 
     def kill(self, name: str) -> None:
         """Let a process die."""
@@ -188,9 +206,9 @@ class World:
 
     def ask(self, move: story.Ask) -> Answer:
         """Send a request to the API server; without an answer the client knows nothing."""
-        server = self.processes.get("server")
+        server = self._server()
         answer = Answer(0)
-        if isinstance(server, Server) and not self.steps.takes("server"):
+        if server is not None:
             try:
                 with self.steps.take(move):
                     answer = server.ask(self._meant(move.request))
@@ -249,6 +267,7 @@ class World:
         for _ in range(ROUNDS):
             if self._rest_until_quiet(self.clock.monotonic() + PATIENCE_S):
                 self.judge.settle(clock.milliseconds())
+                self._compare_pictures()
                 clean()
                 past.check(clock.milliseconds())
                 return
@@ -266,6 +285,11 @@ class World:
             elif now >= quiet_until:
                 return True
         return False
+
+    def _compare_pictures(self) -> None:
+        for process in self.processes.values():
+            if isinstance(process, Watchers | Web):
+                process.compare()
 
     def _clear_away(self) -> None:
         """Have the administrator delete what runs, with the job that it belongs to."""
@@ -291,12 +315,11 @@ class World:
             self.start(name)
 
     def _is_work_due(self) -> bool:
-        """Whether a timer or a simulated pod waits for a moment that comes before things have to be settled."""
+        """Whether a timer waits for a moment that comes before things have to be settled, or a pod for its next stage."""
         soon = clock.milliseconds() + round(PATIENCE_S * 1000)
         timers = sql.rows("default", TIMERS, [soon])
-        heap = self.processes["fleet"].simulator.heap  # type: ignore[attr-defined]
-        running = self.machine.running
-        self.busy = [*timers[:5], *heap[:5], *running[:5]]
+        waiting = self.processes["fleet"].waiting  # type: ignore[attr-defined]
+        self.busy = [*timers[:5], *waiting[:5], *self.machine.running[:5]]
         return bool(self.busy)
 
     # Time.
