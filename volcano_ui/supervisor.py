@@ -253,4 +253,7 @@ def _kill_orphans() -> None:
 
 def _own_children() -> list[int]:
     tasks = Path("/proc/self/task")
-    return [int(pid) for file in tasks.glob("*/children") for pid in file.read_text().split()]
+    while True:
+        # asyncio waits for each process in a thread; of one that ends meanwhile the children are another's.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return [int(pid) for file in tasks.glob("*/children") for pid in file.read_text().split()]

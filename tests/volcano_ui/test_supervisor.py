@@ -150,3 +150,36 @@ def test_cancelled_call_takes_its_group_along(run, tmp_path):
         await supervisor.stop()
     """).wait(HANG_S)
     assert not alive(int((tmp_path / "inner").read_text()))
+
+
+READING = """
+    import threading
+    from volcano_ui import supervisor
+
+    def churn():
+        while True:  # threads that end, as those do in which asyncio waits for programs
+            thread = threading.Thread(target=lambda: None)
+            thread.start()
+            thread.join()
+
+    def plain():
+        return [file.read_text() for file in Path("/proc/self/task").glob("*/children")]
+
+    child = await asyncio.create_subprocess_exec("sleep", "600", stdout=-3)
+    threading.Thread(target=churn, daemon=True).start()
+    met = 0
+    while met < 12:
+        assert child.pid in supervisor._own_children()
+        try:
+            plain()
+        except (FileNotFoundError, ProcessLookupError):
+            met += 1
+    child.kill()
+    print("read", flush=True)
+    os._exit(0)
+"""
+
+
+def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(run):
+    """The end of `up` met one that had just waited for a program, and left the rest as it was."""
+    assert run(READING).communicate(timeout=HANG_S)[0] == "read\n"
