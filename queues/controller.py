@@ -142,7 +142,8 @@ def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
 def _is_due(state: QueuesState, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
     if wanted["state"] != queue.status.get("state"):
         return True
-    return now - state.written.get(queue.metadata.name, 0) >= PAUSE_MS
+    # A time in the future was noted before the clock was set back.
+    return not 0 <= now - state.written.get(queue.metadata.name, 0) < PAUSE_MS
 
 
 def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:

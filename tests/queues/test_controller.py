@@ -170,6 +170,15 @@ def test_new_process_writes_what_the_last_one_still_owed(controller, time):
     assert status()["pending"] == 2
 
 
+def test_clock_that_is_set_back_delays_no_status(controller, time):
+    group("a")
+    controller.settle()
+    time.us -= 600 * 1_000_000
+    group("b")
+    later(controller, time)
+    assert status()["pending"] == 2
+
+
 def test_queue_deleted_meanwhile_does_not_stop_the_others(controller, time):
     queue("team")
     store.commit([Group([Delete(QUEUES, "", "team")])])
