@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 BATCH = 1000  # status writes in one commit
 RETRY_S = 0.5
 THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
+CLOCK_SET_US = 1_000_000  # the wall clock does not fall behind by so much unless somebody sets it
 log = logging.getLogger(__name__)
 
 
@@ -75,6 +76,7 @@ class Simulator:
         self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
         self.stopping = False
         self.write_again_at = 0.0
+        self.offset_us = _offset_us()
         self.outage = Outage("the fleet's work with the database", log)
 
     def run(self) -> None:
@@ -136,6 +138,7 @@ class Simulator:
 
     def work(self) -> None:
         """Handle all that has happened or is due; what the database refuses is left for later."""
+        self._follow_clock()
         try:
             self._read_changes()
             while self._play():
@@ -146,6 +149,16 @@ class Simulator:
         except DatabaseError as error:
             refused(self.outage, "the database refused", error)
             self.write_again_at = clock.monotonic() + RETRY_S
+
+    def _follow_clock(self) -> None:
+        """Have pods wait no longer when the wall clock was set back."""
+        before_us, self.offset_us = self.offset_us, _offset_us()
+        back_us = before_us - self.offset_us
+        if back_us > CLOCK_SET_US:
+            log.info("the clock was set back by %.0f s", back_us / 1e6)
+            for uid, known in self.pods.items():
+                known.since_us -= back_us
+                self._schedule(uid, known, clock.microseconds())
 
     def patience(self) -> float:
         """Return for how many seconds nothing is due."""
@@ -261,7 +274,10 @@ class Simulator:
             begins.append(self.gatherings.began(known.pod) or 0)
         if stage.delay.wait_for_job and (hold := hold_of(known.pod)):
             begins.append(self.holds.since_us(hold) or 0)
-        return max(begins) + stages.delay_us(stage.delay, annotations) if all(begins) else None
+        if not all(begins):
+            return None
+        # What began in the future, because the clock was set back since, counts from now.
+        return min(max(begins), clock.microseconds()) + stages.delay_us(stage.delay, annotations)
 
     def _play(self) -> bool:
         """Pass every pod that is due through its stages and write that; return whether there may be more."""
@@ -337,3 +353,8 @@ class Simulator:
             self.pods.pop(uid, None)
         else:
             self._schedule(uid, known, now_us)
+
+
+def _offset_us() -> int:
+    """Return by how much the wall clock is ahead of the monotonic one."""
+    return clock.microseconds() - round(clock.monotonic() * 1e6)

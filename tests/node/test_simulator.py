@@ -143,6 +143,22 @@ def test_deleted_pod_is_gone(simulator):
     until(one, lambda: phase() is None)
 
 
+def test_clock_that_is_set_back_makes_no_pod_wait(simulator, moved_clock):
+    one = simulator()
+    add_pod(duration_seconds="100")
+    add_pod("going", duration_seconds="600")
+    until(one, lambda: phase() == phase("going") == "Running")
+    moved_clock.us -= 600 * 1_000_000
+    one.work()
+    store.write(Delete(PODS, "d", "going"))
+    until(one, lambda: phase("going") is None)
+    moved_clock.move(99)
+    one.work()
+    assert phase() == "Running"
+    moved_clock.move(2)
+    until(one, lambda: phase() == "Succeeded")
+
+
 def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
     one = simulator()
     add_pod(duration_seconds="600")
