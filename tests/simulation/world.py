@@ -44,7 +44,7 @@ STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
-QUIET_S = 60.0
+SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
 
 class Endless(AssertionError):
@@ -266,8 +266,6 @@ class World:
         self.heal()
         for _ in range(ROUNDS):
             if self._rest_until_quiet(self.clock.monotonic() + PATIENCE_S):
-                self.judge.settle(clock.milliseconds())
-                self._compare_pictures()
                 clean()
                 past.check(clock.milliseconds())
                 return
@@ -275,14 +273,21 @@ class World:
         raise Endless(f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self.busy}")
 
     def _rest_until_quiet(self, until: float) -> bool:
-        """Let everybody work until nothing happens for a while; False when that takes too long."""
-        quiet_until = self.clock.monotonic() + QUIET_S
-        while (now := self.clock.monotonic()) < until:
+        """Let everybody work until nothing happens and is to come; False when that takes too long.
+
+        Each silence is judged, also one in which pods run.
+        """
+        silent_from, is_judged = self.clock.monotonic(), False
+        while self.clock.monotonic() < until:
             before = self.busy_revision
             self.rest_until(min(self.due(), until))
-            if self.busy_revision != before or self._is_work_due():
-                quiet_until = now + QUIET_S
-            elif now >= quiet_until:
+            if self.busy_revision != before:
+                silent_from, is_judged = self.clock.monotonic(), False
+            elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
+                self.judge.settle(clock.milliseconds())
+                self._compare_pictures()
+                is_judged = True
+            if is_judged and not self._is_work_due():
                 return True
         return False
 
