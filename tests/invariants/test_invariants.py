@@ -155,7 +155,7 @@ WRONG = [
     (lambda: Log().queue(state="Open").queue(state="Unknown"), "queue state follows the table", "Open to Unknown"),
     (lambda: Log().queue(state="Closed").queue(state="Closing"), "queue state follows the table", "Closed to Closing"),
     (
-        lambda: Log().queue().group(queue="q").wait(9000).queue(state="Closed"),
+        lambda: Log().queue().group(queue="q").wait(90_000).queue(state="Closed"),
         "queue state follows the table",
         "1 pod groups in it are unfinished, such as d/g",
     ),

@@ -39,8 +39,15 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="the first seed; without one, a random one")
     parser.add_argument("--hours", type=float, default=1.0, help="how many cluster-hours in all")
-    parser.add_argument("--minutes", type=float, help="after which no further world begins; then hours have no end")
-    parser.add_argument("--world-hours", type=float, default=0.1, help="cluster-hours of one world, but for those in which it comes to rest")
+    parser.add_argument(
+        "--minutes", type=float, help="after which no further world begins; then hours have no end"
+    )
+    parser.add_argument(
+        "--world-hours",
+        type=float,
+        default=0.1,
+        help="cluster-hours of one world, but for those in which it comes to rest",
+    )
     parser.add_argument("--moves", type=int, help="how many moves of each world")
     parser.add_argument("--processes", type=int, default=1, help="how many processes share the hours")
     parser.add_argument("--story", type=Path, help="play this story again")

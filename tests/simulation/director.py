@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 S = 1_000_000  # microseconds
+REQUESTS_FOR_A_JOB = 1.8  # as the wishes' weights are
 FARTHEST_S = 600  # that the wall clock is set
 
 
@@ -29,7 +30,7 @@ FARTHEST_S = 600  # that the wall clock is set
 class Weights:
     """How much of everything there is in a world; probabilities are for each step of a process."""
 
-    jobs_an_hour: float = 200.0
+    jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, each as often
     episode_s: tuple[float, float] = (300.0, 1800.0)
     calm: float = 0.3  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
@@ -61,10 +62,11 @@ class Director:
         self.client = Client(random.Random(self.random.random()))
         self.hours = hours
         self.weights = weights or Weights()
-        self.next_ask = 0.0
+        self.next_ask = self.rate = 0.0
         self.again: list[Request] = []
         self.other_role: list[str] = []  # users who are no submitters for a while
         self.stalled: dict[str, float] = {}  # processes that do nothing, and until when
+        self.woken: set[str] = set()  # those that did nothing and have not gone on yet
 
     def moves(self, world: World) -> Iterator[Move]:
         """Yield moves; each is to be done before the next is asked for."""
@@ -73,6 +75,7 @@ class Director:
             yield story.Ask(request)
         while world.clock.monotonic() < self.hours * 3600:
             until = world.clock.monotonic() + self.random.uniform(*self.weights.episode_s)
+            self.rate = self.random.choice(self.weights.jobs_an_hour) * REQUESTS_FOR_A_JOB / 3600
             calm = self.random.random() < self.weights.calm
             yield from (self._calm if calm else self._rough)(world, until)
             yield story.Settle()
@@ -104,6 +107,7 @@ class Director:
         """Leave out who is stopped for a while, as by SIGSTOP or on a machine that swaps."""
         if ready and self._happens(self.weights.stall):
             self.stalled[self.random.choice(ready)] = now + self.random.uniform(*self.weights.stall_s)
+        self.woken.update(name for name, until in self.stalled.items() if until <= now)
         self.stalled = {name: until for name, until in self.stalled.items() if until > now}
         return [name for name in ready if name not in self.stalled]
 
@@ -122,7 +126,7 @@ class Director:
             self._asked(now)
 
     def _asked(self, now: float) -> None:
-        self.next_ask = now + self.random.expovariate(self.weights.jobs_an_hour * 1.8 / 3600)
+        self.next_ask = now + self.random.expovariate(self.rate)
 
     def _request(self, world: World) -> Request:
         if self.again and self._happens(0.5):
@@ -148,6 +152,11 @@ class Director:
     def _run(self, world: World, ready: list[str], depth: int = 0) -> Move:
         name = self.random.choice(ready)
         weights = self.weights
+        if depth == 0 and name in self.woken:
+            self.woken.remove(name)
+            # Who is far behind meets most of what he is not prepared for; history may be cleaned under him.
+            others = [story.Clean() if self._happens(0.5) else self._other(world, name) for _ in range(2)]
+            return story.Run(name, between=tuple(others), at=self.random.randrange(6))
         if self._happens(weights.die_within):
             return story.Run(name, dies=self._death(), at=self.random.randrange(8))
         if self._happens(weights.refuse):

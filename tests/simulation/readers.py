@@ -16,6 +16,7 @@ from dashboard.live import topics
 from dashboard.live.hub import Hub
 from kube.resources import JOBS, PODS, QUEUES
 from tests.invariants import Broken
+from tests.simulation.faults import Killed
 from tests.simulation.processes import Process
 from tests.simulation.request import Request, path
 from tests.simulation.server import Server
@@ -150,9 +151,16 @@ def _version(obj: Any) -> int:
 class Watchers(Process):
     """A client of the API with an informer for each selection."""
 
-    def __init__(self, name: str, server: Callable[[], Server | None], picture: LogPicture) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: Callable[[], Server | None],
+        kill_server: Callable[[], None],
+        picture: LogPicture,
+    ) -> None:
         super().__init__(name)
         self._server = server
+        self._kill_server = kill_server
         self._picture = picture
         self.informers = [Informer(each) for each in WATCHED]
 
@@ -167,8 +175,11 @@ class Watchers(Process):
 
     def step(self) -> None:
         server = self._server()
-        for informer in self.informers:
-            informer.work(server)
+        try:
+            for informer in self.informers:
+                informer.work(server)
+        except Killed:
+            self._kill_server()  # it was asking the database, not its client
 
     def compare(self) -> None:
         """Raise Broken when an informer knows something else than the log."""

@@ -19,7 +19,7 @@ class VirtualClock:
     """The clock of a world: `cluster.clock.Clock`. The wall clock may be set, the monotonic one only goes on."""
 
     def __init__(self) -> None:
-        self._elapsed_us = 0
+        self._elapsed_us = self._latest_us = 0
         self._wall_us = EPOCH_US
 
     def microseconds(self) -> int:
@@ -34,7 +34,13 @@ class VirtualClock:
 
     def set_wall(self, by_us: int) -> None:
         """Set the wall clock forward or back."""
+        self._latest_us = max(self._latest_us, self.microseconds())
         self._wall_us += by_us
+
+    @property
+    def is_at_its_latest(self) -> bool:
+        """Whether the wall clock shows no time that it has shown before."""
+        return self.microseconds() >= self._latest_us
 
 
 class _Idle(selectors.SelectSelector):

@@ -167,7 +167,7 @@ class World:
         elif kind == "agent":
             self.processes[name] = NodeAgent(name, self.machine, self.directory, self.broker)
         elif kind == "watchers":
-            self.processes[name] = Watchers(name, self._server, self.picture)
+            self.processes[name] = Watchers(name, self._server, lambda: self.kill("server"), self.picture)
         elif kind == "web":
             self.processes[name] = Web(name, self.clock, self.actors)
         elif kind == "beat":
@@ -275,13 +275,14 @@ class World:
     def _rest_until_quiet(self, until: float) -> bool:
         """Let everybody work until nothing happens and is to come; False when that takes too long.
 
-        Each silence is judged, also one in which pods run.
+        Each silence is judged, also one in which pods run, unless the wall
+        clock was set back: who is to look again at a moment looks then.
         """
         silent_from, is_judged = self.clock.monotonic(), False
         while self.clock.monotonic() < until:
             before = self.busy_revision
             self.rest_until(min(self.due(), until))
-            if self.busy_revision != before:
+            if self.busy_revision != before or not self.clock.is_at_its_latest:
                 silent_from, is_judged = self.clock.monotonic(), False
             elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
                 self.judge.settle(clock.milliseconds())

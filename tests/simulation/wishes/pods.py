@@ -75,7 +75,7 @@ def open_a_gate(desk):
     return patch(who, PODS, gated, change, f"{who} opens the gate of {name_of(gated)}", JSON_PATCH)
 
 
-@wish(0.8, submits=True)
+@wish(1.2, submits=True)
 def make_a_group(desk):
     """A pod group; its pods come one by one."""
     if len(desk.all(POD_GROUPS, lambda each: not has_owner(each))) >= MOST_GROUPS:
@@ -88,7 +88,7 @@ def make_a_group(desk):
     return create(who, POD_GROUPS, body, f"{who} makes the group {name} of {least} pods")
 
 
-@wish(3, submits=True)
+@wish(5, submits=True)
 def make_a_pod_of_a_group(desk):
     """One more pod of a group that has not all yet."""
     group = desk.one([each for each in desk.all(POD_GROUPS, _is_for_pods) if _is_wanting(desk, each)])
