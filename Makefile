@@ -39,8 +39,8 @@ campaign: .venv/dev ## Try what `make test` tries for longer: random requests an
 	@CAMPAIGN=1 $(BIN)/pytest -n 2 -m campaign $(ARGS)
 
 .PHONY: simulate
-simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours or MINUTES=n; STORY=file plays one again
-	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))) $(ARGS)
+simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
+	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)
 
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS

@@ -40,9 +40,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="the first seed; without one, a random one")
     parser.add_argument("--hours", type=float, default=1.0, help="how many cluster-hours in all")
     parser.add_argument(
-        "--minutes", type=float, help="after which no further world begins; then hours have no end"
-    )
-    parser.add_argument(
         "--world-hours",
         type=float,
         default=0.1,
@@ -83,8 +80,6 @@ def _say(played: play.Played) -> int:
 def _beside_each_other(options: argparse.Namespace) -> int:
     """Share the hours among processes; end with the first that finds something."""
     each = ["--hours", str(options.hours / options.processes), "--world-hours", str(options.world_hours)]
-    if options.minutes:
-        each += ["--minutes", str(options.minutes)]
     each += ["--keep", str(options.keep), "--plays", str(options.plays)]
     command = [sys.executable, "-m", "tests.simulation", *each, "--seed"]
     children = [subprocess.Popen([*command, str(options.seed + n * APART)]) for n in range(options.processes)]
@@ -94,8 +89,7 @@ def _beside_each_other(options: argparse.Namespace) -> int:
 def _worlds(options: argparse.Namespace) -> int:
     """Play worlds, one after the other, until the hours are over or something is found."""
     hours, begun, seed = 0.0, time.process_time(), options.seed
-    until = time.monotonic() + 60 * options.minutes if options.minutes else None
-    while hours < options.hours if until is None else time.monotonic() < until:
+    while hours < options.hours:
         played = play.from_seed(seed, min(options.world_hours, options.hours), most=options.moves)
         hours += played.hours
         rate = hours / (time.process_time() - begun) * 600
