@@ -130,10 +130,8 @@ class Beat(Process):
         self.broker = broker
         self.queues = registry.queues()
         self.next_tick = self.next_clean = 0.0
-        self._timer: tuple[int, int | None] = (
-            -1,
-            None,
-        )  # how much was written to the database, and which timer was the soonest then
+        # How much was written to the database, and which timer was the soonest then.
+        self._timer: tuple[int, int | None] = (-1, None)
 
     @property
     def is_ready(self) -> bool:
