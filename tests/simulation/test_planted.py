@@ -75,4 +75,5 @@ def test_planted_defect_is_found(name, tmp_path):
 def test_planted_defect_is_found_from_a_seed():
     """In the first world; how long that takes says more about the machine."""
     done = _play("--plant", "gang-short", "--seed", 1, "--hours", 0.2, "--seconds", 1e6, "--plays", 0)
-    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "gang is bound whole"), done.stdout
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.partition(":")[0] in ("gang is bound whole", "gang runs whole"), done.stdout
