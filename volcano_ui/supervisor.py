@@ -18,13 +18,14 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from node.shim import tree
 from volcano_ui import logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -252,8 +253,5 @@ def _kill_orphans() -> None:
 
 
 def _own_children() -> list[int]:
-    tasks = Path("/proc/self/task")
-    while True:
-        # asyncio waits for each process in a thread; of one that ends meanwhile the children are another's.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            return [int(pid) for file in tasks.glob("*/children") for pid in file.read_text().split()]
+    # asyncio waits for each program in a thread that ends with it.
+    return tree.children(os.getpid())

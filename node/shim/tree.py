@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TRIES = 100  # to read the children of a process whose threads end meanwhile
 
 
 def parents() -> dict[int, int]:
@@ -33,11 +34,11 @@ def below(root: int) -> list[int]:
     The kernel's lists of children make this cost only what the tree holds;
     where they are not built in, the whole of /proc is read.
     """
-    children = _children if _KERNEL_LISTS_CHILDREN else _children_by_scan()
+    of = children if _KERNEL_LISTS_CHILDREN else _children_by_scan()
     found: list[int] = []
     todo = [root]
     while todo:
-        some = children(todo.pop())
+        some = of(todo.pop())
         found += some
         todo += some
     return found
@@ -46,14 +47,25 @@ def below(root: int) -> list[int]:
 _KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Return a process's children as the kernel lists them; none when it has ended."""
     found: list[int] = []
-    try:
-        # Every thread has a list of its own: a child belongs to the thread that forked it.
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            found += [int(word) for word in Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()]
-    except OSError:  # it ended meanwhile
-        pass
+    for _ in range(TRIES):
+        found = []
+        try:
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            return []
+        try:
+            # Every thread has a list of its own: a child belongs to the thread that forked it.
+            for thread in threads:
+                words = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
+                found += [int(word) for word in words]
+        except (
+            OSError
+        ):  # that thread has ended meanwhile, and what was its is another's, perhaps of one read before
+            continue
+        return found
     return found
 
 
