@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 from kube import amounts
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
+from kube.meta import OwnerReference
 from kube.quantity import QuantityError
 from tests.invariants.asks import ask_of
 
@@ -27,17 +28,6 @@ OUR_SCHEDULERS = ("volcano", "default-scheduler", "")
 NOTHING = Raw(b"")
 
 
-class Owner(View):
-    """Somebody whom an object belongs to."""
-
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
-
-
 class Meta(View):
     """What all objects have."""
 
@@ -46,7 +36,7 @@ class Meta(View):
     generation: int = 0
     deletion_timestamp: str = ""
     finalizers: list[str] = []
-    owner_references: list[Owner] = []
+    owner_references: list[OwnerReference] = []
 
     @property
     def controller(self):

@@ -201,14 +201,38 @@ class Heard:
             self.broker.listeners.remove(self._told)
 
 
-class Fleet(Process):
+class Nodes(Process):
+    """A process that works for nodes: it begins, hears of the log, and does what is due."""
+
+    has_begun = False
+
+    def __init__(self, name: str, heard: Heard, works: Any) -> None:
+        super().__init__(name)
+        self.heard = heard
+        self.works = works  # a Simulator or an Agent
+
+    def step(self) -> None:
+        if not self.has_begun:
+            try:
+                self.works.begin()
+            except DatabaseError:
+                return
+            self.has_begun = True
+        if self.heard.has_news:
+            self.works.listener.hear()
+        self.works.work()
+
+    def die(self) -> None:
+        self.heard.close()
+
+
+class Fleet(Nodes):
     """`manage.py simulator`."""
 
     def __init__(self, name: str, nodes: int, broker: Broker) -> None:
-        super().__init__(name)
-        self.heard = Heard(broker)
-        self.simulator = Simulator(nodes, NODE_SIZE, subscription=self.heard)  # type: ignore[arg-type]
-        self.has_begun = False
+        heard = Heard(broker)
+        self.simulator = Simulator(nodes, NODE_SIZE, subscription=heard)  # type: ignore[arg-type]
+        super().__init__(name, heard, self.simulator)
 
     @property
     def is_ready(self) -> bool:
@@ -224,31 +248,19 @@ class Fleet(Process):
         pods = self.simulator.pods
         return [uid for _, turn, uid in self.simulator.heap if uid in pods and pods[uid].turn == turn]
 
-    def step(self) -> None:
-        if not self.has_begun:
-            try:
-                self.simulator.begin()
-            except DatabaseError:
-                return
-            self.has_begun = True
-        if self.heard.has_news:
-            self.simulator.listener.hear()
-        self.simulator.work()
-
     def die(self) -> None:
-        self.heard.close()
+        super().die()
         self.simulator.selector.close()
 
 
-class NodeAgent(Process):
+class NodeAgent(Nodes):
     """`manage.py agent` on the machine with these processes."""
 
     def __init__(self, name: str, machine: Processes, directory: Path, broker: Broker) -> None:
-        super().__init__(name)
-        self.heard = Heard(broker)
+        heard = Heard(broker)
         self.machine = machine
-        self.agent = SimulatedAgent(machine, directory, subscription=self.heard)
-        self.has_begun = False
+        self.agent = SimulatedAgent(machine, directory, subscription=heard)
+        super().__init__(name, heard, self.agent)
 
     @property
     def is_ready(self) -> bool:
@@ -269,16 +281,8 @@ class NodeAgent(Process):
 
     def step(self) -> None:
         self.machine.advance()
-        if not self.has_begun:
-            try:
-                self.agent.begin()
-            except DatabaseError:
-                return
-            self.has_begun = True
-        if self.heard.has_news:
-            self.agent.listener.hear()
-        self.agent.work()
+        super().step()
 
     def die(self) -> None:
-        self.heard.close()
+        super().die()
         self.agent.abandon()

@@ -231,12 +231,11 @@ class Page:
     def compare(self) -> None:
         """Raise Broken unless it shows what the server would send."""
         _, parts = self.render()
-        shown = {name: html for name, html in self.parts.items() if name in parts.parts}
         if self.order != parts.order:
             raise Broken(NAME, self.revision, self.topic, f"shows {self.order}, and there is {parts.order}")
         for name, html in parts.parts.items():
-            if shown.get(name) != html:
-                text = f"{name} is shown as {shown.get(name)!r}, and it is {html!r}"
+            if self.parts.get(name) != html:
+                text = f"{name} is shown as {self.parts.get(name)!r}, and it is {html!r}"
                 raise Broken(NAME, self.revision, self.topic, text)
 
 

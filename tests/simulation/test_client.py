@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from random import Random
 
 import msgspec
 import pytest
 
+from tests.simulation import command
 from tests.simulation.client import KINDS, Client, Request
 
 ACCEPTED_SHARE = 0.97
@@ -89,8 +88,7 @@ def test_a_weight_of_nothing_means_never_and_a_wrong_name_is_told():
 @pytest.mark.timeout(300)
 def test_the_api_takes_what_people_want():
     """In a world, which is the same each time: the real API, consumers and nodes."""
-    command = [sys.executable, "-m", "tests.simulation.reception", "--wishes", "100"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command.run("tests.simulation.reception", "--wishes", 100)
     assert done.returncode == 0, done.stdout + done.stderr
     shares = {meant: float(share) for meant, share in re.findall(r"share (\w+): ([\d.]+)", done.stdout)}
     assert shares["accepted"] >= ACCEPTED_SHARE, done.stdout

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from kube.resources import CONFIGMAPS
 from tests.simulation import story
+from tests.simulation.command import play
 from tests.simulation.request import create, delete, patch
 
 S = 1_000_000
@@ -52,11 +50,6 @@ STORIES = {
 }
 
 
-def _play(*options):
-    command = [sys.executable, "-m", "tests.simulation", *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", STORIES)
 def test_planted_defect_is_found(name, tmp_path):
@@ -64,7 +57,7 @@ def test_planted_defect_is_found(name, tmp_path):
     moves, found = STORIES[name]
     path = tmp_path / "story.json"
     path.write_bytes(story.encode(story.Story(story.Setup(is_tight=True), (story.Rest(2 * S), *moves()))))
-    right, wrong = _play("--story", path), _play("--story", path, "--plant", name)
+    right, wrong = play("--story", path), play("--story", path, "--plant", name)
     assert (right.returncode, right.stdout.lstrip().partition(";")[0]) == (0, "nothing is wrong"), (
         right.stdout
     )
@@ -74,6 +67,6 @@ def test_planted_defect_is_found(name, tmp_path):
 @pytest.mark.timeout(300)
 def test_planted_defect_is_found_from_a_seed():
     """In the first world; how long that takes says more about the machine."""
-    done = _play("--plant", "gang-short", "--seed", 1, "--hours", 0.2, "--seconds", 1e6, "--plays", 0)
+    done = play("--plant", "gang-short", "--seed", 1, "--hours", 0.2, "--seconds", 1e6, "--plays", 0)
     assert done.returncode == 0, done.stdout
     assert done.stdout.partition(":")[0] in ("gang is bound whole", "gang runs whole"), done.stdout

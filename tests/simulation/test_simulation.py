@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 
 from tests.campaign import scaled
-from tests.simulation import story
+from tests.simulation import command, story
 
 S = 1_000_000
 
 
 def _play(*options):
-    command = [sys.executable, "-m", "tests.simulation", *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = command.play(*options)
     assert not done.stderr, done.stderr
     return done
 

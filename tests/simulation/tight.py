@@ -7,7 +7,7 @@ numbers is part of what is promised, so all promises hold with others, too.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -25,7 +25,7 @@ from node import listen
 from node.simulator import simulator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SECOND = 0.1  # how often a letter of a generated name is not the first one
 
@@ -62,21 +62,21 @@ PACE: tuple[tuple[Any, str, Any], ...] = (
 )
 
 
-@contextmanager
-def pace(seed: int) -> Iterator[None]:
+def pace(seed: int) -> AbstractContextManager[None]:
     """Have nothing hang on the machine inside the block: neither its speed nor its chance."""
     chance = Random(seed + 2)
-    with ExitStack() as stack:
-        for where, name, value in (*PACE, (stream_keeper, "_random", chance), (answer, "_random", chance)):
-            stack.enter_context(patch.object(where, name, value))
-        yield
+    return _with((*PACE, (stream_keeper, "_random", chance), (answer, "_random", chance)))
+
+
+def rooms() -> AbstractContextManager[None]:
+    """Have everything be small inside the block."""
+    return _with(SMALL)
 
 
 @contextmanager
-def rooms() -> Iterator[None]:
-    """Have everything be small inside the block."""
+def _with(numbers: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
     with ExitStack() as stack:
-        for where, name, value in SMALL:
+        for where, name, value in numbers:
             stack.enter_context(patch.object(where, name, value))
         yield
 

@@ -75,7 +75,6 @@ class World:
         self.processes: dict[str, Process] = {}
         self.answers: list[tuple[Request, Answer]] = []
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
-        self.busy: list[Any] = []
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -270,7 +269,9 @@ class World:
                 past.check(clock.milliseconds())
                 return
             self._clear_away()
-        raise Endless(f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self.busy}")
+        raise Endless(
+            f"after {ROUNDS * PATIENCE_S:g} s without faults something still goes on: {self._work_due()}"
+        )
 
     def _rest_until_quiet(self, until: float) -> bool:
         """Let everybody work until nothing happens and is to come; False when that takes too long.
@@ -288,7 +289,7 @@ class World:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
                 is_judged = True
-            if is_judged and not self._is_work_due():
+            if is_judged and not self._work_due():
                 return True
         return False
 
@@ -320,13 +321,12 @@ class World:
         for name in self.names:
             self.start(name)
 
-    def _is_work_due(self) -> bool:
-        """Whether a timer waits for a moment that comes before things have to be settled, or a pod for its next stage."""
+    def _work_due(self) -> list[Any]:
+        """Some of the timers that come before things have to be settled, and of the pods that wait for their next stage."""
         soon = clock.milliseconds() + round(PATIENCE_S * 1000)
         timers = sql.rows("default", TIMERS, [soon])
         waiting = self.processes["fleet"].waiting  # type: ignore[attr-defined]
-        self.busy = [*timers[:5], *waiting[:5], *self.machine.running[:5]]
-        return bool(self.busy)
+        return [*timers[:5], *waiting[:5], *self.machine.running[:5]]
 
     # Time.
 
