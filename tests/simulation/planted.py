@@ -22,7 +22,7 @@ from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
-import msgspec
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -309,8 +309,8 @@ def one_too_many(put):
     compare = pod_diff.compare
 
     def lenient(job, pods):
-        tasks = tuple(msgspec.structs.replace(task, replicas=task.replicas + 1) for task in job.tasks)
-        return compare(msgspec.structs.replace(job, tasks=tasks), pods)
+        tasks = tuple(replace(task, replicas=task.replicas + 1) for task in job.tasks)
+        return compare(replace(job, tasks=tasks), pods)
 
     put(pod_diff, "compare", lenient)
 
@@ -613,11 +613,11 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
         until = time.process_time() + options.seconds / 2
 
         begun = time.process_time()
-        about, is_early = PLANTS[name].about, lambda: time.process_time() <= until
-        told = play.shorten(played, options.plays, about, is_early)
+        short = play.shorten(played, options.plays, lambda: time.process_time() <= until)
+        told = replace(short, plant=name, about=PLANTS[name].about)
         hunted.short, hunted.shrunk_s = len(told.moves), time.process_time() - begun
         options.keep.mkdir(parents=True, exist_ok=True)
-        (options.keep / f"{name}.json").write_bytes(story.encode(told))
+        (options.keep / f"{name}.json").write_bytes(story.encode(told) + b"\n")
         return hunted
 
 

@@ -81,7 +81,7 @@ def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Pl
     return _play(story.setup, lambda world: story.moves, told)
 
 
-def shorten(played: Played, plays: int, about: str = "", until: Callable[[], bool] = lambda: True) -> Story:
+def shorten(played: Played, plays: int, until: Callable[[], bool] = lambda: True) -> Story:
     """Return the shortest story that finds the same, in so many plays at most and as long as `until` says so."""
 
     def fails(moves: Sequence[Move]) -> bool:
@@ -89,7 +89,7 @@ def shorten(played: Played, plays: int, about: str = "", until: Callable[[], boo
         return outcome is not None and outcome.kind == kind
 
     kind = played.found.kind if played.found else ""
-    return Story(played.setup, tuple(shrink.shrink(played.moves, fails, plays)), kind, about)
+    return Story(played.setup, tuple(shrink.shrink(played.moves, fails, plays)), kind)
 
 
 def _play(

@@ -121,11 +121,15 @@ class Setup(Struct, frozen=True, omit_defaults=True):
 
 
 class Story(Struct, frozen=True, omit_defaults=True):
-    """A world from its beginning to its end; `broken` says what is found then, if anything."""
+    """A world from its beginning to its end; `broken` says what is found then, if anything.
+
+    `plant` is the defect that has to be put back for that, of `tests.simulation.planted`.
+    """
 
     setup: Setup
     moves: tuple[Move, ...]
     broken: str = ""
+    plant: str = ""
     about: str = ""
 
 
