@@ -29,18 +29,21 @@ class Client:
 
     The same seed and the same pictures give the same requests. `weights` says
     how often kinds of wishes come, by their names in KINDS; kinds that it
-    leaves out weigh what they weigh usually, and 0 means never.
+    leaves out weigh what they weigh usually, and 0 means never. `faith` says
+    how often people go on with the object that they thought of last.
     """
 
-    def __init__(self, random, weights=None):
+    def __init__(self, random, weights=None, faith=0.0):
         unknown = sorted(set(weights or ()) - set(KINDS))
         if unknown:
             raise ValueError(f"There is no wish called {unknown[0]!r}; KINDS has their names.")
         self.random = random
         # In the order of the names, so that it does not matter which module was imported first.
         self.weights = {name: KINDS[name].weight for name in sorted(KINDS)} | dict(weights or {})
+        self.faith = faith
         self.named = 0
         self.sent = deque(maxlen=REMEMBERED)
+        self.minds = {}
 
     def wish(self, picture):
         """Return the next thing that somebody wants."""
@@ -61,7 +64,7 @@ class Client:
     def make(self, name, picture):
         """Return a request of one kind, None when it finds nothing to act on."""
         kind = KINDS[name]
-        made = kind.make(Desk(self.random, picture, self._name, self.sent))
+        made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, self.faith))
         if made is None:
             return None
         request = _apart(made)

@@ -20,13 +20,15 @@ HOME_SHARE = 0.7
 
 
 class Desk:
-    """Chance, what is known of the cluster, new names, and what was sent before."""
+    """Chance, what is known of the cluster, new names, and what was done before."""
 
-    def __init__(self, random, picture, new_name, sent):
+    def __init__(self, random, picture, new_name, sent, minds=None, faith=0.0):
         self.random = random
         self.picture = picture
         self.name = new_name  # name("j") is a name that nobody had: j17
         self.sent = sent  # earlier requests that create something
+        self.minds = {} if minds is None else minds  # of each kind, the object that was thought of last
+        self.faith = faith  # how often it is thought of again
 
     def chance(self, share):
         """Return True in so many cases of one."""
@@ -48,7 +50,20 @@ class Desk:
 
     def any(self, resource, test=None):
         """Return one of those objects, None when there are none."""
-        return self.one(self.all(resource, test))
+        objects = self.all(resource, test)
+        return self._again(resource, objects) or self._think_of(resource, self.one(objects))
+
+    def _again(self, resource, objects):
+        """Return the one of the objects that was thought of last, often; None otherwise."""
+        last = self.minds.get(resource.id)
+        if last is None or not self.chance(self.faith):
+            return None
+        return next((each for each in objects if each["metadata"]["uid"] == last), None)
+
+    def _think_of(self, resource, obj):
+        if obj is not None:
+            self.minds[resource.id] = obj["metadata"]["uid"]
+        return obj
 
     def submitter(self):
         """Return somebody who submits work."""
@@ -93,11 +108,12 @@ class Desk:
 
     def job(self, *phases):
         """Return a job in one of the phases, in any when none is named; rare phases come as often as common ones."""
+        jobs = self.all(JOBS, lambda job: not phases or phase_of(job) in phases)
         by_phase = {}
-        for each in self.all(JOBS):
+        for each in jobs:
             by_phase.setdefault(phase_of(each), []).append(each)
-        chosen = self.one([phase for phase in sorted(by_phase) if not phases or phase in phases])
-        return self.one(by_phase[chosen]) if chosen is not None else None
+        chosen = by_phase.get(self.one(sorted(by_phase)))
+        return self._again(JOBS, jobs) or self._think_of(JOBS, self.one(chosen))
 
 
 def _takes_work(namespace):

@@ -7,13 +7,13 @@ story that comes of it can be played again without the director.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tests.simulation import story
-from tests.simulation.client import Client, Request, setup
+from tests.simulation.client import KINDS, Client, Request, setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,19 @@ FARTHEST_S = 600  # that the wall clock is set
 
 @dataclass(frozen=True)
 class Weights:
-    """How much of everything there is in a world; probabilities are for each step of a process."""
+    """How much of everything there is in a world; probabilities are for each step of a process.
 
-    jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, each as often
+    A world that is `one_sided` has much more of some kinds of wishes and
+    faults, and others not at all: what two of a kind do to each other is met
+    where they are not lost among hundred others.
+    """
+
+    nodes: tuple[int, ...] = (3, 8, 50)  # each as often
+    tight: float = 0.5
+    pages: float = 0.2
+    one_sided: float = 0.7
+    faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
+    jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, with 50 nodes; each as often
     episode_s: tuple[float, float] = (300.0, 1800.0)
     calm: float = 0.3  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
@@ -54,19 +64,47 @@ class Weights:
     ask_twice: float = 0.02
 
 
+USUAL = Weights()
+# A plain world, by which speed is measured: nothing is small, and nobody looks on but those who always do.
+PLAIN = Weights(nodes=(50,), tight=0.0, pages=0.0, one_sided=0.0, faith=(0.0,), jobs_an_hour=(200.0,))
+FAULTS = (
+    *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "away"),
+    *("clock", "rights", "harm", "slow", "ask_faults", "ask_twice"),
+)
+FACTORS = (0.0, 1.0, 1.0, 5.0)  # of a kind of wish or fault in a one-sided world
+MOST = 0.3  # of steps that meet one kind of fault
+
+
 class Director:
     """Chooses the moves of one world."""
 
-    def __init__(self, seed: int, hours: float, weights: Weights | None = None) -> None:
+    def __init__(self, seed: int, hours: float, weights: Weights = USUAL) -> None:
         self.random = random.Random(seed)
-        self.client = Client(random.Random(self.random.random()))
+        self.setup = story.Setup(
+            nodes=self.random.choice(weights.nodes),
+            seed=seed,
+            is_tight=self._happens(weights.tight),
+            has_pages=self._happens(weights.pages),
+        )
+        is_one_sided, faith = self._happens(weights.one_sided), self.random.choice(weights.faith)
+        self.weights = self._one_sided(weights) if is_one_sided else weights
+        wishes = self._wishes() if is_one_sided else {}
+        self.client = Client(random.Random(self.random.random()), wishes, faith)
         self.hours = hours
-        self.weights = weights or Weights()
         self.next_ask = self.rate = 0.0
         self.again: list[Request] = []
         self.other_role: list[str] = []  # users who are no submitters for a while
         self.stalled: dict[str, float] = {}  # processes that do nothing, and until when
         self.woken: set[str] = set()  # those that did nothing and have not gone on yet
+
+    def _one_sided(self, weights: Weights) -> Weights:
+        factors = {name: self.random.choice(FACTORS) for name in FAULTS}
+        return replace(weights, **{n: min(MOST, getattr(weights, n) * f) for n, f in factors.items()})
+
+    def _wishes(self) -> dict[str, float]:
+        """What people often want, and what never; there is always work."""
+        factors = {name: self.random.choice(FACTORS) for name in sorted(KINDS)}
+        return {name: KINDS[name].weight * f for name, f in factors.items()} | {"submit one pod": 12}
 
     def moves(self, world: World) -> Iterator[Move]:
         """Yield moves; each is to be done before the next is asked for."""
@@ -76,6 +114,7 @@ class Director:
         while world.clock.monotonic() < self.hours * 3600:
             until = world.clock.monotonic() + self.random.uniform(*self.weights.episode_s)
             self.rate = self.random.choice(self.weights.jobs_an_hour) * REQUESTS_FOR_A_JOB / 3600
+            self.rate *= (self.setup.nodes / 50) ** 0.5
             calm = self.random.random() < self.weights.calm
             yield from (self._calm if calm else self._rough)(world, until)
             yield story.Settle()

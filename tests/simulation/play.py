@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.invariants import Broken, Judge
 from tests.simulation import shrink
-from tests.simulation.director import Director, Weights
+from tests.simulation.director import USUAL, Director, Weights
 from tests.simulation.story import Move, Setup, Story
 from tests.simulation.world import World
 
@@ -66,14 +66,13 @@ class _Digest:
 def from_seed(
     seed: int,
     hours: float,
-    weights: Weights | None = None,
+    weights: Weights = USUAL,
     told: Callable[[World, Move], None] | None = None,
     most: int | None = None,
 ) -> Played:
     """Play a world that a seed decides, or its first moves."""
     director = Director(seed, hours, weights)
-    setup = Setup(seed=seed, is_tight=seed % 2 == 0, has_pages=seed % 3 == 0)
-    return _play(setup, lambda world: islice(director.moves(world), most), told)
+    return _play(director.setup, lambda world: islice(director.moves(world), most), told)
 
 
 def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Played:

@@ -78,6 +78,8 @@ class Informer:
                 self._take(chunk)
             if not self.connection.has_ended:
                 return
+            if self._rest:
+                self._take(b"\n")  # an answer that is no stream has no end of line
             self.connection, self._rest = None, b""
         if self.ask_at <= clock.monotonic():
             self.ask_at = clock.monotonic() + AGAIN_S
