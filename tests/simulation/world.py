@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.contrib.auth import get_user_model
+from django.db import connection
 
 from cluster import access, bootstrap, clock
 from cluster.access import accounts, authorizer
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
+IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
@@ -355,10 +357,15 @@ class World:
 
     def work_off(self) -> None:
         """Let every process do what it has to do at this moment, in turn; the controllers find batches."""
+        written, idle = connection.connection.total_changes, 0
         for _ in range(STEPS_AT_ONE_MOMENT):
             names = self.ready()
             if not names:
                 return
+            before, written = written, connection.connection.total_changes
+            idle = idle + 1 if written == before else 0
+            if idle > IDLE_STEPS:
+                break
             for name in [n for n in names if n != registry.QUEUE] or names:
                 self.run(story.Run(name))
             self.look()
