@@ -45,6 +45,7 @@ STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
+HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
@@ -77,6 +78,7 @@ class World:
         self.processes: dict[str, Process] = {}
         self.answers: list[tuple[Request, Answer]] = []
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
+        self.held: set[tuple[Any, ...]] = set()  # timers that were set before the wall clock was set back
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -244,6 +246,12 @@ class World:
         except ApiError:
             pass  # he has none there
 
+    def set_clock(self, move: story.SetClock) -> None:
+        """Set the wall clock; what is due by it comes later when it is set back."""
+        self.clock.set_wall(move.by_us)
+        if move.by_us < 0:
+            self.held |= set(sql.rows("default", HELD, [clock.milliseconds()]))
+
     def messages(self, move: story.Messages) -> None:
         """Do something to the messages in the queues."""
         self.broker.doubt()
@@ -278,22 +286,31 @@ class World:
     def _rest_until_quiet(self, until: float) -> bool:
         """Let everybody work until nothing happens and is to come; False when that takes too long.
 
-        Each silence is judged, also one in which pods run, unless the wall
-        clock was set back: who is to look again at a moment looks then.
+        Each silence is judged, also one in which pods run, unless somebody
+        set a timer before the wall clock was set back: he looks again then.
         """
-        silent_from, is_judged = self.clock.monotonic(), False
+        silent_from, is_judged, was_latest = self.clock.monotonic(), False, self.clock.is_at_its_latest
         while self.clock.monotonic() < until:
             before = self.busy_revision
             self.rest_until(min(self.due(), until))
-            if self.busy_revision != before or not self.clock.is_at_its_latest:
-                silent_from, is_judged = self.clock.monotonic(), False
+            is_latest = self.clock.is_at_its_latest
+            if self.busy_revision != before or is_latest != was_latest or self._waits_for_clock():
+                silent_from, is_judged, was_latest = self.clock.monotonic(), False, is_latest
             elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
                 is_judged = True
-            if is_judged and not self._work_due():
+            if is_judged and is_latest and not self._work_due():
                 return True
         return False
+
+    def _waits_for_clock(self) -> bool:
+        """Whether a timer is left that was set before the wall clock was set back: it is due late."""
+        if self.clock.is_at_its_latest:
+            self.held.clear()
+        elif self.held:
+            self.held &= set(sql.rows("default", HELD, [clock.milliseconds()]))
+        return bool(self.held)
 
     def _compare_pictures(self) -> None:
         for process in self.processes.values():
@@ -390,7 +407,7 @@ MOVES: dict[type, Callable[[World, Any], Any]] = {
     story.Start: lambda world, move: world.start(move.process),
     story.Messages: World.messages,
     story.Clean: _clean_now,
-    story.SetClock: lambda world, move: world.clock.set_wall(move.by_us),
+    story.SetClock: World.set_clock,
     story.Grant: World.grant,
     story.Harm: World.harm,
     story.Settle: World.settle,
