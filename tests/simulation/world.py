@@ -31,6 +31,7 @@ from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
 from tests.simulation.readers import Watchers, Web
 from tests.simulation.request import path
+from tests.simulation.rights import Rights
 from tests.simulation.server import Answer, Server
 from tests.simulation.virtual import VirtualClock
 
@@ -79,6 +80,7 @@ class World:
         self.answers: list[tuple[Request, Answer]] = []
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
         self.held: set[tuple[Any, ...]] = set()  # timers that were set before the wall clock was set back
+        self.rights = Rights(self.picture)
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -157,6 +159,7 @@ class World:
                 self.picture.take(change)
                 self.judge.take(change)
                 self.doers.take(change)
+                self.rights.take(change)
 
     def start(self, name: str) -> None:
         """Start a process unless it lives."""
@@ -220,6 +223,8 @@ class World:
         if answer.status >= 500 and not (move.fails or move.dies):
             raise Wrong(f"{move.request.method} {move.request.path}: {answer.status} {answer.body.decode()}")
         self.answers.append((move.request, answer))
+        if not move.between:
+            self.rights.judge(move.request, answer, self.revision)
         return answer
 
     def _meant(self, request: Request) -> Request:
@@ -238,6 +243,7 @@ class World:
 
     def grant(self, move: story.Grant) -> None:
         user = get_user_model().objects.get(username=move.user)
+        self.rights.grant(move)
         try:
             if move.lost:
                 accounts.unbind_role(access.SYSTEM, move.namespace, user=user)
