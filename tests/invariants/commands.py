@@ -129,6 +129,33 @@ def _is_for(command, target):
     return command.target.uid in ("", target.metadata.uid) and not target.metadata.deletion_timestamp
 
 
+class HasTarget(Invariant):
+    """Source: reference volcano-job §2.6; docs of cluster/api/rights.py: the target must exist under its uid.
+
+    Who creates a Command holds the log's lock, so that there is no moment in
+    between. A Command whose target goes afterwards is dropped.
+    """
+
+    name = "command has a target"
+    meaning = "A Command to a job or a queue comes in while that exists, under the uid that it names."
+    kinds = (COMMANDS,)
+
+    def take(self, step):
+        command = step.after
+        if step.change.verb != "ADDED" or type(command) is not Command:
+            return
+        place = {"Job": step.change.namespace, "Queue": ""}.get(command.target.kind)
+        known = self.picture.jobs if command.target.kind == "Job" else self.picture.queues
+        if place is None:
+            return
+        target = known.get(f"{place}/{command.target.name}")
+        if target is None or command.target.uid not in ("", target.metadata.uid):
+            text = (
+                f"orders {command.action} of {command.target.kind} {command.target.name}, which is not there"
+            )
+            raise self.broken(key_of(step.change), text)
+
+
 class Failures:
     """The failures of a job's pods: how many there were, how many were told, and how many have to be."""
 
@@ -230,4 +257,4 @@ def _is_of_this_run(notes, job):
     return not version.isdigit() or int(version) >= job.status.version or job.phase in FINISHED
 
 
-INVARIANTS = (CarriedOut, FailuresTold)
+INVARIANTS = (CarriedOut, HasTarget, FailuresTold)

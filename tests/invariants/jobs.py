@@ -260,4 +260,31 @@ class TasksFollow(Invariant):
             raise self.broken(key_of(step.change), text)
 
 
-INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, Settled)
+class SubmittersOwn(Invariant):
+    """Source: design §3, rights; docs of cluster/api/rights.py: the controller notes on what it makes whose it is."""
+
+    name = "pods are their submitter's"
+    meaning = "A pod that a job's controller makes names as its creator whoever created the job."
+    kinds = (PODS,)
+
+    def take(self, step):
+        pod = step.after
+        if (
+            step.change.verb != "ADDED"
+            or type(pod) is not Pod
+            or not pod.role
+            or pod.metadata.controller is None
+        ):
+            return
+        job = self.picture.jobs.get(f"{step.change.namespace}/{pod.metadata.controller.name}")
+        if type(job) is not Job or job.metadata.uid != pod.owner:
+            return
+        noted, creator = (
+            each.annotations.creator if each.annotations else "" for each in (pod.metadata, job.metadata)
+        )
+        if noted != creator:
+            text = f"is {noted or 'nobody'}'s, and its job is {creator or 'nobody'}'s"
+            raise self.broken(key_of(step.change), text)
+
+
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled)

@@ -52,17 +52,18 @@ class OneRun(Invariant):
     """Source: docs/design/node.md, attempts; design §7, "no pod doubled".
 
     An attempt is named by its containerID, as the state and the last state of
-    a status can be about different ones.
+    a status can be about different ones. The attempt before the present one is
+    told of until the next begins.
     """
 
     name = "each attempt runs once"
-    meaning = "One attempt of a container has one start and one end; restartCount never falls, and is 0 under Never."
+    meaning = "One attempt of a container has one start and one end, which stay told; restartCount never falls, and is 0 under Never."
     kinds = (PODS,)
 
     def __init__(self, picture):
         super().__init__(picture)
         self._attempts = {}  # key of a pod → attempts by container id
-        self._restarts = {}  # key of a pod → restarts by container
+        self._restarts = {}  # key of a pod → restarts by container, and whether the attempt before is told of
 
     def take(self, step):
         key = step.key
@@ -79,11 +80,15 @@ class OneRun(Invariant):
 
     def _count(self, step, told):
         known = self._restarts.setdefault(step.key, {})
-        before = known.get(told.name, 0)
+        before, was_told = known.get(told.name, (0, False))
         if told.restart_count < before:
             text = f"container {told.name} went from {before} to {told.restart_count} restarts"
             raise self.broken(key_of(step.change), text)
-        known[told.name] = told.restart_count
+        is_told = told.last_state.terminated is not None
+        if was_told and not is_told and told.restart_count == before:
+            text = f"container {told.name} tells no more of the attempt before number {before}"
+            raise self.broken(key_of(step.change), text)
+        known[told.name] = told.restart_count, is_told
         if told.restart_count and step.after.restart_policy == "Never" and not step.after.restarting:
             text = f"container {told.name} began attempt {told.restart_count}, and its restartPolicy is Never"
             raise self.broken(key_of(step.change), text)

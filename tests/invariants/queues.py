@@ -89,23 +89,42 @@ class StatesFollow(Invariant):
 class OpenForNews(Invariant):
     """Source: reference volcano-queue-podgroup-cli §4 (jobs) and §3.7 (pod groups).
 
-    Controllers make groups for what was admitted before: those of jobs and of
-    pods without a group, which belong to a controller or to a pod.
+    The groups of jobs are made for what was admitted before. The scheduler,
+    which makes groups for pods that have none, may be behind the log.
     """
 
     name = "only open queues take in"
-    meaning = "No job, and no pod group that a person makes, begins in a queue that is not Open."
-    kinds = (JOBS, GROUPS)
+    meaning = "No job, and no pod group but that of a job, begins in a queue that is not Open."
+    kinds = (JOBS, GROUPS, QUEUES)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._shut = {}  # queue → since when it is not Open
 
     def take(self, step):
-        if step.change.verb != "ADDED" or type(step.after) not in (Job, Group):
-            return
-        if type(step.after) is Group and step.after.metadata.controller is not None:
-            return
+        if step.change.resource == QUEUES:
+            self._follow(step)
+        elif step.change.verb == "ADDED" and type(step.after) in (Job, Group):
+            maker = step.after.metadata.controller if type(step.after) is Group else None
+            if maker is None or not maker.api_version.startswith("batch.volcano.sh/"):
+                self._judge(step, BEHIND_MS if maker else 0)
+
+    def _follow(self, step):
+        if type(step.after) is Queue and _state(step.after) != "Open":
+            self._shut.setdefault(step.change.name, self.picture.at)
+        else:
+            self._shut.pop(step.change.name, None)
+
+    def _judge(self, step, behind_ms):
         name = step.after.spec.queue or DEFAULT_QUEUE
-        queue = self.picture.queues.get(f"/{name}")
-        if type(queue) is Queue and (state := queue.status.state or queue.spec.state or "Open") != "Open":
+        since = self._shut.get(name)
+        if since is not None and self.picture.at - since >= behind_ms:
+            state = _state(self.picture.queues[f"/{name}"])
             raise self.broken(key_of(step.change), f"begins in queue {name}, which is {state}")
+
+
+def _state(queue):
+    return queue.status.state or queue.spec.state or "Open"
 
 
 class DeletedEmpty(Invariant):

@@ -26,6 +26,18 @@ def ran(number, started, ended=""):
     return {"containerStatuses": [told]}
 
 
+def again(started):
+    """The status of a container in its second attempt, which tells of the first."""
+    (told,) = ran(1, "t3")["containerStatuses"]
+    (first,) = ran(0, started, "t2")["containerStatuses"]
+    return {"containerStatuses": [{**told, "lastState": first["state"]}]}
+
+
+def whose(name):
+    """The annotations of what somebody made, or his job."""
+    return {"annotations": {"ui.volcano.sh/created-by": name}}
+
+
 def counted(**phases):
     """The counters of a job's status."""
     return {name.lower(): n for name, n in phases.items()} | {"taskStatusCount": {"main": {"phase": phases}}}
@@ -106,6 +118,11 @@ WRONG = [
     ),
     (lambda: Log().node().pod().pod(node="m"), "node not over its allocatable", "there is no such node"),
     (lambda: Log().node().node("m").pod().pod(node="n").pod(node="m"), "pod stays on its node", "from node n to m"),
+    (
+        lambda: Log().pod(status=again("t1")).pod(status=ran(1, "t3", "t4")),
+        "each attempt runs once",
+        "tells no more of the attempt before number 1",
+    ),
     (lambda: Log().pod(phase="Failed").pod(phase="Running"), "pod phase goes on", "from Failed to Running"),
     (lambda: Log().pod(phase="Running").pod(phase="Pending"), "pod phase goes on", "from Running to Pending"),
     (lambda: Log().pod(phase="Failed").pod(phase="Succeeded"), "pod phase goes on", "from Failed to Succeeded"),
@@ -161,6 +178,11 @@ WRONG = [
     ),
     (lambda: Log().queue(state="Closing").job(queue="q"), "only open queues take in", "queue q, which is Closing"),
     (lambda: Log().queue(state="Closed").group(queue="q"), "only open queues take in", "queue q, which is Closed"),
+    (
+        lambda: Log().queue(state="Closed").wait(61_000).group(queue="q", meta=owned("p", controller=True)),
+        "only open queues take in",
+        "queue q, which is Closed",
+    ),
     (lambda: Log().queue(state="Closing").gone(QUEUES, "q"), "only closed queues are deleted", "while it was Closing"),
     (lambda: Log().queue("default", "Closed").gone(QUEUES, "default"), "only closed queues are deleted", "needs it"),
     (
@@ -201,6 +223,12 @@ WRONG = [
         "command is carried out once",
         "the wish stayed",
     ),
+    (lambda: Log().command("AbortJob"), "command has a target", "AbortJob of Job j, which is not there"),
+    (
+        lambda: Log().put(QUEUES, "q", uid="another").command("OpenQueue", "q", "Queue"),
+        "command has a target",
+        "OpenQueue of Queue q, which is not there",
+    ),
     (lambda: suspended().job(phase="Restarting"), "command is carried out once", "no Command asked for it"),
     (
         lambda: failing().event(1, "PodFailed", "2 pods failed: j-main-0 exited with code 1."),
@@ -213,6 +241,18 @@ WRONG = [
         "j-main-1 failed, which it did not",
     ),
     (lambda: follows("first").pod(job="j"), "tasks wait for tasks", "only 0 pods of task first"),
+    (
+        lambda: Log().put(JOBS, "j", meta=whose("alice")).pod(job="j"),
+        "pods are their submitter's",
+        "is nobody's, and its job is alice's",
+    ),
+    (
+        lambda: Log().job().put(
+            PODS, "p", meta={**owned(f"uid-{JOBS}-j", controller=True), **whose("bob"), "labels": {"volcano.sh/task-spec": "main"}}
+        ),
+        "pods are their submitter's",
+        "is bob's, and its job is nobody's",
+    ),
     (
         lambda: follows("first", "second").pod("f", job="j", role="first", phase="Running").pod(job="j"),
         "tasks wait for tasks",
@@ -323,6 +363,34 @@ UNSETTLED = [
         "is bound to n and Pending",
     ),
     (lambda: Log().node().pod().pod(node="n", deleted=LONG_AGO), "deleted pods go", "is left on n"),
+    (
+        lambda: (
+            Log()
+            .node()
+            .pod()
+            .pod(
+                node="n",
+                phase="Pending",
+                status={
+                    "containerStatuses": [
+                        {"name": "c", "state": {"waiting": {"reason": "RunContainerError"}}}
+                    ]
+                },
+            )
+        ),
+        "bound pods begin",
+        "is bound to n and Pending",
+    ),
+    (
+        lambda: (
+            Log()
+            .node()
+            .pod()
+            .pod(node="n", phase="Running", status={"startTime": LONG_AGO}, activeDeadlineSeconds=60)
+        ),
+        "pods end in time",
+        "is Running, and was to end",
+    ),
 ]
 
 RIGHT = {
@@ -350,7 +418,8 @@ RIGHT = {
     .job(phase="Restarting", retries=0, retryCount=1),
     "a suspended job is resumed": lambda: suspended().wait(1).command("ResumeJob").wait(1)
     .gone(COMMANDS, "j-ResumeJob").event(1, "CommandIssued").job(phase="Restarting"),
-    "a Command for a job that is gone": lambda: Log().command("AbortJob").gone(COMMANDS, "j-AbortJob").wait(1).node(),
+    "a Command for a job that is gone": lambda: Log().job().command("AbortJob").gone(JOBS, "j")
+    .gone(COMMANDS, "j-AbortJob").wait(1).node(),
     "a Command that comes too late": lambda: Log().job(phase="Completed").command("AbortJob")
     .gone(COMMANDS, "j-AbortJob").event(1, "CommandIssued").wait(1).node(),
     "a queue closes and opens": lambda: Log().queue().queue(state="Closing").queue(state="Closed").queue(),
@@ -393,6 +462,9 @@ SETTLED = {
     "a pod whose container cannot be made": lambda: Log().node().pod().pod(
         node="n", phase="Pending",
         status={"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CreateContainerConfigError"}}}]},
+    ),
+    "a pod whose time is not over": lambda: Log().node().pod().pod(
+        node="n", phase="Running", status={"startTime": LONG_AGO}, activeDeadlineSeconds=86_400
     ),
     "a pod on a node that is lost": lambda: Log().node(ready=False).pod().pod(node="n", deleted=LONG_AGO),
     "an owner that a dependent holds": lambda: Log()

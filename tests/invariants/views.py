@@ -60,6 +60,7 @@ class PodNotes(View):
     index: str = field(default="", name="volcano.sh/task-index")
     version: str = field(default="", name="volcano.sh/job-version")
     out_of_sync: str = field(default="", name="volcano.sh/controller-out-of-sync")
+    creator: str = field(default="", name="ui.volcano.sh/created-by")
 
 
 class PodLabels(View):
@@ -139,6 +140,7 @@ class PodStatus(View):
     """What is reported of a pod."""
 
     phase: str = ""
+    start_time: str = ""
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
 
@@ -336,10 +338,22 @@ class JobStatus(View):
     retry_count: int = 0
 
 
+class JobNotes(View):
+    """The annotations of a job that rules are about."""
+
+    creator: str = field(default="", name="ui.volcano.sh/created-by")
+
+
+class JobMeta(Meta):
+    """The metadata of a job."""
+
+    annotations: JobNotes | None = None
+
+
 class Job(View):
     """A Volcano job."""
 
-    metadata: Meta = Meta()
+    metadata: JobMeta = JobMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 

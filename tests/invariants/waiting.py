@@ -9,6 +9,7 @@ from tests.invariants.views import GROUPS, NODES, PODS, Group, Node, Pod
 
 GRACE_MS = 11_000  # pods of a gang may be about to be made for ten seconds before that is called waiting
 LATE_MS = 5_000  # after its time a pod is ended and taken away
+PASSING = ("ContainerCreating", "PodInitializing", "RunContainerError", "")  # no reasons to wait for ever
 # How scheduler/engine/sentence.py says that no node has room, or never can have.
 NO_ROOM = (
     "the most free on one node is",
@@ -133,7 +134,8 @@ class Begins(Invariant):
     """Source: design §5; reference kubernetes-api-and-batch-job, pod lifecycle.
 
     A pod stays Pending while its init containers run, and where a container
-    cannot be made; then its status says so.
+    cannot be made; then its status says so. A start that the machine refused
+    is tried again each second.
     """
 
     name = "bound pods begin"
@@ -158,10 +160,7 @@ def _says_why(pod):
     return any(
         each.state.running is not None
         or each.state.terminated is not None
-        or (
-            each.state.waiting
-            and each.state.waiting.reason not in ("ContainerCreating", "PodInitializing", "")
-        )
+        or (each.state.waiting and each.state.waiting.reason not in PASSING)
         for each in told
     )
 
@@ -186,4 +185,21 @@ class Goes(Invariant):
                 raise self.broken(f"{PODS}/{key}", f"is left {where}, and was to be gone {now - due} ms ago")
 
 
-INVARIANTS = (SaysWhy, SaysTrue, Begins, Goes)
+class Ends(Invariant):
+    """Source: reference kubernetes-api-and-batch-job, pod lifecycle: activeDeadlineSeconds."""
+
+    name = "pods end in time"
+    meaning = "At rest no pod is left on a Ready node longer after its start than its activeDeadlineSeconds."
+    kinds = ()
+
+    def settle(self, now):
+        for key, pod in self.picture.pods.items():
+            if type(pod) is not Pod or pod.deadline is None or not pod.holds or pod.deleting:
+                continue
+            begun = parse_time(pod.status.start_time) if pod.status.start_time else now
+            late = now - begun - pod.deadline * 1000
+            if late > LATE_MS and is_on_ready_node(self.picture, pod):
+                raise self.broken(f"{PODS}/{key}", f"is {pod.phase}, and was to end {late} ms ago")
+
+
+INVARIANTS = (SaysWhy, SaysTrue, Begins, Goes, Ends)

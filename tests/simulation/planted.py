@@ -16,7 +16,7 @@ import itertools
 import json
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -557,6 +557,188 @@ def agent_forgets(put):
             take(self, pod, revision)
 
     put(Agent, "_take", forgetful)
+
+
+# ---- those that the simulation found
+
+
+@plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")
+def queue_waits_for_clock(put):
+    from queues import controller
+
+    def is_due(state, queue, wanted, now):
+        if wanted["state"] != queue.status.get("state"):
+            return True
+        return now - state.written.get(queue.metadata.name, 0) >= controller.PAUSE_MS
+
+    put(controller, "_is_due", is_due)
+
+
+@plant(
+    "after the clock was set back simulated pods wait for what would have been the time of their next stage"
+)
+def pods_wait_for_clock(put):
+    from cluster import clock
+    from node.simulator.simulator import Simulator
+
+    due = Simulator._due
+
+    def by_the_wall(self, stage, known):
+        with patch.object(clock, "microseconds", lambda: sys.maxsize):
+            return due(self, stage, known)
+
+    put(Simulator, "_due", by_the_wall)
+    put(Simulator, "_follow_clock", lambda self: None)
+
+
+@plant(
+    "after the clock was set back the agent tries a refused container again only when it shows the same time"
+)
+def agent_waits_for_clock(put):
+    from node.agent.agent import Agent
+
+    put(Agent, "_notice_clock", lambda self: None)
+
+
+@plant("the agent does not wait at all while the last process of a pod ends that was deleted by force")
+def agent_never_rests(put):
+    from node.agent.pod_worker import Local
+
+    step = Local.step
+
+    def restless(self, *args, **options):
+        before = self.wake_us
+        step(self, *args, **options)
+        if self.gone:
+            self.wake_us = before
+
+    put(Local, "step", restless)
+
+
+@plant("simulated nodes do not look at activeDeadlineSeconds")
+def deadline_ignored(put):
+    from node.simulator.simulated_pod import Simulated
+
+    put(Simulated, "deadline_us", property(lambda self: None))
+
+
+@plant("after a restart of its containers a simulated pod says that its init containers ran only then")
+def init_told_anew(put):
+    from node.simulator.simulated_pod import Simulated
+
+    pass_through = Simulated.pass_through
+
+    def anew(self, stage, now_us):
+        pass_through(self, stage, now_us)
+        self.begun_us = self.started_us
+
+    put(Simulated, "pass_through", anew)
+
+
+@plant("a simulator that starts again forgets the attempt before the present one")
+def attempt_forgotten(put):
+    from node.simulator import simulated_pod
+
+    put(simulated_pod, "_last", lambda known, now_us: None)
+
+
+@plant("people can make pod groups in queues that take no work")
+def group_in_closed(put):
+    from cluster.rules import intake
+
+    check = intake.check
+    put(intake, "check", lambda name, what, view: () if what == "PodGroup" else check(name, what, view))
+
+
+@plant("the scheduler makes groups in closed queues for pods that have none")
+def adopted_by_closed(put):
+    from scheduler.cycle import cycle
+
+    put(cycle, "_closed_to", lambda snapshot, adoption: None)
+
+
+@plant("a Command whose target is gone is stored for nobody")
+def command_to_nothing(put):
+    from cluster import access
+    from cluster.api import rights
+    from kube.errors import NotFound
+
+    check = rights._check_command
+
+    def lenient(*args):
+        try:
+            return check(*args)
+        except NotFound:
+            with suppress(NotFound), patch.object(access, "allowed", lambda *args, **options: False):
+                check(*args)  # whether he might if it were there
+            return None
+
+    put(rights, "_check_command", lenient)
+
+
+@plant("who closes a closed queue needs the right to edit queues")
+def state_said_again(put):
+    from cluster.api import rights
+
+    differs = rights._at_most_state_differs
+
+    def state_differs(old, new):
+        states = [(queue.get("spec") or {}).get("state") for queue in (old, new)]
+        return states[0] != states[1] and differs(old, new)
+
+    put(rights, "_at_most_state_differs", state_differs)
+
+
+@plant("a Command that names its target as its owner, as vcctl's do, needs the right to edit the target")
+def target_as_owner(put):
+    from cluster.api import rights
+
+    check = rights._check_command
+
+    def strict(*args):
+        check(*args)
+
+    put(rights, "_check_command", strict)
+
+
+@plant("what is made for a job does not say whose it is, and may say that it is anybody's")
+def nobodys_pods(put):
+    from jobs.controller import plan, pods
+
+    for module in (plan, pods):
+        put(module, "noted_creator", lambda job_metadata: {})
+    put(pods, "_without_creator", dict)
+
+
+@plant("nobody has a right on his own pod whose controller is gone")
+def controller_gone(put):
+    from cluster.access.ownership import creator_of, referred
+    from cluster.api import rights
+
+    def owner_of(obj, view):
+        meta = obj["metadata"]
+        for reference in meta.get("ownerReferences") or ():
+            if reference.get("controller"):
+                found = referred(reference, meta.get("namespace") or "", view.get)
+                return creator_of(found) if found else None
+        return creator_of(obj)
+
+    put(rights, "owner_of", owner_of)
+
+
+@plant("a consumer that asks for its next run while Redis is away fails")
+def redis_away(put):
+    from cluster.runtime import nudge
+
+    wake = nudge.wake
+
+    def strict(registration, shard, *, delay_s=0):
+        if delay_s:
+            wake(registration, shard, delay_s=delay_s)
+        else:
+            nudge._carrier.queue(registration, shard, 0)
+
+    put(nudge, "wake", strict)
 
 
 # ---- playing

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.contrib.auth import get_user_model
+from django.db import connection
 
 from cluster import access, bootstrap, clock
 from cluster.access import accounts, authorizer
@@ -30,6 +31,7 @@ from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
 from tests.simulation.readers import Watchers, Web
 from tests.simulation.request import path
+from tests.simulation.rights import Rights
 from tests.simulation.server import Answer, Server
 from tests.simulation.virtual import VirtualClock
 
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
 
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
+IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
+HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
@@ -75,6 +79,8 @@ class World:
         self.processes: dict[str, Process] = {}
         self.answers: list[tuple[Request, Answer]] = []
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
+        self.held: set[tuple[Any, ...]] = set()  # timers that were set before the wall clock was set back
+        self.rights = Rights(self.picture)
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -153,6 +159,7 @@ class World:
                 self.picture.take(change)
                 self.judge.take(change)
                 self.doers.take(change)
+                self.rights.take(change)
 
     def start(self, name: str) -> None:
         """Start a process unless it lives."""
@@ -216,6 +223,8 @@ class World:
         if answer.status >= 500 and not (move.fails or move.dies):
             raise Wrong(f"{move.request.method} {move.request.path}: {answer.status} {answer.body.decode()}")
         self.answers.append((move.request, answer))
+        if not move.between:
+            self.rights.judge(move.request, answer, self.revision)
         return answer
 
     def _meant(self, request: Request) -> Request:
@@ -234,6 +243,7 @@ class World:
 
     def grant(self, move: story.Grant) -> None:
         user = get_user_model().objects.get(username=move.user)
+        self.rights.grant(move)
         try:
             if move.lost:
                 accounts.unbind_role(access.SYSTEM, move.namespace, user=user)
@@ -241,6 +251,12 @@ class World:
                 accounts.bind_role(access.SYSTEM, access.Role(move.role), move.namespace, user=user)
         except ApiError:
             pass  # he has none there
+
+    def set_clock(self, move: story.SetClock) -> None:
+        """Set the wall clock; what is due by it comes later when it is set back."""
+        self.clock.set_wall(move.by_us)
+        if move.by_us < 0:
+            self.held |= set(sql.rows("default", HELD, [clock.milliseconds()]))
 
     def messages(self, move: story.Messages) -> None:
         """Do something to the messages in the queues."""
@@ -276,22 +292,31 @@ class World:
     def _rest_until_quiet(self, until: float) -> bool:
         """Let everybody work until nothing happens and is to come; False when that takes too long.
 
-        Each silence is judged, also one in which pods run, unless the wall
-        clock was set back: who is to look again at a moment looks then.
+        Each silence is judged, also one in which pods run, unless somebody
+        set a timer before the wall clock was set back: he looks again then.
         """
-        silent_from, is_judged = self.clock.monotonic(), False
+        silent_from, is_judged, was_latest = self.clock.monotonic(), False, self.clock.is_at_its_latest
         while self.clock.monotonic() < until:
             before = self.busy_revision
             self.rest_until(min(self.due(), until))
-            if self.busy_revision != before or not self.clock.is_at_its_latest:
-                silent_from, is_judged = self.clock.monotonic(), False
+            is_latest = self.clock.is_at_its_latest
+            if self.busy_revision != before or is_latest != was_latest or self._waits_for_clock():
+                silent_from, is_judged, was_latest = self.clock.monotonic(), False, is_latest
             elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
                 is_judged = True
-            if is_judged and not self._work_due():
+            if is_judged and is_latest and not self._work_due():
                 return True
         return False
+
+    def _waits_for_clock(self) -> bool:
+        """Whether a timer is left that was set before the wall clock was set back: it is due late."""
+        if self.clock.is_at_its_latest:
+            self.held.clear()
+        elif self.held:
+            self.held &= set(sql.rows("default", HELD, [clock.milliseconds()]))
+        return bool(self.held)
 
     def _compare_pictures(self) -> None:
         for process in self.processes.values():
@@ -355,10 +380,15 @@ class World:
 
     def work_off(self) -> None:
         """Let every process do what it has to do at this moment, in turn; the controllers find batches."""
+        written, idle = connection.connection.total_changes, 0
         for _ in range(STEPS_AT_ONE_MOMENT):
             names = self.ready()
             if not names:
                 return
+            before, written = written, connection.connection.total_changes
+            idle = idle + 1 if written == before else 0
+            if idle > IDLE_STEPS:
+                break
             for name in [n for n in names if n != registry.QUEUE] or names:
                 self.run(story.Run(name))
             self.look()
@@ -383,7 +413,7 @@ MOVES: dict[type, Callable[[World, Any], Any]] = {
     story.Start: lambda world, move: world.start(move.process),
     story.Messages: World.messages,
     story.Clean: _clean_now,
-    story.SetClock: lambda world, move: world.clock.set_wall(move.by_us),
+    story.SetClock: World.set_clock,
     story.Grant: World.grant,
     story.Harm: World.harm,
     story.Settle: World.settle,

@@ -55,6 +55,8 @@ def restart_policy(desk, *, fails):
 def simulated(desk, *, cpu=None, fails=False, runs=None, **spec):
     """Return the template of a pod for simulated nodes; spec is added to the pod's."""
     container = {"name": "main", "image": "busybox", "resources": requests_of(desk, cpu)}
+    if desk.chance(0.1):
+        spec["initContainers"] = [{"name": "init", "image": "busybox"}]
     return {
         "metadata": {"annotations": script(desk, fails=fails, runs=runs)},
         "spec": {

@@ -6,7 +6,7 @@ import copy
 
 import msgspec
 
-from kube.resources import JOBS, NAMESPACES, NODES, PODS, QUEUES, RESOURCE_QUOTAS
+from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES, RESOURCE_QUOTAS
 from tests.simulation.before import WEIGHTS
 from tests.simulation.desk import creator_of, is_unfinished, phase_of, pod_phase, queue_state, wish
 from tests.simulation.request import (
@@ -216,6 +216,16 @@ def delete_what_is_not_there(desk):
     """A name that nothing had."""
     gone = {"metadata": {"name": desk.name("gone-"), "namespace": desk.namespace()}}
     return delete("olga", JOBS, gone, f"olga deletes {name_of(gone)}, which is not there")
+
+
+@wish(0.2, meant="refused")
+def order_something_of_nothing(desk):
+    """A Command whose target is gone, or never was."""
+    who = desk.one((*SUBMITTERS, "olga"))
+    aim = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": desk.name("gone-"), "uid": WRONG_UID}
+    metadata = {"name": desk.name("c"), "namespace": desk.namespace()}
+    body = {"metadata": metadata, "action": "AbortJob", "target": aim}
+    return create(who, COMMANDS, body, f"{who} orders AbortJob of {aim['name']}, which is not there")
 
 
 # ---- queues

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
-from tests.simulation.desk import has_owner, pod_phase, wish
+from kube.resources import CONFIGMAPS, POD_GROUPS, PODS, QUEUES
+from tests.simulation.desk import has_owner, pod_phase, queue_state, wish
 from tests.simulation.request import JSON_PATCH, STRATEGIC, create, name_of, patch
 from tests.simulation.wishes.jobs import FAILING_SHARE, simulated
 
@@ -54,6 +54,33 @@ def make_a_pod_without_a_name(desk):
     body = pod(desk)
     body["metadata"]["generateName"] = f"{body['metadata'].pop('name')}-"
     return _create(desk, body, f"a pod named {body['metadata']['generateName']}...")
+
+
+def _closed_queue(desk):
+    return desk.any(QUEUES, lambda each: queue_state(each) in ("Closed", "Closing"))
+
+
+@wish(0.3, submits=True)
+def make_a_pod_for_a_closed_queue(desk):
+    """It waits until the queue is open."""
+    queue = _closed_queue(desk)
+    if queue is None:
+        return None
+    body = pod(desk, **{QUEUE_ANNOTATION: name_of(queue)})
+    return _create(desk, body, f"the pod {name_of(body)} for the queue {name_of(queue)}, which is closed")
+
+
+@wish(0.2, meant="refused")
+def make_a_group_in_a_closed_queue(desk):
+    """It may not begin there."""
+    queue = _closed_queue(desk)
+    if queue is None:
+        return None
+    who, name = desk.submitter(), desk.name("g")
+    spec = {"minMember": 1, "queue": name_of(queue)}
+    body = {"metadata": {"name": name, "namespace": desk.namespace()}, "spec": spec}
+    words = f"{who} makes the group {name} in the queue {name_of(queue)}, which is closed"
+    return create(who, POD_GROUPS, body, words)
 
 
 @wish(0.5, submits=True)

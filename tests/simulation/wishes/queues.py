@@ -151,6 +151,17 @@ def _is_open_and_new(queue):
     return _is_open(queue) and name_of(queue) not in KEPT
 
 
+@wish(0.3)
+def say_the_state_of_a_queue_again(desk):
+    """Close one that is closed, or open one that is open: nothing changes."""
+    queue = desk.any(QUEUES, lambda each: _is_ours(each) and (each.get("spec") or {}).get("state"))
+    if queue is None:
+        return None
+    change = {"spec": {"state": queue["spec"]["state"]}}
+    words = f"olga says again that the queue {name_of(queue)} is to be {queue['spec']['state']}"
+    return patch("olga", QUEUES, queue, change, words)
+
+
 @wish(1)
 def open_a_queue(desk):
     """One that is closed or closing."""
