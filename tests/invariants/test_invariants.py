@@ -106,6 +106,11 @@ WRONG = [
     ),
     (lambda: Log().node().pod().pod(node="m"), "node not over its allocatable", "there is no such node"),
     (lambda: Log().node().node("m").pod().pod(node="n").pod(node="m"), "pod stays on its node", "from node n to m"),
+    (
+        lambda: Log().node().pod().pod(deleted=SOON).pod(node="n"),
+        "no pod is bound while it goes",
+        "was given the node n",
+    ),
     (lambda: Log().pod(phase="Failed").pod(phase="Running"), "pod phase goes on", "from Failed to Running"),
     (lambda: Log().pod(phase="Running").pod(phase="Pending"), "pod phase goes on", "from Running to Pending"),
     (lambda: Log().pod(phase="Failed").pod(phase="Succeeded"), "pod phase goes on", "from Failed to Succeeded"),
