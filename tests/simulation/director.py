@@ -42,6 +42,7 @@ class Weights:
     clean: float = 0.15  # of what comes between two statements
     message: float = 0.006
     stall: float = 0.002
+    freeze: float = 0.0005  # the same in the middle of a step
     stall_s: tuple[float, float] = (5.0, 60.0)
     away: float = 0.0005
     back: float = 0.02
@@ -157,6 +158,9 @@ class Director:
             # Who is far behind meets most of what he is not prepared for; history may be cleaned under him.
             others = [story.Clean() if self._happens(0.5) else self._other(world, name) for _ in range(2)]
             return story.Run(name, between=tuple(others), at=self.random.randrange(6))
+        if depth == 0 and self._happens(weights.freeze):
+            frozen = story.Rest(round(self.random.uniform(*weights.stall_s) * S))
+            return story.Run(name, between=(frozen, story.Clean()), at=self.random.randrange(6))
         if self._happens(weights.die_within):
             return story.Run(name, dies=self._death(), at=self.random.randrange(8))
         if self._happens(weights.refuse):

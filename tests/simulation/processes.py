@@ -68,10 +68,14 @@ class Worker(Process):
 
     @property
     def due(self) -> float | None:
+        if self.broker.is_away:
+            return None
         dues = (m.due for m in self.broker.messages if m.queue == self.queue)
         return min(dues, default=None)
 
     def _next(self) -> Message | None:
+        if self.broker.is_away:
+            return None
         now = self.broker.clock.monotonic()
         return next((m for m in self.broker.messages if m.queue == self.queue and m.due <= now), None)
 
@@ -89,7 +93,7 @@ class Worker(Process):
 
     def _take(self) -> None:
         message = self._next()
-        if message is None or self.broker.is_away:
+        if message is None:
             return
         self.broker.messages.remove(message)
         if message.name == TICK:
