@@ -223,7 +223,7 @@ def _check_below(queue: Object, view: QueueRulesView) -> Iterator[Cause]:
         return
     highest = hierarchy.highest_capability(name, view)
     for resource, own in _amounts(queue, "capability").items():
-        if highest.get(resource, 0) > own:
+        if resource in highest and highest[resource] > own:
             detail = (
                 f"queue {name} capability[{resource}]={amounts.show(resource, own)} is smaller than its descendants' "
                 f"max capability={amounts.show(resource, highest[resource])}; lower the queues below first."

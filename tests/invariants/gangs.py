@@ -161,7 +161,8 @@ class BoundWhole(Invariant):
             self._standings.setdefault(after.group, Standing()).count(after, 1)
 
     def _judge(self, group, step):
-        standing, minimum = self._standings[group], self._minimums.of.get(group)
+        # A pod that is bound while it is deleted does not count, and may be the only one.
+        standing, minimum = self._standings.get(group, Standing()), self._minimums.of.get(group)
         if minimum is None:
             return None  # nobody says what the minimum is
         lately = max(standing.lost, self._minimums.changed.get(group, 0))

@@ -24,6 +24,20 @@ class OneNode(Invariant):
             raise self.broken(key_of(step.change), f"went from node {before.node} to {seen.node or 'none'}")
 
 
+class BoundToStay(Invariant):
+    """Source: reference kubernetes-api-and-batch-job, binding: a pod that is being deleted cannot be assigned to a host."""
+
+    name = "no pod is bound while it goes"
+    meaning = "A pod that is being deleted is given no node."
+    kinds = (PODS,)
+
+    def take(self, step):
+        before, seen = step.before, step.seen
+        if type(before) is Pod and before.deleting and seen.node and not before.node:
+            text = f"was given the node {seen.node} while it was being deleted"
+            raise self.broken(key_of(step.change), text)
+
+
 class PhasesGoOn(Invariant):
     """Source: reference kubernetes-api-and-batch-job, pod lifecycle; design §7, "no pod doubled"."""
 
@@ -118,4 +132,4 @@ class OneRun(Invariant):
         attempts[number] = Attempt(attempt.started or known.started, attempt.ended or known.ended)
 
 
-INVARIANTS = (OneNode, PhasesGoOn, OneRun)
+INVARIANTS = (OneNode, BoundToStay, PhasesGoOn, OneRun)

@@ -123,6 +123,11 @@ WRONG = [
         "each attempt runs once",
         "tells no more of the attempt before number 1",
     ),
+    (
+        lambda: Log().node().pod().pod(deleted=SOON).pod(node="n"),
+        "no pod is bound while it goes",
+        "was given the node n",
+    ),
     (lambda: Log().pod(phase="Failed").pod(phase="Running"), "pod phase goes on", "from Failed to Running"),
     (lambda: Log().pod(phase="Running").pod(phase="Pending"), "pod phase goes on", "from Running to Pending"),
     (lambda: Log().pod(phase="Failed").pod(phase="Succeeded"), "pod phase goes on", "from Failed to Succeeded"),

@@ -187,6 +187,11 @@ def test_capability_below_that_of_a_descendant_is_refused():
     assert "smaller than its descendants' max capability" in found["spec.capability[cpu]"]
 
 
+def test_negative_capability_above_queues_without_one_is_refused():
+    found = refusals(queue(capability={"cpu": "-1"}), queue("child", parent="team"), old=queue())
+    assert "must be greater than or equal to 0" in found["spec.capability[cpu]"]
+
+
 def test_children_may_not_deserve_more_than_their_parent():
     old = queue(parent="root", deserved={"cpu": "4"})
     child = queue("child", parent="team", deserved={"cpu": "4"})

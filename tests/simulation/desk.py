@@ -44,9 +44,11 @@ class Desk:
 
     def all(self, resource, test=None):
         """Return the known objects of a resource that pass a test and are not being deleted."""
+        return [obj for obj in self._known(resource) if not is_going(obj) and (test is None or test(obj))]
+
+    def _known(self, resource):
         known = self.picture.objects(resource.id)
-        found = (known[key] for key in sorted(known))
-        return [obj for obj in found if not is_going(obj) and (test is None or test(obj))]
+        return (known[key] for key in sorted(known))
 
     def any(self, resource, test=None):
         """Return one of those objects, None when there are none."""
@@ -64,6 +66,10 @@ class Desk:
         if obj is not None:
             self.minds[resource.id] = obj["metadata"]["uid"]
         return obj
+
+    def going(self, resource):
+        """Return an object of a resource that is being deleted, None when there is none."""
+        return self.one([obj for obj in self._known(resource) if is_going(obj)])
 
     def submitter(self):
         """Return somebody who submits work."""

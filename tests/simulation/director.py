@@ -52,6 +52,7 @@ class Weights:
     clean: float = 0.15  # of what comes between two statements
     message: float = 0.006
     stall: float = 0.002
+    freeze: float = 0.0005  # the same in the middle of a step
     stall_s: tuple[float, float] = (5.0, 60.0)
     away: float = 0.0005
     back: float = 0.02
@@ -68,7 +69,7 @@ USUAL = Weights()
 # A plain world, by which speed is measured: nothing is small, and nobody looks on but those who always do.
 PLAIN = Weights(nodes=(50,), tight=0.0, pages=0.0, one_sided=0.0, faith=(0.0,), jobs_an_hour=(200.0,))
 FAULTS = (
-    *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "away"),
+    *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "freeze", "away"),
     *("clock", "rights", "harm", "slow", "ask_faults", "ask_twice"),
 )
 FACTORS = (0.0, 1.0, 1.0, 5.0)  # of a kind of wish or fault in a one-sided world
@@ -196,6 +197,9 @@ class Director:
             # Who is far behind meets most of what he is not prepared for; history may be cleaned under him.
             others = [story.Clean() if self._happens(0.5) else self._other(world, name) for _ in range(2)]
             return story.Run(name, between=tuple(others), at=self.random.randrange(6))
+        if depth == 0 and self._happens(weights.freeze):
+            frozen = story.Rest(round(self.random.uniform(*weights.stall_s) * S))
+            return story.Run(name, between=(frozen, story.Clean()), at=self.random.randrange(6))
         if self._happens(weights.die_within):
             return story.Run(name, dies=self._death(), at=self.random.randrange(8))
         if self._happens(weights.refuse):

@@ -273,7 +273,9 @@ def young_history(put):
                 " (SELECT revision FROM cluster_object)",
                 [horizon],
             )
-            return cursor.rowcount, True
+            removed = cursor.rowcount
+            cursor.execute("UPDATE cluster_log SET compacted = MAX(compacted, %s) WHERE id = 1", [horizon])
+            return removed, True
 
     put(retention, "_step", step)
 
@@ -454,10 +456,17 @@ def quota_of_the_dead(put):
     put(quotas, "has_ended", lambda change: False)
 
 
-@plant("what the collector could not write, because somebody was faster, it leaves")
+@plant("what the collector could not write, because somebody was faster, it leaves, and what that one wrote")
 def conflict_left(put):
+    from cluster.controllers import garbage
     from cluster.controllers.garbage import _Work
     from cluster.store import Group
+
+    note = garbage._note
+
+    # By itself it does no harm: who was faster has changed the object, and a change has its owners looked at.
+    def unmoved(state, change, doubtful):
+        note(state, change, {} if change.verb == "MODIFIED" else doubtful)
 
     def forgetful(right):
         def do(self, *args):
@@ -466,6 +475,7 @@ def conflict_left(put):
 
         return do
 
+    put(garbage, "_note", unmoved)
     put(_Work, "_delete", forgetful(_Work._delete))
     put(_Work, "_patch", forgetful(_Work._patch))
 

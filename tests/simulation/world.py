@@ -356,12 +356,20 @@ class World:
     # Time.
 
     def ready(self) -> list[str]:
-        """The names of the processes that have something to do now."""
-        return [name for name, process in self.processes.items() if process.is_ready]
+        """The names of the processes that have something to do now; who is in the middle of a step waits for its end."""
+        return [
+            name
+            for name, process in self.processes.items()
+            if process.is_ready and not self.steps.takes(name)
+        ]
 
     def due(self, but: Container[str] = ()) -> float:
         """The monotonic second at which the next thing is to be done, unless something is to be done now."""
-        dues = [process.due for name, process in self.processes.items() if name not in but]
+        dues = [
+            process.due
+            for name, process in self.processes.items()
+            if name not in but and not self.steps.takes(name)
+        ]
         soonest = min((due for due in dues if due is not None), default=self.clock.monotonic() + 1)
         return max(soonest, self.clock.monotonic() + MOMENT_US / 1e6)
 

@@ -61,6 +61,13 @@ def delete_a_pod(desk):
     return _deleted(desk, PODS, desk.any(PODS), "the pod", **grace)
 
 
+@wish(0.6, meant="either")
+def delete_a_pod_once_more(desk):
+    """One that is going already; a second deletion may only make it go sooner."""
+    grace = desk.one((0, 1, 30, 120))
+    return _deleted(desk, PODS, desk.going(PODS), "once more the pod", gracePeriodSeconds=grace)
+
+
 @wish(1, crowd=Crowd(PODS, 100, lambda pod: not has_owner(pod)))
 def clear_away_a_pod(desk):
     """One without a job, that has ended."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cluster.rules.simulation import SIMULATED
-from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS
+from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES
 from tests.simulation.desk import wish
-from tests.simulation.request import APPLY, Request, create, path
+from tests.simulation.request import APPLY, Request, create, name_of, path
 
 CPU = {"100m": 10, "250m": 15, "500m": 20, "1": 25, "2": 15, "4": 8, "8": 3}
 MEMORY = {"64Mi": 30, "256Mi": 30, "1Gi": 25, "4Gi": 15}
@@ -348,9 +348,11 @@ def submit_to_batch(desk):
 
 @wish(0.8, submits=True)
 def use_a_name_again(desk):
-    """A job like one that is gone, under its name."""
+    """A job like one that is gone, under its name, where its namespace is still there."""
     known, older = desk.picture.objects(JOBS.id), list(desk.sent)[:-LATELY]
-    gone = [each for each in older if _names_a_job(each) and _key(each) not in known]
+    places = [name_of(each) for each in desk.all(NAMESPACES)]
+    named = [each for each in older if _names_a_job(each) and _key(each)[0] in places]
+    gone = [each for each in named if _key(each) not in known]
     before = desk.one(gone)
     if before is None:
         return None

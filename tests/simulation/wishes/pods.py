@@ -117,11 +117,12 @@ def make_a_group(desk):
 
 @wish(5, submits=True)
 def make_a_pod_of_a_group(desk):
-    """One more pod of a group that has not all yet."""
+    """One more pod of a group that has not all yet; the queue that it may name itself says nothing."""
     group = desk.one([each for each in desk.all(POD_GROUPS, _is_for_pods) if _is_wanting(desk, each)])
     if group is None:
         return None
-    body = pod(desk, **{GROUP_ANNOTATION: name_of(group)})
+    own = {QUEUE_ANNOTATION: desk.queue()} if desk.chance(0.3) else {}
+    body = pod(desk, **{GROUP_ANNOTATION: name_of(group)}, **own)
     body["metadata"]["namespace"] = group["metadata"]["namespace"]
     return _create(desk, body, f"the pod {name_of(body)} of the group {name_of(group)}")
 
@@ -140,6 +141,20 @@ def _is_of(group, each):
     annotations = metadata.get("annotations") or {}
     same_place = metadata.get("namespace") == group["metadata"].get("namespace")
     return same_place and annotations.get(GROUP_ANNOTATION) == name_of(group)
+
+
+@wish(1)
+def move_a_group(desk):
+    """To another queue, with the pods that it has, whatever queue these name; also the group of a job."""
+    group, queue = desk.any(POD_GROUPS, _is_at_work), desk.queue()
+    if group is None:
+        return None
+    words = f"olga moves the group {name_of(group)} to the queue {queue}"
+    return patch("olga", POD_GROUPS, group, {"spec": {"queue": queue}}, words)
+
+
+def _is_at_work(group):
+    return (group.get("status") or {}).get("phase") == "Running"
 
 
 @wish(1)
