@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.invariants import INVARIANTS, Broken, Judge, check
-from tests.invariants.views import COMMANDS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.invariants.writing import AT, Log
 
 LATER = AT + 60_000
@@ -200,6 +200,12 @@ WRONG = [
         .event(1, "CommandIssued", name="q", kind=QUEUES),
         "command is carried out once",
         "the wish stayed",
+    ),
+    (
+        lambda: Log().command("AbortJob").put(JOBS, "j", uid="another").wait(1).gone(COMMANDS, "j-AbortJob")
+        .put(EVENTS, "e", involvedObject={"kind": "Job", "name": "j", "uid": "another"}, reason="CommandIssued"),
+        "command is carried out once",
+        "Job j is told of a Command, and none was for it",
     ),
     (lambda: suspended().job(phase="Restarting"), "command is carried out once", "no Command asked for it"),
     (
