@@ -268,6 +268,11 @@ UNSETTLED = [
         "job tells of its pods",
         "has 1 pods beyond its replicas",
     ),
+    (
+        lambda: Log().job(phase="Running").group("j-uid-jobs.batch.volcano.sh-j", phase="Running"),
+        "job has its pods",
+        "is Running, and there is no pod d/j-main-0",
+    ),
     (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
     (
         lambda: Log().queue(state="Closing", wish="Closed"),
