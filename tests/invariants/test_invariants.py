@@ -316,6 +316,13 @@ UNSETTLED = [
         "namespace d is gone",
     ),
     (
+        lambda: Log().put(
+            NAMESPACES, "d", meta={"deletionTimestamp": SOON}, spec={"finalizers": ["kubernetes"]}
+        ),
+        "empty namespaces go",
+        "is being deleted, and nothing is left in it",
+    ),
+    (
         lambda: failing().job(phase="Running", replicas=2, **counted(Failed=1)),
         "failures are told once",
         "1 of its pods failed, and 0 failures are told",

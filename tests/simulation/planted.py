@@ -281,10 +281,12 @@ def young_history(put):
 # ---- jobs
 
 
-@plant("what was sent for a job is forgotten at once")
+@plant("what was sent for a job is forgotten at once, and not read back before the next plan")
 def sent_forgotten(put):
+    """Each of the two is enough: the runner reads its own writes back before it plans, see `Runner._advance`."""
     from jobs.controller.expectations import Sent
 
+    own_writes(put)
     put(Sent, "is_seen", lambda self, position: True)
     put(Sent, "has", lambda self, revision: True)
 
