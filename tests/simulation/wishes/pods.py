@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
-from tests.simulation.desk import has_owner, pod_phase, wish
+from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS
+from tests.simulation.desk import has_owner, is_unfinished, pod_phase, wish
 from tests.simulation.request import JSON_PATCH, STRATEGIC, create, name_of, patch
 from tests.simulation.wishes.jobs import FAILING_SHARE, simulated
 
@@ -54,6 +54,19 @@ def make_a_pod_without_a_name(desk):
     body = pod(desk)
     body["metadata"]["generateName"] = f"{body['metadata'].pop('name')}-"
     return _create(desk, body, f"a pod named {body['metadata']['generateName']}...")
+
+
+@wish(0.4, meant="either", submits=True)
+def take_a_name_of_a_job(desk):
+    """A pod with a name that a job wants, which has it for a pod of its own, or waits."""
+    job = desk.any(JOBS, lambda each: is_unfinished(each) and each["spec"].get("tasks"))
+    if job is None:
+        return None
+    body, task = pod(desk), desk.one(job["spec"]["tasks"])
+    index = desk.random.randrange((task.get("replicas") or 0) + 1)
+    body["metadata"]["name"] = f"{name_of(job)}-{task['name']}-{index}"
+    body["metadata"]["namespace"] = job["metadata"]["namespace"]
+    return _create(desk, body, f"the pod {name_of(body)}, as if it were the job's")
 
 
 @wish(0.5, submits=True)
