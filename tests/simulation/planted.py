@@ -154,11 +154,20 @@ def a6(put):
     put(facts, "FINISHED", facts.FINISHED | {JobPhase.ABORTED})
 
 
-@plant("the job controller puts what the log tells over what it has read since")
+@plant(
+    "the job controller takes the end of an earlier pod, of which the log tells, for that of one it has read since"
+)
 def a7(put):
-    from jobs.controller.job_controller import JobsState
+    """Elsewhere names, uids and reading back what was written set right what is taken back (`JobsState.has_read`)."""
+    from jobs.controller import job_controller
 
-    put(JobsState, "has_read", lambda self, key, revision: False)
+    def free_name(state, change):
+        key = state.strangers.pop(change.key, "")
+        if key in state.entries and not state.has_read(key, change.revision):
+            state.entries[key].known.pods.pop(change.name, None)
+            state.touched[key] = None
+
+    put(job_controller, "_free_name", free_name)
 
 
 # ---- the runner of consumers
