@@ -286,7 +286,7 @@ def _apply_job(state: JobsState, change: Change) -> None:
 def _apply_pod(state: JobsState, change: Change) -> None:
     key, pod = facts.read_pod(change.body)
     if state.strangers and change.verb == "DELETED":
-        key = state.strangers.pop(change.key, key)
+        _free_name(state, change)
     if state.refused and (change.verb == "DELETED" or pod.has_ended):
         state.look_again(change.namespace)
     entry = state.entries.get(key)
@@ -300,6 +300,17 @@ def _apply_pod(state: JobsState, change: Change) -> None:
     before, pods[change.name] = pods.get(change.name), pod
     is_news = before is None or not pod.counts_like(before)
     if is_news and not state.has_sent(key, change.revision):
+        state.touched[key] = None
+
+
+def _free_name(state: JobsState, change: Change) -> None:
+    """Note for a job that somebody else's pod, which held a name that it wants, is gone; the pod's own job is told, too."""
+    key = state.strangers.get(change.key, "")
+    if not key or state.has_read(key, change.revision):
+        return  # what was read holds the name since
+    del state.strangers[change.key]
+    if key in state.entries:
+        state.entries[key].known.pods.pop(change.name, None)
         state.touched[key] = None
 
 

@@ -41,7 +41,9 @@ class CarriedOut(Invariant):
     A controller deletes a Command in the transaction that carries it out: what
     it does has the same time in the log. Not judged where somebody else may
     have deleted it: its target is gone or going, or its namespace is. A person
-    who deletes a Command by hand before it is taken breaks this, too.
+    who deletes a Command by hand before it is taken breaks this, too. A job or
+    queue is told of a Command only if that was for it, by its uid: not for
+    another one that had the name before.
     """
 
     name = "command is carried out once"
@@ -53,6 +55,7 @@ class CarriedOut(Invariant):
         self._at = 0
         self._wanted = {}  # what has to be seen before time goes on → the error otherwise
         self._resumed = set()  # keys of the jobs for which a ResumeJob was taken at this time
+        self._served = set()  # uids of the targets of the Commands that were taken at this time
 
     def take(self, step):
         change = step.change
@@ -61,12 +64,16 @@ class CarriedOut(Invariant):
                 self.finish()
             self._at = change.at
             self._resumed.clear()
+            self._served.clear()
         kind = change.resource
         if kind == COMMANDS:
             if step.after is None and type(step.before) is Command:
+                self._served.add(self._target(step))
                 self._gone(step)
         elif kind == JOBS:
             self._job(step)
+        elif kind == EVENTS:
+            self._event(step)
         elif self._wanted:
             self._see(step)
 
@@ -74,6 +81,17 @@ class CarriedOut(Invariant):
         wanted, self._wanted = self._wanted, {}
         for error in wanted.values():
             raise error
+
+    def _target(self, step):
+        """Return the uid of the job or queue that a Command is for."""
+        target = step.before.target
+        if target.uid:
+            return target.uid
+        if target.kind == "Job":
+            thing = self.picture.jobs.get(f"{step.change.namespace}/{target.name}")
+        else:
+            thing = self.picture.queues.get(f"/{target.name}")
+        return thing.metadata.uid if thing is not None else ""
 
     def _gone(self, step):
         command, namespace = step.before, step.change.namespace
@@ -118,11 +136,18 @@ class CarriedOut(Invariant):
         if was == "Aborted" and step.seen.phase == "Restarting" and step.key not in self._resumed:
             raise self.broken(key_of(step.change), "was Aborted and restarts, and no Command asked for it")
 
+    def _event(self, step):
+        if type(step.after) is not Event or step.after.reason != REASON:
+            return
+        about = step.after.involved_object
+        self._wanted.pop(("event", about.uid), None)
+        if step.change.verb == "ADDED" and about.uid not in self._served:
+            text = f"{about.kind} {about.name} is told of a Command, and none was for it"
+            raise self.broken(key_of(step.change), text)
+
     def _see(self, step):
         if step.change.resource == QUEUES and type(step.seen) is Queue:
             self._wanted.pop((QUEUES, step.key, step.seen.spec.state), None)
-        elif type(step.after) is Event and step.after.reason == REASON:
-            self._wanted.pop(("event", step.after.involved_object.uid), None)
 
 
 def _is_for(command, target):

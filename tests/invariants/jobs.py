@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.invariants.invariant import Invariant
-from tests.invariants.views import ENDED, JOBS, PODS, Job, Pod, key_of
+from tests.invariants.views import ENDED, JOBS, PODS, QUOTAS, Group, Job, Pod, key_of
 
 # Reference: volcano-job §2.7, with the first sync of a new job.
 NEXT = {
@@ -18,6 +18,7 @@ NEXT = {
     "Completing": {"Completed"},
     "Terminating": {"Terminated"},
 }
+RANGES = "limitranges"
 FINISHED = ("Completed", "Failed", "Terminated")
 SYNCED = ("Pending", "Running", "Restarting")  # the phases in which pods are made and surplus ones deleted
 COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
@@ -213,6 +214,41 @@ def _listed(counts):
     return ", ".join(f"{n} {phase} of {task}" for (task, phase), n in sorted(counts.items()) if n) or "none"
 
 
+class HasPods(Invariant):
+    """Source: reference volcano-job §2.4, steps 5 and 6: what is missing is made once the scheduler lets it be.
+
+    A pod of somebody else may have the name. Bounds of the namespace may be
+    against it, and a task may wait for others: neither is judged.
+    """
+
+    name = "job has its pods"
+    meaning = "At rest a pod has each of the names that a job which runs on wants."
+    kinds = (JOBS,)
+
+    def settle(self, now):
+        bounded = {key.partition("/")[0] for kind in (QUOTAS, RANGES) for key in self.picture.things[kind]}
+        for key, job in self.picture.jobs.items():
+            if (
+                type(job) is Job
+                and job.phase in ("Pending", "Running")
+                and not job.metadata.deletion_timestamp
+            ):
+                namespace = key.partition("/")[0]
+                if namespace not in bounded and self._is_let_in(key, job):
+                    self._judge(key, job)
+
+    def _is_let_in(self, key, job):
+        group = self.picture.groups.get(f"{key}-{job.metadata.uid}")
+        return type(group) is Group and group.phase not in ("", "Pending")
+
+    def _judge(self, key, job):
+        for task in job.spec.tasks:
+            for index in range(0 if task.depends_on else task.replicas):
+                name = f"{key}-{task.name}-{index}"
+                if name not in self.picture.pods:
+                    raise self.broken(f"{JOBS}/{key}", f"is {job.phase}, and there is no pod {name}")
+
+
 class TasksFollow(Invariant):
     """Source: reference volcano-job §4.2: a task's pods are made when enough of the tasks that it waits for are ready.
 
@@ -287,4 +323,4 @@ class SubmittersOwn(Invariant):
             raise self.broken(key_of(step.change), text)
 
 
-INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled)
+INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled, HasPods)

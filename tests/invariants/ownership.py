@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.invariants.invariant import Invariant
-from tests.invariants.views import NAMESPACES, NODES, PODS
+from tests.invariants.views import NAMESPACES, NODES, PODS, Namespace
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+OF_NAMESPACES = "kubernetes"  # the finalizer in the spec of a namespace that is not empty
 AFTER_MS = 15_000  # a namespace is looked into once more so long after its end
 
 
@@ -85,4 +86,31 @@ class EmptyAfterwards(Invariant):
                     raise self.broken(f"{kind}/{key}", f"is left, and namespace {namespace} is gone")
 
 
-INVARIANTS = (NoOrphans, EmptyAfterwards)
+class EmptyGoes(Invariant):
+    """Source: reference kubernetes-api-and-batch-job §4.6: a namespace goes when nothing is left in it.
+
+    Finalizers of others may hold it.
+    """
+
+    name = "empty namespaces go"
+    meaning = "At rest no namespace is left that is being deleted and in which there is nothing."
+    kinds = ()
+
+    def settle(self, now):
+        going = {
+            key.removeprefix("/")
+            for key, namespace in self.picture.namespaces.items()
+            if type(namespace) is Namespace
+            and namespace.metadata.deletion_timestamp
+            and not namespace.metadata.finalizers
+            and namespace.spec.finalizers == [OF_NAMESPACES]
+        }
+        if not going:
+            return
+        for things in self.picture.things.values():
+            going -= {key.partition("/")[0] for key in things}
+        for name in sorted(going):
+            raise self.broken(f"{NAMESPACES}/{name}", "is being deleted, and nothing is left in it")
+
+
+INVARIANTS = (NoOrphans, EmptyAfterwards, EmptyGoes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.invariants import INVARIANTS, Broken, Judge, check
-from tests.invariants.views import COMMANDS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from tests.invariants.writing import AT, Log
 
 LATER = AT + 60_000
@@ -234,6 +234,12 @@ WRONG = [
         "command has a target",
         "OpenQueue of Queue q, which is not there",
     ),
+    (
+        lambda: Log().job().command("AbortJob").gone(JOBS, "j").put(JOBS, "j", uid="another").wait(1).gone(COMMANDS, "j-AbortJob")
+        .put(EVENTS, "e", involvedObject={"kind": "Job", "name": "j", "uid": "another"}, reason="CommandIssued"),
+        "command is carried out once",
+        "Job j is told of a Command, and none was for it",
+    ),
     (lambda: suspended().job(phase="Restarting"), "command is carried out once", "no Command asked for it"),
     (
         lambda: failing().event(1, "PodFailed", "2 pods failed: j-main-0 exited with code 1."),
@@ -307,6 +313,11 @@ UNSETTLED = [
         "job tells of its pods",
         "has 1 pods beyond its replicas",
     ),
+    (
+        lambda: Log().job(phase="Running").group("j-uid-jobs.batch.volcano.sh-j", phase="Running"),
+        "job has its pods",
+        "is Running, and there is no pod d/j-main-0",
+    ),
     (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
     (
         lambda: Log().queue(state="Closing", wish="Closed"),
@@ -348,6 +359,13 @@ UNSETTLED = [
         lambda: Log().put(NAMESPACES, "d").gone(NAMESPACES, "d").put("secrets", "s"),
         "nothing in a namespace that is gone",
         "namespace d is gone",
+    ),
+    (
+        lambda: Log().put(
+            NAMESPACES, "d", meta={"deletionTimestamp": SOON}, spec={"finalizers": ["kubernetes"]}
+        ),
+        "empty namespaces go",
+        "is being deleted, and nothing is left in it",
     ),
     (
         lambda: failing().job(phase="Running", replicas=2, **counted(Failed=1)),

@@ -413,10 +413,17 @@ class NamespaceMeta(Meta):
     annotations: NamespaceNotes | None = None
 
 
+class NamespaceSpec(View):
+    """What holds a namespace that is being deleted."""
+
+    finalizers: list[str] = []
+
+
 class Namespace(View):
     """A namespace."""
 
     metadata: NamespaceMeta = NamespaceMeta()
+    spec: NamespaceSpec = NamespaceSpec()
 
     @property
     def queue(self):

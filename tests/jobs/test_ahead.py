@@ -114,6 +114,38 @@ def test_pod_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(lat
     assert late.state.entries["default/demo"].known.pods == {}
 
 
+def stranger(**annotations):
+    metadata = {"name": "demo-main-1", "namespace": "default", "annotations": annotations}
+    store.write(Create(PODS, {"metadata": metadata, "spec": {}}))
+
+
+def test_name_that_was_found_to_be_held_is_not_free_by_an_older_change(late):
+    resize(2)
+    stranger()
+    store.write(Delete(PODS, "default", "demo-main-1", grace=0))
+    stranger()
+    assert made(late.plan(Timer(RETRY, "default/demo", 0))) == []
+    late.tell()
+    store.write(Delete(PODS, "default", "demo-main-1", grace=0))
+    late.revision = late.state.position
+    late.tell()
+    assert made(late.plan()) == ["demo-main-1"]
+
+
+def test_pod_that_holds_a_name_is_missed_by_its_own_job_too(late):
+    store.write(Create(JOBS, job("other", replicas=1)))
+    resize(2)
+    stranger(**{"volcano.sh/job-name": "other"})
+    late.tell()
+    late.plan(Timer(RETRY, "default/demo", 0))
+    assert "demo-main-1" in late.state.entries["default/other"].known.pods
+    store.write(Delete(PODS, "default", "demo-main-1", grace=0))
+    late.revision = late.state.position
+    late.tell()
+    assert late.state.entries["default/other"].known.pods == {}
+    assert "demo-main-1" not in late.state.entries["default/demo"].known.pods
+
+
 def test_nothing_is_remembered_of_a_read_once_the_log_has_come_as_far(late):
     resize(2)
     late.plan(Timer(RETRY, "default/demo", 0))

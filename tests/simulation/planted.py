@@ -154,11 +154,20 @@ def a6(put):
     put(facts, "FINISHED", facts.FINISHED | {JobPhase.ABORTED})
 
 
-@plant("the job controller puts what the log tells over what it has read since")
+@plant(
+    "the job controller takes the end of an earlier pod, of which the log tells, for that of one it has read since"
+)
 def a7(put):
-    from jobs.controller.job_controller import JobsState
+    """Elsewhere names, uids and reading back what was written set right what is taken back (`JobsState.has_read`)."""
+    from jobs.controller import job_controller
 
-    put(JobsState, "has_read", lambda self, key, revision: False)
+    def free_name(state, change):
+        key = state.strangers.pop(change.key, "")
+        if key in state.entries and not state.has_read(key, change.revision):
+            state.entries[key].known.pods.pop(change.name, None)
+            state.touched[key] = None
+
+    put(job_controller, "_free_name", free_name)
 
 
 # ---- the runner of consumers
@@ -239,10 +248,13 @@ def own_writes(put):
     put(Runner, "_advance", short)
 
 
-@plant("what could not be written is not tried again")
+@plant("what could not be written is not tried again, also not when it has not been seen in the log for long")
 def no_retry(put):
+    """Without the second the job controller would only be a minute late, see `Sent.expires`."""
     from cluster.runtime.consumer import Runner
+    from jobs.controller import expectations
 
+    put(expectations, "LONGEST_MS", 10**12)
     put(Runner, "_again", lambda self, groups, outcomes, now: [])
 
 
@@ -283,10 +295,12 @@ def young_history(put):
 # ---- jobs
 
 
-@plant("what was sent for a job is forgotten at once")
+@plant("what was sent for a job is forgotten at once, and not read back before the next plan")
 def sent_forgotten(put):
+    """Each of the two is enough: the runner reads its own writes back before it plans, see `Runner._advance`."""
     from jobs.controller.expectations import Sent
 
+    own_writes(put)
     put(Sent, "is_seen", lambda self, position: True)
     put(Sent, "has", lambda self, revision: True)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kube.resources import CONFIGMAPS, POD_GROUPS, PODS, QUEUES
-from tests.simulation.desk import has_owner, pod_phase, queue_state, wish
+from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS, QUEUES
+from tests.simulation.desk import has_owner, is_unfinished, pod_phase, queue_state, wish
 from tests.simulation.request import JSON_PATCH, STRATEGIC, create, name_of, patch
 from tests.simulation.wishes.jobs import FAILING_SHARE, simulated
 
@@ -81,6 +81,19 @@ def make_a_group_in_a_closed_queue(desk):
     body = {"metadata": {"name": name, "namespace": desk.namespace()}, "spec": spec}
     words = f"{who} makes the group {name} in the queue {name_of(queue)}, which is closed"
     return create(who, POD_GROUPS, body, words)
+
+
+@wish(0.4, meant="either", submits=True)
+def take_a_name_of_a_job(desk):
+    """A pod with a name that a job wants, which has it for a pod of its own, or waits."""
+    job = desk.any(JOBS, lambda each: is_unfinished(each) and each["spec"].get("tasks"))
+    if job is None:
+        return None
+    body, task = pod(desk), desk.one(job["spec"]["tasks"])
+    index = desk.random.randrange((task.get("replicas") or 0) + 1)
+    body["metadata"]["name"] = f"{name_of(job)}-{task['name']}-{index}"
+    body["metadata"]["namespace"] = job["metadata"]["namespace"]
+    return _create(desk, body, f"the pod {name_of(body)}, as if it were the job's")
 
 
 @wish(0.5, submits=True)
