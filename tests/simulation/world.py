@@ -26,6 +26,7 @@ from tests.simulation.client import ROLES, Request
 from tests.simulation.doers import Doers
 from tests.simulation.faults import Killed, Steps
 from tests.simulation.machine import Processes
+from tests.simulation.news import News
 from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
 from tests.simulation.readers import Watchers, Web
@@ -67,6 +68,7 @@ class World:
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
         self.doers = Doers(self.steps)
         self.picture = LogPicture()
+        self.news = News()
         self.machine = Processes(random.Random(setup.seed + 1))
         # The processes that a healthy system has, and those that live.
         self.queues = registry.queues()
@@ -139,6 +141,8 @@ class World:
 
     def perform(self, move: Move) -> None:
         """Do a move, and have judged what it wrote."""
+        if not isinstance(move, story.Rest | story.Ask | story.Settle):
+            self.news.doubt()
         MOVES[type(move)](self, move)
         self.look()
 
@@ -153,6 +157,7 @@ class World:
                 self.picture.take(change)
                 self.judge.take(change)
                 self.doers.take(change)
+                self.news.take(change)
 
     def start(self, name: str) -> None:
         """Start a process unless it lives."""
@@ -358,6 +363,7 @@ class World:
         for _ in range(STEPS_AT_ONE_MOMENT):
             names = self.ready()
             if not names:
+                self.news.check(self.processes.values())
                 return
             for name in [n for n in names if n != registry.QUEUE] or names:
                 self.run(story.Run(name))
