@@ -201,6 +201,10 @@ class Processes:
         """Return the pod and container of every process, sorted; one that ran twice would be here twice."""
         return sorted(tuple(process.key) for process in self._living if process.started_us)
 
+    def living(self, uid: str) -> list[str]:
+        """Return the containers of a pod that have a process, or a shim that is about to start one."""
+        return sorted(process.key.container for process in self._living if process.key.uid == uid)
+
     def uids(self) -> list[str]:
         """Return the pods of which the disk remembers anything, in order."""
         return sorted(self._disk)

@@ -66,10 +66,10 @@ class World:
         self.broker = Broker(self.clock)
         self.steps = Steps(self._come_between)
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
-        self.doers = Doers(self.steps)
         self.picture = LogPicture()
         self.news = News()
         self.machine = Processes(random.Random(setup.seed + 1))
+        self.doers = Doers(self.steps, self.picture, self.machine)
         # The processes that a healthy system has, and those that live.
         self.queues = registry.queues()
         others = [*(["agent"] if setup.has_agent else []), *(["web"] if setup.has_pages else [])]
@@ -154,9 +154,9 @@ class World:
                 self.revision = change.revision
                 if change.resource != LEASES.id:
                     self.busy_revision = change.revision
+                self.doers.take(change)
                 self.picture.take(change)
                 self.judge.take(change)
-                self.doers.take(change)
                 self.news.take(change)
 
     def start(self, name: str) -> None:
@@ -293,6 +293,7 @@ class World:
             elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
+                self.doers.settle()
                 is_judged = True
             if is_judged and not self._work_due():
                 return True
