@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def take(path: Path) -> IO[str] | None:
+def take(path: Path) -> TextIO | None:
     """Return the file, which is ours until it is closed; None when somebody else has it."""
     try:
         return _locked(path, fcntl.LOCK_NB)
@@ -22,12 +22,12 @@ def take(path: Path) -> IO[str] | None:
         return None
 
 
-def wait(path: Path) -> IO[str]:
+def wait(path: Path) -> TextIO:
     """Return the file when nobody else has it any more."""
     return _locked(path, 0)
 
 
-def _locked(path: Path, how: int) -> IO[str]:
+def _locked(path: Path, how: int) -> TextIO:
     held = path.open("a+")
     try:
         fcntl.flock(held, fcntl.LOCK_EX | how)

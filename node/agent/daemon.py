@@ -12,7 +12,7 @@ import selectors
 import signal
 import socket
 import time
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from django.db import Error as DatabaseError
 
@@ -133,7 +133,7 @@ def lock_of(data: Path) -> Path:
     return folder / "agent.lock"
 
 
-def _alone(data: Path) -> IO[str]:
+def _alone(data: Path) -> TextIO:
     """Wait until no other agent works in the state directory.
 
     Two would take each other's orders back, and the one that is behind would

@@ -35,7 +35,9 @@ class Weights:
     calm: float = 0.3  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
     start: float = 0.05  # of what is dead, when others take a step
+    away_for_long: float = 0.5  # of those that are killed: nobody starts them for as long as a stall lasts
     twin: float = 0.0005
+    second_agent: float = 0.0002
     die_within: float = 0.004
     refuse: float = 0.004
     nested: float = 0.03
@@ -66,6 +68,7 @@ class Director:
         self.again: list[Request] = []
         self.other_role: list[str] = []  # users who are no submitters for a while
         self.stalled: dict[str, float] = {}  # processes that do nothing, and until when
+        self.absent: dict[str, float] = {}  # processes that stay dead, and until when
         self.woken: set[str] = set()  # those that did nothing and have not gone on yet
 
     def moves(self, world: World) -> Iterator[Move]:
@@ -184,17 +187,22 @@ class Director:
     # What goes wrong between steps.
 
     def _misfortune(self, world: World) -> Iterator[Move]:
-        yield from self._of_processes(world)
+        yield from self._of_processes(world, world.clock.monotonic())
         yield from self._of_messages(world)
         yield from self._of_surroundings()
 
-    def _of_processes(self, world: World) -> Iterator[Move]:
+    def _of_processes(self, world: World, now: float) -> Iterator[Move]:
         weights, alive = self.weights, list(world.processes)
-        dead = [name for name in world.names if name not in world.processes]
+        dead = [name for name in world.names if name not in alive and self.absent.get(name, now) <= now]
         if dead and self._happens(weights.start):
             yield story.Start(self.random.choice(dead))
         if alive and self._happens(weights.kill):
-            yield story.Kill(self.random.choice(alive))
+            killed = self.random.choice(alive)
+            if self._happens(weights.away_for_long):
+                self.absent[killed] = now + self.random.uniform(*weights.stall_s)
+            yield story.Kill(killed)
+        if "agent" in world.names and self._happens(weights.second_agent):
+            yield story.Start(f"agent+{self.random.randrange(2, 4)}")
         if self._happens(weights.twin):
             yield story.Start(f"{self.random.choice(world.queues)}+{self.random.randrange(2, 4)}")
 

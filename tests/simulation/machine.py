@@ -154,7 +154,7 @@ class Processes:
         self.ignore = ignore
         self.claim_late = claim_late
         self.starts: list[tuple[str, str, int]] = []
-        self.runtime: SimulatedRuntime | None = None  # the living agent's
+        self.runtimes: list[SimulatedRuntime] = []  # those of living agents: one, if nothing is wrong
         self._disk: dict[str, dict[str, dict[int, Process]]] = {}
         self._ordered: list[Ordered] = []
         self._living: list[Process] = []
@@ -321,8 +321,8 @@ class Processes:
         return next((one for one in self._living if one.key == key and one.started_us), None)
 
     def _tell(self, key: Key) -> None:
-        if self.runtime is not None:
-            self.runtime.hear(key)
+        for runtime in self.runtimes:
+            runtime.hear(key)
 
     def _chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -337,7 +337,7 @@ class SimulatedRuntime:
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
-        self.processes.runtime = self
+        self.processes.runtimes.append(self)
         self._runs: dict[str, dict[str, Run]] = {}
         self._watched: dict[Key, int] = {}  # the attempt of each container that may run
         self._stop_at: dict[Key, float | None] = {}  # of those whose shim is known
@@ -356,8 +356,8 @@ class SimulatedRuntime:
 
     def detach(self) -> None:
         """Hear nothing any more: the agent is dead."""
-        if self.processes.runtime is self:
-            self.processes.runtime = None
+        if self in self.processes.runtimes:
+            self.processes.runtimes.remove(self)
 
     def uids(self) -> list[str]:
         return self.processes.uids()

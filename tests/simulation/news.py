@@ -41,7 +41,7 @@ class News:
     def check(self, processes: Iterable[Process]) -> None:
         """Raise Broken when somebody is behind for too long; everybody has done what he has to do at this moment."""
         for process in processes:
-            if isinstance(process, Nodes):
+            if isinstance(process, Nodes) and process.works is not None:
                 self._look_at(process)
 
     def _look_at(self, process: Nodes) -> None:

@@ -559,6 +559,13 @@ def agent_forgets(put):
     put(Agent, "_take", forgetful)
 
 
+@plant("a second agent does not wait for the end of the first")
+def two_agents(put):
+    from node import sole
+
+    put(sole, "take", lambda path: path.open("a+"))
+
+
 # ---- playing
 
 

@@ -163,7 +163,9 @@ class World:
         """Start a process unless it lives."""
         if name in self.processes:
             return
-        kind = name.partition("+")[0]  # "jobs+2" is another worker of the queue "jobs"
+        kind = name.partition("+")[
+            0
+        ]  # "jobs+2" is another worker of the queue "jobs", "agent+2" another agent
         if kind == "server":
             self.processes[name] = Server(name, self.clock, self.actors)
         elif kind == "fleet":
@@ -231,7 +233,8 @@ class World:
     def harm(self, move: story.Harm) -> None:
         """Let something happen to the process node."""
         if move.what == "reboot":
-            self.kill("agent")
+            for name in [each for each in self.processes if each.partition("+")[0] == "agent"]:
+                self.kill(name)
             self.machine.reboot()
         elif running := self.machine.running:
             uid, container = running[move.index % len(running)]
