@@ -14,6 +14,7 @@ import msgspec
 
 from tests.simulation import story
 from tests.simulation.client import Client, Request, setup
+from tests.simulation.lies import LIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,7 @@ class Weights:
     clock: float = 0.0005
     rights: float = 0.0005
     harm: float = 0.001  # to the process node
+    lie: float = 0.001  # of a node
     restore: float = 0.01  # of what somebody else's right was before
     slow: float = 0.15  # time passes although somebody has something to do
     ask_faults: float = 0.02
@@ -220,6 +222,8 @@ class Director:
         if self._happens(weights.harm):
             what = self.random.choice(("kill", "kill", "shim", "reboot"))
             yield story.Harm(what, self.random.randrange(20))
+        if self._happens(weights.lie):
+            yield story.Lie(self.random.choice(list(LIES)), self.random.randrange(100))
         if self._happens(weights.clock):
             yield story.SetClock(self.random.randrange(-FARTHEST_S, FARTHEST_S) * S)
         if self._happens(weights.rights):

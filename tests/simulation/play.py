@@ -59,6 +59,10 @@ class _Digest:
         )
         self.judge.take(c)  # type: ignore[arg-type]
 
+    def excuse(self, revision: int) -> None:
+        """Let the judge know that what a revision tells is not true."""
+        self.judge.picture.untrue.add(revision)
+
     def settle(self, now: int) -> None:
         self.judge.settle(now)
 

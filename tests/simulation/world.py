@@ -25,6 +25,7 @@ from tests.simulation.broker import Broker
 from tests.simulation.client import ROLES, Request
 from tests.simulation.doers import Doers
 from tests.simulation.faults import Killed, Steps
+from tests.simulation.lies import Lies
 from tests.simulation.machine import Processes
 from tests.simulation.news import News
 from tests.simulation.picture import LogPicture, uid
@@ -45,6 +46,7 @@ STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
+LIAR = "a node that lies"
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
 
@@ -69,6 +71,7 @@ class World:
         self.picture = LogPicture()
         self.news = News()
         self.machine = Processes(random.Random(setup.seed + 1))
+        self.lies = Lies(self.picture, judge.excuse)
         self.doers = Doers(self.steps, self.picture, self.machine)
         # The processes that a healthy system has, and those that live.
         self.queues = registry.queues()
@@ -156,6 +159,7 @@ class World:
                     self.busy_revision = change.revision
                 self.doers.take(change)
                 self.picture.take(change)
+                self.lies.take(change)
                 self.judge.take(change)
                 self.news.take(change)
 
@@ -239,6 +243,11 @@ class World:
         elif running := self.machine.running:
             uid, container = running[move.index % len(running)]
             (self.machine.kill if move.what == "kill" else self.machine.kill_shim)(uid, container)
+
+    def lie(self, move: story.Lie) -> None:
+        """Let a node report what is not true; nobody's step is interrupted by what goes wrong with that."""
+        with self.steps.take(story.Run(LIAR)):
+            self.lies.tell(move.what, move.index)
 
     def grant(self, move: story.Grant) -> None:
         user = get_user_model().objects.get(username=move.user)
@@ -396,5 +405,6 @@ MOVES: dict[type, Callable[[World, Any], Any]] = {
     story.SetClock: lambda world, move: world.clock.set_wall(move.by_us),
     story.Grant: World.grant,
     story.Harm: World.harm,
+    story.Lie: World.lie,
     story.Settle: World.settle,
 }
