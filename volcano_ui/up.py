@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import fcntl
 import io
 import os
 import signal
@@ -35,6 +34,7 @@ from cluster.access.accounts import login_link
 from cluster.runtime import registry
 from cluster.store import store
 from kube.resources import LEASES, NODES
+from node import sole
 from volcano_ui import assets, celery_app, health, valkey, web
 from volcano_ui.supervisor import Program, Supervisor
 
@@ -152,20 +152,15 @@ class Up:
         _refuse([m for m in run_checks(tags=["state"]) if m.is_serious()])
         for name in ("", "logs", "run"):
             (settings.DATA / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = (settings.DATA / "run" / "up.lock").open("a+")
-        self._held.append(lock)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            pid = lock.read().strip()
+        path = settings.DATA / "run" / "up.lock"
+        lock = sole.take(path)
+        if lock is None:
+            pid = sole.holder(path)
             raise StartError(
                 f"The state directory {settings.DATA} is in use by another `up`, pid {pid}. "
                 f"Stop that one (kill {pid}), or choose another directory: make up DATA=/some/dir PORT=9000."
-            ) from None
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+            )
+        self._held.append(lock)
 
     def _take_port(self, port: int, variable: str) -> socket.socket:
         try:

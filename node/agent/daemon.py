@@ -12,11 +12,12 @@ import selectors
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from django.db import Error as DatabaseError
 
 from cluster import clock
+from node import sole
 from node.agent.agent import Agent
 from node.agent.machine import Machine
 from node.agent.readings import ThisMachine
@@ -41,6 +42,7 @@ class Daemon:
 
     def __init__(self, data: Path, *, name: str = "", mounts: str = "") -> None:
         layout = Layout(data)
+        self.lock = _alone(data)
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
         self.shims = Shims(layout, self.spawner, self.selector)
@@ -121,3 +123,24 @@ class Daemon:
         self.shims.close()
         self.spawner.close()
         self.selector.close()
+        self.lock.close()
+
+
+def lock_of(data: Path) -> Path:
+    """Return the file that an agent has locked while it works in a state directory."""
+    folder = data / "run"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / "agent.lock"
+
+
+def _alone(data: Path) -> TextIO:
+    """Wait until no other agent works in the state directory.
+
+    Two would take each other's orders back, and the one that is behind would
+    write that a pod is not yet where the other has said it is.
+    """
+    path = lock_of(data)
+    if lock := sole.take(path):
+        return lock
+    log.warning("another agent works in %s, pid %s: waiting for its end", data, sole.holder(path))
+    return sole.wait(path)

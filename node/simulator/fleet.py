@@ -104,6 +104,7 @@ class Fleet:
         annotations = node.metadata.annotations
         same = (
             node.status.capacity == wanted["status"]["capacity"]
+            and node.status.allocatable == wanted["status"]["allocatable"]
             and stored.object["status"].get("nodeInfo") == NODE_INFO
             and annotations.get(LEASE_ANNOTATION) == LEASE
             and TAINT in _taints(stored)

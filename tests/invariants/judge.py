@@ -55,6 +55,10 @@ class Judge:
         for judge in self._of_kind.get(change.resource, self._of_every_kind):
             judge(step)
 
+    def excuse(self, revision):
+        """Know that what a revision tells, which is still to be taken, is not true: it is not judged, what comes of it is."""
+        self.picture.untrue.add(revision)
+
     def finish(self):
         """Judge what waited for the next change: the log ends here."""
         for invariant in self._all:

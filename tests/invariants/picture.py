@@ -38,6 +38,7 @@ class Picture:
         self.namespaces, self.quotas = self.things[NAMESPACES], self.things[QUOTAS]
         self.used = defaultdict(lambda: defaultdict(int))  # node → what its pods take
         self.members = defaultdict(dict)  # key of a pod group → its pods by key
+        self.untrue = set()  # revisions by which somebody tells what is not so, see `tests.simulation.lies`
         self.queue_use = QueueUse(self)
         self._followers = {
             PODS: self._follow_pod,

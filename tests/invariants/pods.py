@@ -39,7 +39,10 @@ class BoundToStay(Invariant):
 
 
 class PhasesGoOn(Invariant):
-    """Source: reference kubernetes-api-and-batch-job, pod lifecycle; design §7, "no pod doubled"."""
+    """Source: reference kubernetes-api-and-batch-job, pod lifecycle; design §7, "no pod doubled".
+
+    A report that is known to be untrue is not judged; what is made of it is.
+    """
 
     name = "pod phase goes on"
     meaning = (
@@ -50,6 +53,8 @@ class PhasesGoOn(Invariant):
     def take(self, step):
         before, seen = step.before, step.seen
         if type(before) is not Pod or before.phase == seen.phase or step.change.verb == "ADDED":
+            return
+        if step.change.revision in self.picture.untrue:
             return
         if seen.phase not in NEXT.get(before.phase, ()):
             raise self.broken(key_of(step.change), f"went from {before.phase} to {seen.phase}")
@@ -67,7 +72,8 @@ class OneRun(Invariant):
 
     An attempt is named by its containerID, as the state and the last state of
     a status can be about different ones. The attempt before the present one is
-    told of until the next begins.
+    told of until the next begins. Nothing is learnt from a report that is known
+    to be untrue.
     """
 
     name = "each attempt runs once"
@@ -86,6 +92,8 @@ class OneRun(Invariant):
             self._restarts.pop(key, None)
         elif type(step.after) is Pod:
             if type(step.before) is Pod and step.before.status == step.after.status:
+                return
+            if step.change.revision in self.picture.untrue:
                 return
             status = step.after.status
             for told in (*status.container_statuses, *status.init_container_statuses):

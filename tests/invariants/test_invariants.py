@@ -556,3 +556,20 @@ def test_bounds_hold_at_once_where_each_turn_is_one_step():
         judge.take(change)
     with pytest.raises(Broken, match="n holds 1 CPU of 0 CPU"):
         judge.take(history[-1])
+
+
+def _judged(log, *, untrue):
+    judge = Judge()
+    judge.picture.untrue.add(untrue)
+    for change in log.changes:
+        judge.take(change)
+
+
+def test_report_that_is_known_to_be_untrue_is_not_judged_but_what_is_made_of_it():
+    ended, runs = ran(0, "8:00", "9:00"), ran(0, "8:00")
+    log = Log().pod(phase="Succeeded", status=ended).pod(phase="Running", status=runs)
+    with pytest.raises(Broken, match="from Succeeded to Running"):
+        check(log.changes)
+    _judged(log.pod(phase="Succeeded", status=ended), untrue=2)
+    with pytest.raises(Broken, match="c ended as"):
+        _judged(log.pod(phase="Succeeded", status=ran(0, "8:00", "9:30")), untrue=2)

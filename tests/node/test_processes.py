@@ -17,6 +17,7 @@ from cluster.runtime import nudge
 from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
+from node import sole
 from node.agent.daemon import SHUTDOWN_S
 from tests.cluster.store.conftest import database_opened
 from tests.node.attempts import kill_shim_of
@@ -117,6 +118,25 @@ def test_pods_outlive_an_agent_that_is_killed(system, tmp_path):
     assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
     log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
     assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
+
+
+def test_second_agent_waits_until_the_first_has_ended(system, tmp_path):
+    """Also while the first does nothing: it may go on at any moment."""
+    first = system.agent()
+    lock = system.data / "run" / "agent.lock"
+    assert sole.holder(lock) == str(first.pid)
+    first.send_signal(signal.SIGSTOP)
+    second = system.start("agent")
+    until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
+    system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
+    assert system.phase() == "Pending"
+    first.send_signal(signal.SIGCONT)
+    until(lambda: system.phase() == "Running")
+    assert (sole.holder(lock), second.poll()) == (str(first.pid), None)
+    first.kill()
+    until(lambda: sole.holder(lock) == str(second.pid))
+    (tmp_path / "go").touch()
+    until(lambda: system.phase() == "Succeeded")
 
 
 def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pods(system):

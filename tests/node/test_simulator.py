@@ -382,6 +382,13 @@ class TestFleet:
         simulator(10)
         assert store.revision() == revision + 1  # the lease
 
+    def test_node_that_is_said_to_offer_something_else_is_corrected_at_the_next_start(self, simulator):
+        simulator()
+        store.write(Patch(NODES, "", "sim-0001", {"status": {"allocatable": {"cpu": "0"}}}, "status"))
+        simulator()
+        status = store.get(NODES, "", "sim-0001").object["status"]
+        assert status["allocatable"] == status["capacity"]
+
     def test_node_told_to_fail_falls_silent_and_comes_back(self, simulator):
         one = simulator()
         add_pod(duration_seconds="600")

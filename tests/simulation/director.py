@@ -14,6 +14,7 @@ import msgspec
 
 from tests.simulation import story
 from tests.simulation.client import KINDS, Client, Request, setup
+from tests.simulation.lies import LIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,9 @@ class Weights:
     calm: float = 0.3  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
     start: float = 0.05  # of what is dead, when others take a step
+    away_for_long: float = 0.5  # of those that are killed: nobody starts them for as long as a stall lasts
     twin: float = 0.0005
+    second_agent: float = 0.0002
     die_within: float = 0.004
     refuse: float = 0.004
     nested: float = 0.03
@@ -59,6 +62,7 @@ class Weights:
     clock: float = 0.0005
     rights: float = 0.0005
     harm: float = 0.001  # to the process node
+    lie: float = 0.001  # of a node
     restore: float = 0.01  # of what somebody else's right was before
     slow: float = 0.15  # time passes although somebody has something to do
     ask_faults: float = 0.02
@@ -96,6 +100,7 @@ class Director:
         self.again: list[Request] = []
         self.other_role: list[str] = []  # users who are no submitters for a while
         self.stalled: dict[str, float] = {}  # processes that do nothing, and until when
+        self.absent: dict[str, float] = {}  # processes that stay dead, and until when
         self.woken: set[str] = set()  # those that did nothing and have not gone on yet
 
     def _one_sided(self, weights: Weights) -> Weights:
@@ -227,17 +232,22 @@ class Director:
     # What goes wrong between steps.
 
     def _misfortune(self, world: World) -> Iterator[Move]:
-        yield from self._of_processes(world)
+        yield from self._of_processes(world, world.clock.monotonic())
         yield from self._of_messages(world)
         yield from self._of_surroundings()
 
-    def _of_processes(self, world: World) -> Iterator[Move]:
+    def _of_processes(self, world: World, now: float) -> Iterator[Move]:
         weights, alive = self.weights, list(world.processes)
-        dead = [name for name in world.names if name not in world.processes]
+        dead = [name for name in world.names if name not in alive and self.absent.get(name, now) <= now]
         if dead and self._happens(weights.start):
             yield story.Start(self.random.choice(dead))
         if alive and self._happens(weights.kill):
-            yield story.Kill(self.random.choice(alive))
+            killed = self.random.choice(alive)
+            if self._happens(weights.away_for_long):
+                self.absent[killed] = now + self.random.uniform(*weights.stall_s)
+            yield story.Kill(killed)
+        if "agent" in world.names and self._happens(weights.second_agent):
+            yield story.Start(f"agent+{self.random.randrange(2, 4)}")
         if self._happens(weights.twin):
             yield story.Start(f"{self.random.choice(world.queues)}+{self.random.randrange(2, 4)}")
 
@@ -255,6 +265,8 @@ class Director:
         if self._happens(weights.harm):
             what = self.random.choice(("kill", "kill", "shim", "reboot"))
             yield story.Harm(what, self.random.randrange(20))
+        if self._happens(weights.lie):
+            yield story.Lie(self.random.choice(list(LIES)), self.random.randrange(100))
         if self._happens(weights.clock):
             yield story.SetClock(self.random.randrange(-FARTHEST_S, FARTHEST_S) * S)
         if self._happens(weights.rights):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kube.kinds.pod import ENDED
 from kube.meta import parse_time
-from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES, SECRETS
+from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES, PODS, SECRETS
 from tests.invariants import Broken
 from tests.invariants.jobs import FINISHED
 
 if TYPE_CHECKING:
     from cluster.store import Change
     from tests.simulation.faults import Steps
+    from tests.simulation.machine import Processes
+    from tests.simulation.picture import LogPicture
 
 COLLECTORS = "controllers"  # the queue of the collector and of those who empty namespaces
 # Kinds that no controller of this queue deletes for a reason of its own.
@@ -19,18 +22,23 @@ OWNED = frozenset(kind.id for kind in (CONFIGMAPS, CLAIMS, SECRETS, JOBS, BATCH_
 ENDS_JOBS = "jobs"  # the queue of the job controller
 NAME = "nothing goes with somebody else"
 IN_TIME = "jobs go when their time is over"
+AGENT = "agent"
+OUTLIVED = "nothing outlives its pod"
 
 
 class Doers:
-    """Judges what controllers delete.
+    """Judges who ends what.
 
-    The collector: only what is in a namespace that goes, or whose owners all
-    go. The job controller: only jobs that are finished, for as long as their
-    `ttlSecondsAfterFinished` says (reference: volcano-job §6.2).
+    The collector deletes only what is in a namespace that goes, or whose owners
+    all go. The job controller: only jobs that are finished, for as long as
+    their `ttlSecondsAfterFinished` says (reference: volcano-job §6.2). Of what
+    the agent calls ended nothing runs. `picture` is the cluster before the change.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, picture: LogPicture, machine: Processes) -> None:
         self.steps = steps
+        self.picture = picture
+        self.machine = machine
         self.last: tuple[int, str] = (0, "")
         self.of: dict[int, str] = {}  # the last revision of each commit → who made it
         self.meta: dict[str, Any] = {}  # uid → metadata
@@ -52,7 +60,9 @@ class Doers:
             if doer == COLLECTORS:
                 self._judge(change, before)
             elif doer == ENDS_JOBS and change.resource == JOBS.id:
-                _judge_end(change)
+                _judge_end_of_job(change)
+        if change.resource == PODS.id and doer == AGENT:
+            self._judge_end(change)
         if change.verb == "DELETED":
             self.meta.pop(change.uid, None)
         else:
@@ -77,8 +87,37 @@ class Doers:
             why = "an owner of it lives" if keeping else "it belongs to nobody"
             raise Broken(NAME, change.revision, f"{change.resource}/{change.key}", f"was deleted, and {why}")
 
+    def _judge_end(self, change: Change) -> None:
+        """Raise Broken when the agent ends a pod of which something runs.
 
-def _judge_end(change: Change) -> None:
+        Source: docs/design/node.md: its status is what the attempts on disk add up to. A pod that somebody
+        else has given up has ended before that is done.
+        """
+        before = self.picture.objects(PODS.id).get((change.namespace, change.name))
+        has_ended = change.verb == "DELETED" or _phase(change.object) in ENDED
+        if has_ended and _phase(before) not in ENDED:
+            self._expect_nothing_of(change.uid, change.key, change.revision)
+
+    def settle(self) -> None:
+        """At rest: raise Broken when something runs whose pod has ended or is gone."""
+        known = {pod["metadata"]["uid"]: _phase(pod) for pod in self.picture.objects(PODS.id).values()}
+        for uid, _ in self.machine.running:
+            if known.get(uid, ENDED[0]) in ENDED:
+                self._expect_nothing_of(uid, uid, self.last[0])
+
+    def _expect_nothing_of(self, uid: str, key: str, revision: int) -> None:
+        living = self.machine.living(uid)
+        if living:
+            text = f"has ended, and {', '.join(living)} of it runs"
+            raise Broken(OUTLIVED, revision, f"{PODS.id}/{key}", text)
+
+
+def _phase(pod: Any) -> str:
+    """Return the phase of a pod; of one that is not there, Succeeded."""
+    return str(((pod or {"status": {"phase": "Succeeded"}}).get("status") or {}).get("phase") or "")
+
+
+def _judge_end_of_job(change: Change) -> None:
     """Judge the end of a job by its own TTL."""
     lasts = change.object["spec"].get("ttlSecondsAfterFinished")
     state = (change.object.get("status") or {}).get("state") or {}

@@ -154,7 +154,7 @@ class Processes:
         self.ignore = ignore
         self.claim_late = claim_late
         self.starts: list[tuple[str, str, int]] = []
-        self.runtime: SimulatedRuntime | None = None  # the living agent's
+        self.runtimes: list[SimulatedRuntime] = []  # those of living agents: one, if nothing is wrong
         self._disk: dict[str, dict[str, dict[int, Process]]] = {}
         self._ordered: list[Ordered] = []
         self._living: list[Process] = []
@@ -200,6 +200,10 @@ class Processes:
     def running(self) -> list[tuple[str, str]]:
         """Return the pod and container of every process, sorted; one that ran twice would be here twice."""
         return sorted(tuple(process.key) for process in self._living if process.started_us)
+
+    def living(self, uid: str) -> list[str]:
+        """Return the containers of a pod that have a process, or a shim that is about to start one."""
+        return sorted(process.key.container for process in self._living if process.key.uid == uid)
 
     def uids(self) -> list[str]:
         """Return the pods of which the disk remembers anything, in order."""
@@ -317,8 +321,8 @@ class Processes:
         return next((one for one in self._living if one.key == key and one.started_us), None)
 
     def _tell(self, key: Key) -> None:
-        if self.runtime is not None:
-            self.runtime.hear(key)
+        for runtime in self.runtimes:
+            runtime.hear(key)
 
     def _chance(self, share: float) -> bool:
         return self.random.random() < share
@@ -333,7 +337,7 @@ class SimulatedRuntime:
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
-        self.processes.runtime = self
+        self.processes.runtimes.append(self)
         self._runs: dict[str, dict[str, Run]] = {}
         self._watched: dict[Key, int] = {}  # the attempt of each container that may run
         self._stop_at: dict[Key, float | None] = {}  # of those whose shim is known
@@ -352,8 +356,8 @@ class SimulatedRuntime:
 
     def detach(self) -> None:
         """Hear nothing any more: the agent is dead."""
-        if self.processes.runtime is self:
-            self.processes.runtime = None
+        if self in self.processes.runtimes:
+            self.processes.runtimes.remove(self)
 
     def uids(self) -> list[str]:
         return self.processes.uids()

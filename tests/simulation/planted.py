@@ -456,6 +456,14 @@ def blind_status(put):
     put(Simulator, "_writes", blind)
 
 
+@plant("the store takes a status over, whatever version of the object it was made from")
+def any_version(put):
+    from cluster.store import strategy
+
+    right = strategy.check_preconditions
+    put(strategy, "check_preconditions", lambda resource, old, uid, version: right(resource, old, uid, ""))
+
+
 @plant("the quota is asked when pods are planned, and not in the transaction that makes them")
 def early_quota(put):
     from cluster.api import quota_room
@@ -581,6 +589,13 @@ def agent_forgets(put):
             take(self, pod, revision)
 
     put(Agent, "_take", forgetful)
+
+
+@plant("a second agent does not wait for the end of the first")
+def two_agents(put):
+    from node import sole
+
+    put(sole, "take", lambda path: path.open("a+"))
 
 
 # ---- those that the simulation found

@@ -59,6 +59,9 @@ class _Digest:
         )
         self.judge.take(c)  # type: ignore[arg-type]
 
+    def excuse(self, revision: int) -> None:
+        self.judge.excuse(revision)
+
     def settle(self, now: int) -> None:
         self.judge.settle(now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from django.db import DatabaseError, connection
 
@@ -12,6 +12,8 @@ from cluster.runtime import nudge, registry
 from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import Runner
 from cluster.store import sql
+from node import sole
+from node.agent import daemon
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from tests.simulation.machine import SimulatedAgent
@@ -211,7 +213,7 @@ class Nodes(Process):
     def __init__(self, name: str, heard: Heard, works: Any) -> None:
         super().__init__(name)
         self.heard = heard
-        self.works = works  # a Simulator or an Agent
+        self.works = works  # a Simulator or an Agent; None while another agent works
 
     def step(self) -> None:
         if not self.has_begun:
@@ -256,35 +258,51 @@ class Fleet(Nodes):
 
 
 class NodeAgent(Nodes):
-    """`manage.py agent` on the machine with these processes."""
+    """`manage.py agent` on the machine with these processes: while another one works there, it waits."""
 
     def __init__(self, name: str, machine: Processes, directory: Path, broker: Broker) -> None:
-        heard = Heard(broker)
+        super().__init__(name, Heard(broker), None)
         self.machine = machine
-        self.agent = SimulatedAgent(machine, directory, subscription=heard)
-        super().__init__(name, heard, self.agent)
+        self.directory = directory
+        self.lock: TextIO | None = None
 
     @property
     def is_ready(self) -> bool:
+        if self._is_waiting:
+            return False
         due = self.machine.due()
         return (
             self.heard.has_news
-            or self.agent.has_news
+            or self.works.has_news
             or (due is not None and due <= clock.monotonic())
             or not self.has_begun
-            or self.agent.patience() <= 0
+            or self.works.patience() <= 0
         )
 
     @property
-    def due(self) -> float:
+    def _is_waiting(self) -> bool:
+        """Whether another agent has the lock. When that one ends, the kernel gives it to who asks first."""
+        if self.lock is None:
+            self.lock = sole.take(daemon.lock_of(self.directory))
+            if self.lock is not None:
+                self.works = SimulatedAgent(self.machine, self.directory, subscription=self.heard)
+        return self.lock is None
+
+    @property
+    def due(self) -> float | None:
+        if self._is_waiting:
+            return None
         due = self.machine.due()
-        mine = clock.monotonic() + self.agent.patience() if self.has_begun else clock.monotonic()
+        mine = clock.monotonic() + self.works.patience() if self.has_begun else clock.monotonic()
         return mine if due is None else min(mine, due)
 
     def step(self) -> None:
-        self.machine.advance()
-        super().step()
+        if not self._is_waiting:
+            self.machine.advance()
+            super().step()
 
     def die(self) -> None:
         super().die()
-        self.agent.abandon()
+        if self.lock is not None:
+            self.works.abandon()
+            self.lock.close()

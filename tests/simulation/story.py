@@ -94,6 +94,13 @@ class Harm(Base):
     index: int = 0
 
 
+class Lie(Base):
+    """A node reports what is not true; see `tests.simulation.lies` for what there is to say, and of which object it is."""
+
+    what: str
+    index: int = 0
+
+
 class Grant(Base):
     """A user is given a role in a namespace ("*": everywhere), or loses it."""
 
@@ -107,7 +114,9 @@ class Settle(Base):
     """All faults end and nobody wants anything; what has begun comes to its end, and is judged."""
 
 
-Move: TypeAlias = Pass | Rest | Run | Ask | Kill | Start | Messages | Clean | SetClock | Harm | Grant | Settle
+Move: TypeAlias = (
+    Pass | Rest | Run | Ask | Kill | Start | Messages | Clean | SetClock | Harm | Lie | Grant | Settle
+)
 
 
 class Setup(Struct, frozen=True, omit_defaults=True):

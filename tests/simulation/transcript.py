@@ -105,6 +105,15 @@ def _fault(move: story.Run | story.Ask) -> str:
     return f", and the database is {move.fails} (statement {move.at})" if move.fails else ""
 
 
+SAID = {
+    "stale": "a node tells how a pod was before",
+    "gone": "a node tells how a pod is that is gone",
+    "twice": "a node tells of a pod what it has told",
+    "elsewhere": "a node says that a pod of another node has ended",
+    "again": "the process node says that a pod runs again which has succeeded",
+    "resized": "a node says that it has other processors",
+    "ready": "a node is called Ready that is not heard of",
+}
 WORDS: dict[type, Callable[[Any], str]] = {
     story.Ask: _ask,
     story.Run: _run,
@@ -116,6 +125,7 @@ WORDS: dict[type, Callable[[Any], str]] = {
     story.Clean: lambda move: "retention runs",
     story.SetClock: lambda move: f"the wall clock is set by {move.by_us / 1e6:+g} s",
     story.Harm: lambda move: f"on the process node: {move.what}",
+    story.Lie: lambda move: SAID[move.what],
     story.Grant: lambda move: (
         f"{move.user} {'loses' if move.lost else 'becomes'} {move.role} in {move.namespace}"
     ),

@@ -26,7 +26,9 @@ from tests.simulation.broker import Broker
 from tests.simulation.client import ROLES, Request
 from tests.simulation.doers import Doers
 from tests.simulation.faults import Killed, Steps
+from tests.simulation.lies import Lies
 from tests.simulation.machine import Processes
+from tests.simulation.news import News
 from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
 from tests.simulation.readers import Watchers, Web
@@ -48,6 +50,7 @@ IDLE_STEPS = 1000  # in a row after which nobody has written anything, which wou
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
 MOMENT_US = 1000  # what a round of steps takes
+LIAR = "a node that lies"
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
 
@@ -69,9 +72,11 @@ class World:
         self.broker = Broker(self.clock)
         self.steps = Steps(self._come_between)
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
-        self.doers = Doers(self.steps)
         self.picture = LogPicture()
+        self.news = News()
         self.machine = Processes(random.Random(setup.seed + 1))
+        self.lies = Lies(self.picture, judge.excuse)
+        self.doers = Doers(self.steps, self.picture, self.machine)
         # The processes that a healthy system has, and those that live.
         self.queues = registry.queues()
         others = [*(["agent"] if setup.has_agent else []), *(["web"] if setup.has_pages else [])]
@@ -81,6 +86,7 @@ class World:
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
         self.held: set[tuple[Any, ...]] = set()  # timers that were set before the wall clock was set back
         self.rights = Rights(self.picture)
+        self.found: Exception | None = None
         self._stack = ExitStack()
 
     # From its beginning to its end.
@@ -144,9 +150,20 @@ class World:
     # Moves.
 
     def perform(self, move: Move) -> None:
-        """Do a move, and have judged what it wrote."""
-        MOVES[type(move)](self, move)
-        self.look()
+        """Do a move, and have judged what it wrote; whatever is found stays found.
+
+        Who is in the middle of a step when it is found may take it for an error of his own.
+        """
+        if not isinstance(move, story.Rest | story.Ask | story.Settle):
+            self.news.doubt()
+        try:
+            MOVES[type(move)](self, move)
+            self.look()
+        except Exception as error:
+            self.found = self.found or error
+            raise
+        if self.found:
+            raise self.found
 
     def look(self) -> None:
         """Read what is new in the log, and have it judged."""
@@ -156,16 +173,20 @@ class World:
                 self.revision = change.revision
                 if change.resource != LEASES.id:
                     self.busy_revision = change.revision
-                self.picture.take(change)
-                self.judge.take(change)
                 self.doers.take(change)
+                self.picture.take(change)
+                self.lies.take(change)
                 self.rights.take(change)
+                self.judge.take(change)
+                self.news.take(change)
 
     def start(self, name: str) -> None:
         """Start a process unless it lives."""
         if name in self.processes:
             return
-        kind = name.partition("+")[0]  # "jobs+2" is another worker of the queue "jobs"
+        kind = name.partition("+")[
+            0
+        ]  # "jobs+2" is another worker of the queue "jobs", "agent+2" another agent
         if kind == "server":
             self.processes[name] = Server(name, self.clock, self.actors)
         elif kind == "fleet":
@@ -235,11 +256,17 @@ class World:
     def harm(self, move: story.Harm) -> None:
         """Let something happen to the process node."""
         if move.what == "reboot":
-            self.kill("agent")
+            for name in [each for each in self.processes if each.partition("+")[0] == "agent"]:
+                self.kill(name)
             self.machine.reboot()
         elif running := self.machine.running:
             uid, container = running[move.index % len(running)]
             (self.machine.kill if move.what == "kill" else self.machine.kill_shim)(uid, container)
+
+    def lie(self, move: story.Lie) -> None:
+        """Let a node report what is not true; nobody's step is interrupted by what goes wrong with that."""
+        with self.steps.take(story.Run(LIAR)):
+            self.lies.tell(move.what, move.index)
 
     def grant(self, move: story.Grant) -> None:
         user = get_user_model().objects.get(username=move.user)
@@ -305,6 +332,7 @@ class World:
             elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
+                self.doers.settle()
                 is_judged = True
             if is_judged and is_latest and not self._work_due():
                 return True
@@ -392,6 +420,8 @@ class World:
         for _ in range(STEPS_AT_ONE_MOMENT):
             names = self.ready()
             if not names:
+                if not self.steps.taken:  # who is in the middle of a step hears nothing
+                    self.news.check(self.processes.values())
                 return
             before, written = written, connection.connection.total_changes
             idle = idle + 1 if written == before else 0
@@ -424,5 +454,6 @@ MOVES: dict[type, Callable[[World, Any], Any]] = {
     story.SetClock: World.set_clock,
     story.Grant: World.grant,
     story.Harm: World.harm,
+    story.Lie: World.lie,
     story.Settle: World.settle,
 }

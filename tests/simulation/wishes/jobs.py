@@ -71,10 +71,10 @@ def simulated(desk, *, cpu=None, fails=False, runs=None, **spec):
 def real(desk):
     """Return the template of a pod for a node that runs processes."""
     code = 1 if desk.chance(FAILING_SHARE) else 0
-    command = desk.one([["sh", "-c", f"exit {code}"], ["sleep", str(desk.random.randint(1, 20))]])
+    command = desk.one([["sh", "-c", f"exit {code}"], ["sleep", str(desk.random.randint(1, 90))]])
     small = {"cpu": "100m", "memory": "32Mi"}
     container = {"name": "main", "image": "busybox", "command": command, "resources": {"requests": small}}
-    return {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {"spec": {"restartPolicy": restart_policy(desk, fails=bool(code)), "containers": [container]}}
 
 
 # ---- jobs

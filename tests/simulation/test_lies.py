@@ -1,0 +1,76 @@
+"""What nodes report that is not true comes to nothing where versions and uids tell, and is put right where it can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.resources import PODS
+from tests.simulation import command, story
+from tests.simulation.lies import LIES
+from tests.simulation.request import create, delete
+from tests.simulation.transcript import SAID
+
+S = 1_000_000
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
+
+
+def _pod(name, **spec):
+    body = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "busybox", **spec.pop("container", {})}],
+            **spec,
+        },
+    }
+    return story.Ask(create("alice", PODS, body, f"alice makes the pod {name}"))
+
+
+def _played(path, *moves):
+    """Return what is told of each object in a story, by name."""
+    told = story.Story(story.Setup(nodes=1), (story.Rest(2 * S), *moves, story.Settle()))
+    path.write_bytes(story.encode(told))
+    done = command.play("--story", path, "--tell")
+    assert "nothing is wrong" in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+REAL = {"container": {"command": ["sleep", "3"]}}
+
+
+@pytest.mark.timeout(300)
+def test_lies_that_nobody_can_tell_from_the_truth_are_put_right(tmp_path):
+    moves = (
+        _pod("p", **REAL),
+        story.Rest(6 * S),
+        story.Lie("again"),
+        story.Kill("fleet"),
+        story.Rest(50 * S),
+        story.Lie("ready"),
+    )
+    told = _played(tmp_path / "story.json", *moves, story.Rest(30 * S))
+    assert "pods/default/p  phase: Succeeded → Running" in told
+    assert (
+        "pods/default/p  phase: Running → Succeeded, ready: True → False"
+        in told.partition("a pod runs again")[2]
+    )
+    assert "nodes/sim-0001  ready: True → Unknown" in told.partition("is called Ready")[2]
+
+
+@pytest.mark.timeout(300)
+def test_old_reports_write_nothing(tmp_path):
+    gone = {"metadata": {"name": "p", "namespace": "default"}}
+    moves = (_pod("p", nodeSelector=SIMULATED), story.Rest(20 * S), story.Lie("stale"), story.Lie("twice"))
+    moves += (
+        story.Ask(delete("alice", PODS, gone, "alice deletes p")),
+        story.Rest(S),
+        _pod("p", nodeSelector=SIMULATED),
+    )
+    told = _played(tmp_path / "story.json", *moves, story.Lie("gone"))
+    for what in ("stale", "twice", "gone"):
+        said = told.partition(SAID[what])[2].splitlines()[1]
+        assert " s (" in said, "the next line is that of the next move"
+
+
+def test_each_lie_has_words():
+    assert set(SAID) == set(LIES)
