@@ -20,6 +20,7 @@ from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
+from kube.resources import JOBS
 from scheduler.engine.message import people
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
         return (
             self.phase == other.phase
             and self.uid == other.uid
+            and self.owner == other.owner
             and self.deleting == other.deleting
             and self.out_of_sync == other.out_of_sync
             and self.ready == other.ready
@@ -167,10 +169,8 @@ class GroupFact(Struct, frozen=True, kw_only=True):
 
 
 def job_key_of_pod(body: bytes) -> str:
-    """Return `namespace/name` of the job that a pod says it belongs to, or an empty text."""
-    metadata = _decode_labelled(body).metadata
-    name = metadata.annotations.get(JOB_NAME)
-    return f"{metadata.namespace}/{name}" if name else ""
+    """Return `namespace/name` of the job that controls a pod, or an empty text."""
+    return _job_key(_decode_labelled(body).metadata)
 
 
 def read_job(body: bytes) -> JobFact:
@@ -205,11 +205,10 @@ def read_job(body: bytes) -> JobFact:
 
 
 def read_pod(body: bytes) -> tuple[str, PodFact]:
-    """Read what matters of a pod, and `namespace/name` of its job; that is empty for a pod of no job."""
+    """Read what matters of a pod, and `namespace/name` of the job that controls it; that is empty for a pod of no job."""
     pod = _decode_pod(body)
     metadata, status = pod.metadata, pod.status
     notes = metadata.annotations
-    job = notes.get(JOB_NAME)
     statuses = status.container_statuses
     ended = statuses[0].state.terminated if statuses else None
     fact = PodFact(
@@ -228,7 +227,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         reason=intern(status.reason or (ended.reason if ended else "")),
         message=_one_line(status.message or (ended.message if ended else "")),
     )
-    return f"{metadata.namespace}/{job}" if job else "", fact
+    return _job_key(metadata), fact
 
 
 def read_group(body: bytes) -> GroupFact:
@@ -247,9 +246,12 @@ def read_group(body: bytes) -> GroupFact:
 
 def job_key_of_group(body: bytes) -> str:
     """Return `namespace/name` of the job that controls a pod group, or an empty text."""
-    metadata = _decode_labelled(body).metadata
+    return _job_key(_decode_labelled(body).metadata)
+
+
+def _job_key(metadata: _Metadata) -> str:
     for owner in metadata.owner_references:
-        if owner.controller and owner.kind == "Job":
+        if owner.controller and owner.kind == JOBS.kind and owner.api_version == JOBS.api_version:
             return f"{metadata.namespace}/{owner.name}"
     return ""
 
@@ -261,6 +263,7 @@ def read_priority(body: bytes) -> tuple[str, int, bool]:
 
 
 class _Owner(View):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

@@ -290,6 +290,8 @@ def _apply_pod(state: JobsState, change: Change) -> None:
     if state.refused and (change.verb == "DELETED" or pod.has_ended):
         state.look_again(change.namespace)
     entry = state.entries.get(key)
+    if entry is None or change.name not in entry.known.pods:
+        _leave(state, change)
     if entry is None or state.has_read(key, change.revision):
         return
     pods = entry.known.pods
@@ -301,6 +303,23 @@ def _apply_pod(state: JobsState, change: Change) -> None:
     is_news = before is None or not pod.counts_like(before)
     if is_news and not state.has_sent(key, change.revision):
         state.touched[key] = None
+
+
+def _leave(state: JobsState, change: Change) -> None:
+    """Note for a job that a pod which it knows is none of its any more, as somebody changed whose it is.
+
+    A job's pods have names that begin with the job's.
+    """
+    if change.verb == "ADDED":
+        return
+    name = change.name
+    while (end := name.rfind("-")) > 0:
+        name = name[:end]
+        key = f"{change.namespace}/{name}"
+        entry = state.entries.get(key)
+        if entry is not None and change.name in entry.known.pods and not state.has_read(key, change.revision):
+            del entry.known.pods[change.name]
+            state.touched[key] = None
 
 
 def _free_name(state: JobsState, change: Change) -> None:

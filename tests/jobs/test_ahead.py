@@ -114,9 +114,14 @@ def test_pod_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(lat
     assert late.state.entries["default/demo"].known.pods == {}
 
 
-def stranger(**annotations):
-    metadata = {"name": "demo-main-1", "namespace": "default", "annotations": annotations}
+def stranger(owners=()):
+    metadata = {"name": "demo-main-1", "namespace": "default", "ownerReferences": list(owners)}
     store.write(Create(PODS, {"metadata": metadata, "spec": {}}))
+
+
+def owner(name):
+    uid = store.get(JOBS, "default", name).uid
+    return {"apiVersion": JOBS.api_version, "kind": "Job", "name": name, "uid": uid, "controller": True}
 
 
 def test_name_that_was_found_to_be_held_is_not_free_by_an_older_change(late):
@@ -135,7 +140,7 @@ def test_name_that_was_found_to_be_held_is_not_free_by_an_older_change(late):
 def test_pod_that_holds_a_name_is_missed_by_its_own_job_too(late):
     store.write(Create(JOBS, job("other", replicas=1)))
     resize(2)
-    stranger(**{"volcano.sh/job-name": "other"})
+    stranger([owner("other")])
     late.tell()
     late.plan(Timer(RETRY, "default/demo", 0))
     assert "demo-main-1" in late.state.entries["default/other"].known.pods
@@ -144,6 +149,17 @@ def test_pod_that_holds_a_name_is_missed_by_its_own_job_too(late):
     late.tell()
     assert late.state.entries["default/other"].known.pods == {}
     assert "demo-main-1" not in late.state.entries["default/demo"].known.pods
+
+
+@pytest.mark.parametrize("heir", ["", "other"])
+def test_pod_that_is_given_away_is_missed_by_its_job(late, heir):
+    store.write(Create(JOBS, job("other", replicas=1)))
+    owners = [owner(heir)] if heir else None
+    store.write(Patch(PODS, "default", "demo-main-0", {"metadata": {"ownerReferences": owners}}))
+    late.tell()
+    assert "demo-main-0" not in late.state.entries["default/demo"].known.pods
+    assert "default/demo" in late.state.touched
+    assert list(late.state.entries["default/other"].known.pods) == ["demo-main-0"] * bool(heir)
 
 
 def test_nothing_is_remembered_of_a_read_once_the_log_has_come_as_far(late):

@@ -765,6 +765,13 @@ def controller_gone(put):
     put(rights, "owner_of", owner_of)
 
 
+@plant("a job does not miss a pod whose owner reference somebody takes away")
+def owner_taken(put):
+    from jobs.controller import job_controller
+
+    put(job_controller, "_leave", lambda state, change: None)
+
+
 @plant("a consumer that asks for its next run while Redis is away fails")
 def redis_away(put):
     from cluster.runtime import nudge

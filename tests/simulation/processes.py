@@ -49,6 +49,11 @@ class Process(ABC):
     def step(self) -> None:
         """Do the next thing, as far as nobody else can come between."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether it does something for a process that is in the middle of a step."""
+        return False
+
     def die(self) -> None:  # noqa: B027  most hold nothing
         """Let go of what this Python process holds for it."""
 

@@ -57,6 +57,10 @@ class Server(Process):
     def due(self) -> float | None:
         return self.loop.due
 
+    @property
+    def is_asked(self) -> bool:
+        return self.loop.is_running()
+
     def step(self) -> None:
         self.loop.turn()
 

@@ -205,7 +205,11 @@ class World:
     def _server(self) -> Server | None:
         """The API server, when it can be asked."""
         server = self.processes.get("server")
-        return server if isinstance(server, Server) and not self.steps.takes("server") else None
+        return server if isinstance(server, Server) and not self._is_busy("server") else None
+
+    def _is_busy(self, name: str) -> bool:
+        """Whether a process is in the middle of a step."""
+        return self.steps.takes(name) or self.processes[name].is_asked
 
     def kill(self, name: str) -> None:
         """Let a process die."""
@@ -216,7 +220,7 @@ class World:
     def run(self, move: story.Run) -> None:
         """Let a process take a step."""
         process = self.processes.get(move.process)
-        if process is None or self.steps.takes(move.process):
+        if process is None or self._is_busy(move.process):
             return
         if move.fails:
             self.broker.doubt()
@@ -385,18 +389,14 @@ class World:
 
     def ready(self) -> list[str]:
         """The names of the processes that have something to do now; who is in the middle of a step waits for its end."""
-        return [
-            name
-            for name, process in self.processes.items()
-            if process.is_ready and not self.steps.takes(name)
-        ]
+        return [n for n, process in self.processes.items() if process.is_ready and not self._is_busy(n)]
 
     def due(self, but: Container[str] = ()) -> float:
         """The monotonic second at which the next thing is to be done, unless something is to be done now."""
         dues = [
             process.due
             for name, process in self.processes.items()
-            if name not in but and not self.steps.takes(name)
+            if name not in but and not self._is_busy(name)
         ]
         soonest = min((due for due in dues if due is not None), default=self.clock.monotonic() + 1)
         return max(soonest, self.clock.monotonic() + MOMENT_US / 1e6)
