@@ -85,9 +85,6 @@ class JobsState:
     commands: dict[str, dict[str, CommandFact]] = field(
         default_factory=dict
     )  # key of a job → Commands to it by their names, in their order
-    strangers: dict[str, str] = field(
-        default_factory=dict
-    )  # key of a pod that holds a job's name → the job's key
     ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
     quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
     refused: dict[str, str] = field(
@@ -285,13 +282,11 @@ def _apply_job(state: JobsState, change: Change) -> None:
 
 def _apply_pod(state: JobsState, change: Change) -> None:
     key, pod = facts.read_pod(change.body)
-    if state.strangers and change.verb == "DELETED":
-        _free_name(state, change)
     if state.refused and (change.verb == "DELETED" or pod.has_ended):
         state.look_again(change.namespace)
+    if change.verb != "ADDED":
+        _follow_elsewhere(state, change, pod, key)
     entry = state.entries.get(key)
-    if entry is None or change.name not in entry.known.pods:
-        _leave(state, change)
     if entry is None or state.has_read(key, change.revision):
         return
     pods = entry.known.pods
@@ -305,31 +300,25 @@ def _apply_pod(state: JobsState, change: Change) -> None:
         state.touched[key] = None
 
 
-def _leave(state: JobsState, change: Change) -> None:
-    """Note for a job that a pod which it knows is none of its any more, as somebody changed whose it is.
+def _follow_elsewhere(state: JobsState, change: Change, pod: PodFact, own: str) -> None:
+    """Follow a pod for other jobs than its own that know it: one that it was taken from, or that waits for its name.
 
     A job's pods have names that begin with the job's.
     """
-    if change.verb == "ADDED":
-        return
     name = change.name
     while (end := name.rfind("-")) > 0:
         name = name[:end]
         key = f"{change.namespace}/{name}"
         entry = state.entries.get(key)
-        if entry is not None and change.name in entry.known.pods and not state.has_read(key, change.revision):
-            del entry.known.pods[change.name]
-            state.touched[key] = None
-
-
-def _free_name(state: JobsState, change: Change) -> None:
-    """Note for a job that somebody else's pod, which held a name that it wants, is gone; the pod's own job is told, too."""
-    key = state.strangers.get(change.key, "")
-    if not key or state.has_read(key, change.revision):
-        return  # what was read holds the name since
-    del state.strangers[change.key]
-    if key in state.entries:
-        state.entries[key].known.pods.pop(change.name, None)
+        if entry is None or key == own or state.has_read(key, change.revision):
+            continue
+        pods = entry.known.pods
+        if change.name not in pods or (change.verb != "DELETED" and pods[change.name].owner == pod.owner):
+            continue
+        if change.verb == "DELETED":
+            del pods[change.name]
+        else:
+            pods[change.name] = pod  # it only holds its name
         state.touched[key] = None
 
 
@@ -531,7 +520,7 @@ def _refresh(state: JobsState, keys: Sequence[str]) -> None:
         state.touched[key] = None
     with store.reading():
         for key in _read(state, keys):
-            _note_strangers(state, state.entries[key].known)
+            _note_strangers(state.entries[key].known)
 
 
 def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
@@ -546,14 +535,13 @@ def _read(state: JobsState, keys: Sequence[str]) -> list[str]:
     return [key for key in found if key in state.entries]
 
 
-def _note_strangers(state: JobsState, known: Known) -> None:
+def _note_strangers(known: Known) -> None:
     """Note pods of somebody else, such as an earlier job of the same name, that hold the names of missing ones."""
     job = known.job
     names = [f"{job.name}-{task.name}-{index}" for task in job.tasks for index in range(task.replicas)]
     missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
     for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
         _, known.pods[stored.name] = facts.read_pod(stored.body)
-        state.strangers[stored.key] = job.key
 
 
 def _touches_group(writes: Sequence[Write]) -> bool:

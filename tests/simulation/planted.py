@@ -154,20 +154,12 @@ def a6(put):
     put(facts, "FINISHED", facts.FINISHED | {JobPhase.ABORTED})
 
 
-@plant(
-    "the job controller takes the end of an earlier pod, of which the log tells, for that of one it has read since"
-)
+@plant("the job controller puts what the log tells over what it has read since")
 def a7(put):
-    """Elsewhere names, uids and reading back what was written set right what is taken back (`JobsState.has_read`)."""
-    from jobs.controller import job_controller
+    """Names, uids and reading back what was written set most of it right; not what an earlier pod of a name did."""
+    from jobs.controller.job_controller import JobsState
 
-    def free_name(state, change):
-        key = state.strangers.pop(change.key, "")
-        if key in state.entries and not state.has_read(key, change.revision):
-            state.entries[key].known.pods.pop(change.name, None)
-            state.touched[key] = None
-
-    put(job_controller, "_free_name", free_name)
+    put(JobsState, "has_read", lambda self, key, revision: False)
 
 
 # ---- the runner of consumers
@@ -769,7 +761,11 @@ def controller_gone(put):
 def owner_taken(put):
     from jobs.controller import job_controller
 
-    put(job_controller, "_leave", lambda state, change: None)
+    def follow(state, change, pod, own):
+        if change.verb == "DELETED":
+            right(state, change, pod, own)
+
+    right = put(job_controller, "_follow_elsewhere", follow)
 
 
 @plant("a consumer that asks for its next run while Redis is away fails")
