@@ -36,6 +36,7 @@ from tests.simulation.request import path
 from tests.simulation.rights import Rights
 from tests.simulation.server import Answer, Server
 from tests.simulation.virtual import VirtualClock
+from tests.simulation.wishes import things
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -307,7 +308,8 @@ class World:
     def settle(self, _: Any = None) -> None:
         """Let all faults end, bring what has begun to its end, and judge that.
 
-        What runs for long, or again and again, is deleted, so that what waits for it gets its turn.
+        What runs for long, or again and again, is deleted, so that what waits for it gets its turn; finalizers
+        of people are taken away.
         """
         self.heal()
         for _ in range(ROUNDS):
@@ -356,7 +358,9 @@ class World:
                 process.compare()
 
     def _clear_away(self) -> None:
-        """Have the administrator delete what runs, with the job that it belongs to."""
+        """Have the administrator delete what runs, with the job that it belongs to, and people let go of what they keep."""
+        for resource, obj in things.kept(self.picture):
+            self.ask(story.Ask(things.let_go(resource, obj)))
         for pod in list(self.picture.objects(PODS.id).values()):
             if (pod.get("status") or {}).get("phase") == "Running":
                 meta = pod["metadata"]

@@ -163,18 +163,26 @@ def keep_something(desk):
 @wish(0.6)
 def let_something_go(desk):
     """What is being deleted comes first."""
-    kept = [
-        (resource, each)
-        for resource in FINALIZED
-        for _, each in sorted(desk.picture.objects(resource.id).items())
-        if _is_kept(each)
+    found = kept(desk.picture)
+    chosen = desk.one([each for each in found if is_going(each[1])] or found)
+    return chosen and let_go(*chosen)
+
+
+def kept(picture):
+    """Return what people have put a finalizer on, with its kind."""
+    known = {resource: picture.objects(resource.id) for resource in FINALIZED}
+    return [
+        (resource, objects[key])
+        for resource, objects in known.items()
+        for key in sorted(objects)
+        if _is_kept(objects[key])
     ]
-    chosen = desk.one([(kind, each) for kind, each in kept if is_going(each)] or kept)
-    if chosen is None:
-        return None
-    resource, found = chosen
-    left = [each for each in _finalizers(found) if each != FINALIZER]
-    return _with_finalizers("olga", resource, found, left, "takes a finalizer from")
+
+
+def let_go(resource, obj):
+    """Return the request by which an operator takes that finalizer away."""
+    left = [each for each in _finalizers(obj) if each != FINALIZER]
+    return _with_finalizers("olga", resource, obj, left, "takes a finalizer from")
 
 
 # ---- fields with managers
