@@ -28,6 +28,7 @@ from tests.simulation.doers import Doers
 from tests.simulation.faults import Killed, Steps
 from tests.simulation.lies import Lies
 from tests.simulation.machine import Processes
+from tests.simulation.memory import Memory
 from tests.simulation.news import News
 from tests.simulation.picture import LogPicture, uid
 from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, clean
@@ -87,6 +88,7 @@ class World:
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
         self.held: set[tuple[Any, ...]] = set()  # timers that were set before the wall clock was set back
         self.rights = Rights(self.picture)
+        self.memory = Memory()
         self.found: Exception | None = None
         self._stack = ExitStack()
 
@@ -216,6 +218,7 @@ class World:
         """Let a process die."""
         if process := self.processes.pop(name, None):
             process.die()
+            self.memory.forget(name)
             self.broker.doubt()
 
     def run(self, move: story.Run) -> None:
@@ -230,6 +233,8 @@ class World:
                 process.step()
         except Killed:
             self.kill(move.process)
+        else:
+            self.memory.look_into(process, self.revision)
 
     def _come_between(self, step: story.Run | story.Ask) -> None:
         """Do the moves that come between two statements of a step; they are other processes' doing."""
