@@ -42,7 +42,7 @@ class Weights:
     one_sided: float = 0.7
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
     jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, with 50 nodes; each as often
-    episode_s: tuple[float, float] = (300.0, 1800.0)
+    episode_s: tuple[float, float] = (60.0, 900.0)
     calm: float = 0.3  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
     start: float = 0.05  # of what is dead, when others take a step
@@ -74,7 +74,7 @@ USUAL = Weights()
 PLAIN = Weights(nodes=(50,), tight=0.0, pages=0.0, one_sided=0.0, faith=(0.0,), jobs_an_hour=(200.0,))
 FAULTS = (
     *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "freeze", "away"),
-    *("clock", "rights", "harm", "slow", "ask_faults", "ask_twice"),
+    *("clock", "rights", "harm", "lie", "second_agent", "slow", "ask_faults", "ask_twice"),
 )
 FACTORS = (0.0, 1.0, 1.0, 5.0)  # of a kind of wish or fault in a one-sided world
 MOST = 0.3  # of steps that meet one kind of fault
