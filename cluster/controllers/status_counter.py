@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
-SOONEST_MS = 200  # between two counts of a namespace
+SOONEST_S = 0.2  # between two counts of a namespace
 _COUNT = "count"
 SHARE = 10  # a namespace may take one part in so many of the worker process' time
 
@@ -46,11 +47,14 @@ _phase = msgspec.json.Decoder(_Pod).decode
 
 @dataclass(slots=True)
 class CountersState:
-    """Where there is something to keep, what is stale, and when a namespace may be counted again."""
+    """Where there is something to keep, what is stale, and when a namespace may be counted again.
+
+    That is by the monotonic clock: one that is set back would hold the numbers up.
+    """
 
     names: dict[str, dict[str, object]] = field(default_factory=dict)  # namespace → name → spec
     stale: dict[str, None] = field(default_factory=dict)
-    earliest: dict[str, int] = field(default_factory=dict)
+    earliest: dict[str, float] = field(default_factory=dict)
 
 
 class Recounter(Consumer[CountersState]):
@@ -90,9 +94,11 @@ class Recounter(Consumer[CountersState]):
                 state.stale[timer.key] = None
         groups: list[Group] = []
         later: list[Timer] = []
+        begun = clock.monotonic()
         for namespace in state.stale:
-            if state.earliest.get(namespace, 0) > now:
-                later.append(Timer(_COUNT, namespace, state.earliest[namespace]))
+            wait_s = state.earliest.get(namespace, begun) - begun
+            if wait_s > 0:
+                later.append(Timer(_COUNT, namespace, now + ceil(wait_s * 1000)))
             else:
                 groups += self._count(state, namespace, now)
         state.stale.clear()
@@ -113,10 +119,11 @@ class Recounter(Consumer[CountersState]):
             state.earliest.pop(change.namespace, None)
 
     def _count(self, state: CountersState, namespace: str, now: int) -> Iterator[Group]:
-        start = clock.milliseconds()
+        start = clock.monotonic()
         keepers = [stored.object for stored in store.find(self.kind, namespace=namespace)]
         wanted = self.statuses(namespace, keepers, now)
-        state.earliest[namespace] = now + SOONEST_MS + SHARE * (clock.milliseconds() - start)
+        counted = clock.monotonic()
+        state.earliest[namespace] = counted + SOONEST_S + SHARE * (counted - start)
         for keeper, status in zip(keepers, wanted, strict=True):
             if status != keeper.get("status"):
                 metadata = {key: keeper["metadata"][key] for key in ("namespace", "name", "uid")}

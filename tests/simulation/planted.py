@@ -606,6 +606,23 @@ def queue_waits_for_clock(put):
 
 
 @plant(
+    "after the clock was set back what is used of a quota is counted again only when it shows the same time"
+)
+def quota_waits_for_clock(put):
+    from cluster import clock
+    from cluster.controllers import status_counter
+
+    class ByTheWall:
+        milliseconds = staticmethod(clock.milliseconds)
+
+        @staticmethod
+        def monotonic():
+            return clock.milliseconds() / 1000
+
+    put(status_counter, "clock", ByTheWall)
+
+
+@plant(
     "after the clock was set back simulated pods wait for what would have been the time of their next stage"
 )
 def pods_wait_for_clock(put):
