@@ -10,6 +10,7 @@ process.prepare("tests.simulation")
 
 import argparse
 import os
+import pdb
 import subprocess
 import sys
 import time
@@ -55,6 +56,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="how many processes share the hours")
     parser.add_argument("--story", type=Path, help="play this story again")
     parser.add_argument("--tell", action="store_true", help="tell that story move by move")
+    parser.add_argument("--debug", action="store_true", help="open a debugger where that story goes wrong")
     parser.add_argument("--keep", type=Path, default=Path(".cache/simulation"), help="where stories are kept")
     parser.add_argument("--plays", type=int, default=600, help="how often a story is played to make it short")
     parser.add_argument(
@@ -67,12 +69,21 @@ def _options() -> argparse.Namespace:
 
 
 def _play(options: argparse.Namespace) -> int:
-    """Play a story; with `--tell`, say what was done and what came of it."""
+    """Play a story; with `--tell`, say what was done and what came of it.
+
+    With `--debug` a debugger opens where something is found.
+    """
     told = story.decode(options.story.read_bytes())
     transcript = Transcript()
-    played = play.again(told, transcript.note if options.tell else None)
+    told_by = transcript.note if options.tell else None
+    played = play.again(told, told_by, _debug if options.debug else None)
     print("\n".join(transcript.lines))
     return _say(played)
+
+
+def _debug(error: Exception) -> None:
+    print(f"{error}\nThe world stands as it was then; `up` leads to it.")
+    pdb.post_mortem(error.__traceback__)
 
 
 def _say(played: play.Played) -> int:

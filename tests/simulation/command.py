@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 
-def run(module, *options):
-    """Run `python -m module` with these options, and return what came of it."""
+def run(module, *options, typed=""):
+    """Run `python -m module` with these options and this input, and return what came of it."""
     command = [sys.executable, "-m", module, *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
 
 
-def play(*options):
+def play(*options, typed=""):
     """Run `python -m tests.simulation`."""
-    return run("tests.simulation", *options)
+    return run("tests.simulation", *options, typed=typed)

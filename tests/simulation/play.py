@@ -78,9 +78,13 @@ def from_seed(
     return _play(director.setup, lambda world: islice(director.moves(world), most), told)
 
 
-def again(story: Story, told: Callable[[World, Move], None] | None = None) -> Played:
-    """Play a story."""
-    return _play(story.setup, lambda world: story.moves, told)
+def again(
+    story: Story,
+    told: Callable[[World, Move], None] | None = None,
+    look_at: Callable[[Exception], None] | None = None,
+) -> Played:
+    """Play a story; `look_at` is given what is found while the world still stands."""
+    return _play(story.setup, lambda world: story.moves, told, look_at)
 
 
 def shorten(played: Played, plays: int, until: Callable[[], bool] = lambda: True) -> Story:
@@ -98,6 +102,7 @@ def _play(
     setup: Setup,
     moves: Callable[[World], Iterable[Move]],
     told: Callable[[World, Move], None] | None,
+    look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     played = Played(setup)
     digest = _Digest(Judge(lag_ms=1))
@@ -112,6 +117,8 @@ def _play(
                         told(world, move)
         except Exception as error:
             played.found = _found(error)
+            if look_at:
+                look_at(error)
         played.hours = world.clock.monotonic() / 3600
         played.revisions, played.asked = world.revision, len(world.answers)
     played.digest = digest.hash.hexdigest()

@@ -7,13 +7,13 @@ import re
 import pytest
 
 from tests.campaign import scaled
-from tests.simulation import command, story
+from tests.simulation import command, stories, story
 
 S = 1_000_000
 
 
-def _play(*options):
-    done = command.play(*options)
+def _play(*options, typed=""):
+    done = command.play(*options, typed=typed)
     assert not done.stderr, done.stderr
     return done
 
@@ -32,6 +32,15 @@ def test_the_same_seed_gives_the_same_log(tmp_path):
     logs = [re.findall(r"log (\w{32})", _play(*options).stdout) for _ in range(2)]
     assert logs[0]
     assert logs[0] == logs[1]
+
+
+@pytest.mark.timeout(300)
+def test_debugger_opens_where_a_story_goes_wrong():
+    told = ("--story", stories.path("two-leaders"), "--plant", "two-leaders", "--debug")
+    done = _play(*told, typed="p node\nq\n")
+    assert done.returncode == 1
+    assert "node not over its allocatable" in done.stdout
+    assert "(Pdb) 'sim-0001'" in done.stdout
 
 
 @pytest.mark.timeout(300)
