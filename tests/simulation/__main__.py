@@ -44,7 +44,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--world-hours",
         type=float,
-        default=0.1,
+        default=0.05,
         help="cluster-hours of one world, but for those in which it comes to rest",
     )
     parser.add_argument(
