@@ -55,6 +55,10 @@ class Judge:
         for judge in self._of_kind.get(change.resource, self._of_every_kind):
             judge(step)
 
+    def set_lag(self, lag_ms):
+        """Take another `lag_ms` from now on: somebody was stopped between what he read and what he writes."""
+        self.picture.lag_ms = lag_ms
+
     def excuse(self, revision):
         """Know that what a revision tells, which is still to be taken, is not true: it is not judged, what comes of it is."""
         self.picture.untrue.add(revision)

@@ -59,6 +59,9 @@ class _Digest:
         )
         self.judge.take(c)  # type: ignore[arg-type]
 
+    def set_lag(self, lag_ms: int) -> None:
+        self.judge.set_lag(lag_ms)
+
     def excuse(self, revision: int) -> None:
         self.judge.excuse(revision)
 
@@ -105,7 +108,7 @@ def _play(
     look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     played = Played(setup)
-    digest = _Digest(Judge(lag_ms=1))
+    digest = _Digest(Judge())
     with World(setup, digest) as world:
         try:
             for move in moves(world):

@@ -108,6 +108,11 @@ class Worker(Process):
         else:
             self.rounds = self._runner(message.name, message.shard).rounds()
 
+    @property
+    def known(self) -> int:
+        """The revision up to which the consumers of this queue have read, all of them."""
+        return min((runner.position for runner in self.runners.values()), default=0)
+
     def _tick(self) -> None:
         for registration, shard in self.backlog.of(self.queue, clock.milliseconds()):
             nudge.wake(registration, shard)

@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--wishes", type=int, default=WISHES, help="how many come by chance, before the rest")
     options = parser.parse_args()
-    with World(Setup(seed=options.seed), Judge(lag_ms=1)) as world:
+    with World(Setup(seed=options.seed), Judge()) as world:
         life = Life(world, options.seed)
         life.live(options.wishes)
         life.insist()

@@ -51,7 +51,9 @@ IDLE_STEPS = 1000  # in a row after which nobody has written anything, which wou
 # The nodes' timer is for ever: it looks for leases that are not renewed.
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
+NEXT = "SELECT at FROM cluster_change WHERE revision > %s ORDER BY revision LIMIT 1"
 MOMENT_US = 1000  # what a round of steps takes
+LAG_MS = 1  # how old what somebody knows may be when he writes: each turn is one step
 LIAR = "a node that lies"
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
@@ -70,6 +72,7 @@ class World:
     def __init__(self, setup: Setup, judge: Any) -> None:
         self.setup = setup
         self.judge = judge
+        judge.set_lag(LAG_MS)
         self.clock = VirtualClock()
         self.broker = Broker(self.clock)
         self.steps = Steps(self._come_between)
@@ -228,13 +231,22 @@ class World:
             return
         if move.fails:
             self.broker.doubt()
+        head = self.head
         try:
             with self.steps.take(move):
                 process.step()
         except Killed:
             self.kill(move.process)
-        else:
-            self.memory.look_into(process, self.revision)
+        self._look_after(process, head)
+
+    def _look_after(self, process: Process, head: int) -> None:
+        """Have judged what a step wrote: a worker decides by what he has read, which may be less than `head`."""
+        self.memory.look_into(process, self.revision)
+        if self.head > head and isinstance(process, Worker) and process.known < head:
+            sent = sql.rows("default", NEXT, [process.known])
+            self.judge.set_lag(LAG_MS + max(0, clock.milliseconds() - sent[0][0]) if sent else LAG_MS)
+        self.look()
+        self.judge.set_lag(LAG_MS)
 
     def _come_between(self, step: story.Run | story.Ask) -> None:
         """Do the moves that come between two statements of a step; they are other processes' doing."""
