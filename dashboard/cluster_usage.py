@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.rules.simulation import SIMULATED
 from cluster.store import store
+from dashboard.live import Watch
 from kube import amounts, resources
 from kube.errors import Expired
 from kube.kinds.core import Node
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
+WATCHES = tuple(
+    Watch(kind.id) for kind in KINDS
+)  # what a page watches that shows what queues use and may take
 MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 

@@ -9,14 +9,13 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.store import store
 from dashboard import cluster_usage
-from dashboard.live import Watch
 from dashboard.pages import events
 from dashboard.parts import paging, phases, usage_bar
 from dashboard.parts.table import Column, Filter, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
-from kube.resources import JOBS, PODS, QUEUES
+from kube.resources import JOBS, QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +93,7 @@ def table(actor: Actor, view: TableView) -> Table:
         view=view,
         rows={f"queue-{line.facts.name}": _row(line, is_tree=is_tree) for line in shown_lines},
         page=page,
-        watches=[Watch(QUEUES.id), Watch(PODS.id), *events.watches(JOBS.id, "", visible)],
+        watches=[*cluster_usage.WATCHES, *events.watches(JOBS.id, "", visible)],
         counts=counts,
         phases=phases.QUEUE_STATES,
         revision=head,

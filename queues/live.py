@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard import cluster_usage, live
+from dashboard.live import Parts
 from dashboard.pages import events
-from kube.resources import JOBS, PODS, QUEUES
+from kube.resources import JOBS
 from queues import listing
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def queue_list(request: TopicRequest) -> Parts:
 def queue_detail(request: TopicRequest) -> Parts:
     """One queue: what may be done with it, its facts and its use."""
     jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
-    watches = [Watch(QUEUES.id), Watch(PODS.id), *jobs]
+    watches = [*cluster_usage.WATCHES, *jobs]
     return Parts(listing.parts(request.actor, request.params.get("name", ""))[1], watches=watches)
 
 

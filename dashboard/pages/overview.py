@@ -9,14 +9,14 @@ from django.template.loader import render_to_string
 from cluster import access, clock
 from cluster.store import store
 from dashboard import cluster_usage, live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
 from dashboard.parts import phases, svg, usage_bar
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
-from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
+from kube.resources import JOBS, NODES, POD_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -117,8 +117,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
         for part in ("start", "attention", "tiles", "jobs", "queues", "nodes")
     }
-    resources = (NODES.id, QUEUES.id, PODS.id)
-    watches = [*events.watches(JOBS.id, namespace, visible), *map(Watch, resources)]
+    watches = [*events.watches(JOBS.id, namespace, visible), *cluster_usage.WATCHES]
     return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
 
 

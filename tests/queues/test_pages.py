@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.access import SYSTEM
 from cluster.store import Patch, store
 from dashboard import cluster_usage
+from dashboard.live import topics
 from kube.resources import QUEUES
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
 
@@ -30,6 +32,13 @@ def test_the_list_is_a_tree(admin):  # noqa: F811
 def test_a_queue_shows_what_it_uses_of_its_capability(admin):  # noqa: F811
     assert "4 of 4" in page(admin, "/queues/vision/").text(id="queue-use")
     assert "4 of 40" in page(admin, "/queues/research/").text(id="queue-use")
+
+
+@pytest.mark.parametrize("topic", ["queues:list", "queues:detail?name=research", "dashboard:overview"])
+def test_a_page_watches_all_that_it_shows_of_use(topic):
+    name, params = topics.parse(topic)
+    watches = topics.find(name)(topics.TopicRequest(SYSTEM, params)).watches
+    assert {each.resource for each in watches} >= {kind.id for kind in cluster_usage.KINDS}
 
 
 def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811

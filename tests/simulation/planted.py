@@ -785,6 +785,14 @@ def owner_taken(put):
     right = put(job_controller, "_follow_elsewhere", follow)
 
 
+@plant("the pages of queues do not hear of nodes, although they show what these have room for")
+def page_without_nodes(put):
+    from dashboard import cluster_usage
+    from kube.resources import NODES
+
+    put(cluster_usage, "WATCHES", [each for each in cluster_usage.WATCHES if each.resource != NODES.id])
+
+
 @plant("a consumer that asks for its next run while Redis is away fails")
 def redis_away(put):
     from cluster.runtime import nudge
