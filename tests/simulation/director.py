@@ -43,7 +43,9 @@ class Weights:
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
     jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, with 50 nodes; each as often
     episode_s: tuple[float, float] = (60.0, 900.0)
-    calm: float = 0.3  # the share of episodes in which nothing goes wrong
+    steps: int = 1500  # of an episode at most, so that dense worlds do not take the time of many others
+    wishes: int = 100  # the same of a calm one
+    calm: float = 0.1  # the share of episodes in which nothing goes wrong
     kill: float = 0.002
     start: float = 0.05  # of what is dead, when others take a step
     away_for_long: float = 0.5  # of those that are killed: nobody starts them for as long as a stall lasts
@@ -71,7 +73,18 @@ class Weights:
 
 USUAL = Weights()
 # A plain world, by which speed is measured: nothing is small, and nobody looks on but those who always do.
-PLAIN = Weights(nodes=(50,), tight=0.0, pages=0.0, one_sided=0.0, faith=(0.0,), jobs_an_hour=(200.0,))
+PLAIN = Weights(
+    nodes=(50,),
+    tight=0.0,
+    pages=0.0,
+    one_sided=0.0,
+    faith=(0.0,),
+    jobs_an_hour=(200.0,),
+    episode_s=(300.0, 1800.0),
+    calm=0.3,
+    steps=10**9,
+    wishes=10**9,
+)
 FAULTS = (
     *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "freeze", "away"),
     *("clock", "rights", "harm", "lie", "second_agent", "slow", "ask_faults", "ask_twice"),
@@ -126,15 +139,18 @@ class Director:
             yield story.Settle()
 
     def _calm(self, world: World, until: float) -> Iterator[Move]:
-        while (now := world.clock.monotonic()) < until:
+        wishes = 0
+        while (now := world.clock.monotonic()) < until and wishes < self.weights.wishes:
             self._want(now)
             if now >= self.next_ask:
+                wishes += 1
                 yield story.Ask(self._request(world))
                 self._asked(now)
             yield story.Rest(max(1, round((min(self.next_ask, until) - now) * S)))
 
     def _rough(self, world: World, until: float) -> Iterator[Move]:
-        while (now := world.clock.monotonic()) < until:
+        steps = 0
+        while (now := world.clock.monotonic()) < until and steps < self.weights.steps:
             self._want(now)
             if now >= self.next_ask:
                 yield self._ask(world)
@@ -142,6 +158,7 @@ class Director:
             yield from self._misfortune(world)
             ready = self._awake(world.ready(), now)
             if ready and not self._happens(self.weights.slow):
+                steps += 1
                 yield self._run(world, ready)
             elif ready:
                 yield story.Pass(self.random.choice((1000, 1000, 20_000, 200_000, 2 * S)))
