@@ -194,7 +194,7 @@ class Runner(Generic[State]):
         try:
             with self.store.reading() as head:
                 cursor = self._read_cursor()
-                if cursor is None or (cursor.holder not in ("", self.holder) and cursor.held_until > now):
+                if cursor is None or _leads_another(cursor, self.holder, now):
                     return False
                 known = self.state if cursor.generation == self.generation else None
                 state = self._load(cursor, head) if known is None else known
@@ -360,6 +360,15 @@ class Runner(Generic[State]):
 
 
 _runners: dict[str, Runner[Any]] = {}
+
+
+def _leads_another(cursor: Position, holder: str, now: int) -> bool:
+    """Say whether another worker process leads.
+
+    None leads for longer than LEASE_MS: one that is told to has got its lease
+    before the clock was set back, and may be dead.
+    """
+    return cursor.holder not in ("", holder) and 0 < cursor.held_until - now <= LEASE_MS
 
 
 def runner(name: str, shard: int) -> Runner[Any]:

@@ -793,6 +793,16 @@ def page_without_nodes(put):
     put(cluster_usage, "WATCHES", [each for each in cluster_usage.WATCHES if each.resource != NODES.id])
 
 
+@plant("after the clock was set back a dead leader leads on until it shows the same time again")
+def leads_on(put):
+    from cluster.runtime import consumer
+
+    def leads_another(cursor, holder, now):
+        return cursor.holder not in ("", holder) and cursor.held_until > now
+
+    put(consumer, "_leads_another", leads_another)
+
+
 @plant("a consumer that asks for its next run while Redis is away fails")
 def redis_away(put):
     from cluster.runtime import nudge

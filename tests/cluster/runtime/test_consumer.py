@@ -141,6 +141,16 @@ def test_another_process_waits_while_the_leader_is_alive():
     assert copies() == ["a"]
 
 
+def test_a_dead_leader_does_not_lead_on_when_the_clock_is_set_back(moved_clock):
+    leader, other = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
+    leader.holder, other.holder = "one", "two"
+    drain(leader)
+    add("a")
+    moved_clock.us -= 600_000_000
+    drain(other)
+    assert copies() == ["a"]
+
+
 def test_conflicting_group_comes_back_as_a_timer():
     runner = Runner(REGISTRATION, 0, Copier())
     drain(runner)
