@@ -558,14 +558,17 @@ def _is_over(known: Known) -> bool:
 
 
 def _deadline(job: JobFact) -> list[Timer]:
-    """Return the timer that deletes a finished job (reference: volcano-job §6.2)."""
+    """Return the timer that deletes a finished job (reference: volcano-job §6.2).
+
+    It is the job's own and not its name's: a later job of the name has later times, and the sooner of two timers stays.
+    """
     since = (job.status.get("state") or {}).get("lastTransitionTime")
     if job.ttl_s is None or not since or job.deleting:
         return []
-    return [Timer(TTL, job.key, meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
+    return [Timer(TTL, f"{job.key}/{job.uid}", meta.parse_time(since) + job.ttl_s * 1000, {"uid": job.uid})]
 
 
 def _expiry(timer: Timer) -> Group:
     """Delete a job and what it made; without a key, since a job that is gone already needs no second look."""
-    namespace, _, name = timer.key.partition("/")
+    namespace, name, *_ = timer.key.split("/")
     return Group([Delete(JOBS, namespace, name, uid=timer.payload["uid"], propagation="Foreground")])

@@ -195,6 +195,26 @@ def test_finished_job_is_deleted_after_its_time(controller):
     assert metadata["finalizers"] == ["foregroundDeletion"]
 
 
+def finish(controller):
+    submit(controller, job(replicas=1, ttlSecondsAfterFinished=100))
+    admit(controller)
+    become(controller, "Succeeded")
+
+
+def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
+    finish(controller)
+    store.write(Delete(PODS, "default", "demo-main-0", grace=0), Delete(JOBS, "default", "demo"))
+    controller.settle()
+    moved_clock.move(60)
+    finish(controller)
+    moved_clock.move(50)
+    controller.settle()
+    assert "deletionTimestamp" not in store.get(JOBS, "default", "demo").object["metadata"]
+    moved_clock.move(51)
+    controller.settle()
+    assert "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
+
+
 def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
     volumes = [{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]
     submit(controller, job(replicas=1, volumes=volumes))

@@ -803,6 +803,16 @@ def leads_on(put):
     put(consumer, "_leads_another", leads_another)
 
 
+@plant("a later job of a name is deleted when the time of an earlier one is over")
+def time_of_another(put):
+    from jobs.controller import job_controller
+
+    def by_name(job):
+        return [with_fields(timer, key=job.key) for timer in right(job)]
+
+    right = put(job_controller, "_deadline", by_name)
+
+
 @plant("a consumer that asks for its next run while Redis is away fails")
 def redis_away(put):
     from cluster.runtime import nudge
