@@ -23,13 +23,13 @@ from cluster.rules import quotas
 from cluster.rules.quota_accounts import Account
 from cluster.runtime import registry
 from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
-from cluster.store import Change, Create, Delete, Group, Stored, Write, store
+from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from jobs.controller import commands as of_jobs
 from jobs.controller import facts, plan, pod_events
 from jobs.controller.expectations import Sent
 from jobs.controller.plan import Known, World
 from jobs.controller.pod_events import Happening
-from jobs.lifecycle.phases import FINISHED
+from jobs.lifecycle.phases import FINISHED, phase_of
 from kube import commands, events, meta
 from kube.errors import ApiError
 from kube.kinds.batch import JobPhase
@@ -60,8 +60,10 @@ NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
-# Kinds of timers: the end of a finished job; writes that should have come back; more to plan than one transaction takes.
-TTL, LOST, MORE = "ttl", "lost", "more"
+# Kinds of timers: the end of a finished job; what is left to do for one that has just finished; writes that should have
+# come back; more to plan than one transaction takes.
+TTL, LEFT, LOST, MORE = "ttl", "left", "lost", "more"
+LEFT_MS = 60_000  # after which a finished job is looked at again, unless nothing is left to do for it
 log = logging.getLogger(__name__)
 
 
@@ -168,10 +170,13 @@ class JobConsumer(Consumer[JobsState]):
         groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
         lost = _look_back(state, now)
         failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
-        _refresh(state, [*lost, *failed])
+        left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
+        _refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
+        state.touched |= left
         groups += _look_for_targets(state)
         groups += _tell_of_pods(state, changes, now)
         deadlines: list[Timer] = []
+        over: list[tuple[str, str]] = []
         world = state.world()
         room = ROOM
         while state.touched and room > 0:
@@ -185,14 +190,19 @@ class JobConsumer(Consumer[JobsState]):
             elif _is_over(entry.known) and key not in state.commands:
                 del state.entries[key]
                 deadlines += _deadline(entry.known.job)
+                over.append((LEFT, key))
+                left.pop(key, None)
             elif writes := _plan_one(state, entry, world, now):
+                if _finishes(writes):
+                    left[key] = None
                 groups.append(Group(writes, key, within_quota=_makes_pods(writes)))
                 room -= len(writes)
                 state.sent[key] = Sent(now)
         more = [Timer(MORE, "", now)] if state.touched else []
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
-        return Plan(groups, [*more, *deadlines])
+        looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
+        return Plan(groups, [*more, *deadlines, *looks], over)
 
     def key_of(self, change: Change) -> str:
         """Return the key of the job that a change is about; none for what many jobs depend on."""
@@ -555,6 +565,17 @@ def _is_over(known: Known) -> bool:
     return not any(
         pod.owner == known.job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
     )
+
+
+def _finishes(writes: Sequence[Write]) -> bool:
+    """Say whether a job's status is written in which it is finished: what is left to do must outlive this process.
+
+    Its pods may still have to end, and its time to live begins when they have.
+    """
+    statuses = (
+        each.object["status"] for each in writes if isinstance(each, Update) and each.resource == JOBS
+    )
+    return any(phase_of((status.get("state") or {}).get("phase", "")) in FINISHED for status in statuses)
 
 
 def _deadline(job: JobFact) -> list[Timer]:

@@ -215,6 +215,19 @@ def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
     assert "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
 
 
+def test_what_is_left_of_a_finished_job_outlives_the_controller(controller, moved_clock):
+    submit(controller, job(replicas=1, ttlSecondsAfterFinished=30))
+    admit(controller)
+    store.write(Patch(PODS, "default", "demo-main-0", {"status": {"phase": "Succeeded"}}, "status"))
+    while state()["state"]["phase"] != "Completed":
+        controller.step()
+    successor = Controller()
+    successor.settle()
+    moved_clock.move(61)
+    successor.settle()
+    assert "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
+
+
 def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
     volumes = [{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]
     submit(controller, job(replicas=1, volumes=volumes))

@@ -107,7 +107,8 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
         assert set(timers().values()) <= set(expected)
         assert cursors() == expected
     start(numbers[-1], Late)
-    assert Counter(fired) == Counter(("ttl", f"default/{name}") for name in NAMES)
+    uids = {name: store.get(JOBS, "default", name).uid for name in NAMES}
+    assert Counter(fired) == Counter(("ttl", f"default/{name}/{uid}") for name, uid in uids.items())
     assert all("deletionTimestamp" in found.object["metadata"] for found in store.find(JOBS))
     assert timers() == {}
 

@@ -813,6 +813,13 @@ def time_of_another(put):
     right = put(job_controller, "_deadline", by_name)
 
 
+@plant("what is left to do for a finished job is forgotten when the job controller dies")
+def left_undone(put):
+    from jobs.controller import job_controller
+
+    put(job_controller, "_finishes", lambda writes: False)
+
+
 @plant("a consumer that asks for its next run while Redis is away fails")
 def redis_away(put):
     from cluster.runtime import nudge
