@@ -350,7 +350,7 @@ def ttl_by_name(put):
     from kube.resources import JOBS
 
     def expiry(timer):
-        namespace, _, name = timer.key.partition("/")
+        namespace, name, *_ = timer.key.split("/")
         return Group([Delete(JOBS, namespace, name, propagation="Foreground")])
 
     put(job_controller, "_expiry", expiry)
