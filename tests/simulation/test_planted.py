@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.simulation import command, stories, story
+from tests.simulation.planted import PLANTS
 
 
 @pytest.mark.timeout(900)
@@ -21,6 +24,13 @@ def test_kept_story_can_be_read(name):
     assert told.broken
     assert told.about
     assert stories.path(name).read_bytes() == story.encode(told) + b"\n"
+
+
+def test_each_planted_defect_has_a_story_and_is_told_of():
+    """Its name stands in a table of docs/design/simulation.md: at the beginning of a row, or at its end."""
+    doc = (Path(__file__).parents[2] / "docs/design/simulation.md").read_text()
+    assert sorted(PLANTS) == stories.names()
+    assert [name for name in PLANTS if f"\n| {name}: " not in doc and f"| {name} |\n" not in doc] == []
 
 
 @pytest.mark.timeout(300)
