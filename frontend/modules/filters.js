@@ -1,3 +1,15 @@
+function delivered(control) {
+  if (control.tagName !== "SELECT") return control.defaultValue;
+  return ([...control.options].find((each) => each.defaultSelected) ?? control.options[0]).value;
+}
+
+// What was typed or chosen before htmx listened, which it does only a moment after the page has loaded.
+function early(form) {
+  globalThis.htmx.process(form);
+  const control = [...form.elements].find((each) => each.name && each.value !== delivered(each));
+  control?.dispatchEvent(new Event(control.type === "search" ? "input" : "change", { bubbles: true }));
+}
+
 // Keeps the filter form equal to the URL after a chip, a sort link or the back button changed it.
 export function mount(form) {
   function follow() {
@@ -14,6 +26,7 @@ export function mount(form) {
     // The browser would empty the field: Esc leaves it, and what is found can be walked with j and k.
     if (event.key === "Escape" && event.target.type === "search") event.preventDefault();
   }
+  early(form);
   form.addEventListener("keydown", quit);
   document.addEventListener("htmx:after:history:update", follow);
   return () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.pages import PAGES, PUBLIC
 
@@ -56,6 +57,28 @@ def test_a_verdict_can_be_read_while_another_is_awaited(enter, axe):
     page.wait_for_selector(".editor-says[data-checking]")
     assert findings(page, axe) == []
     page.unroute_all(behavior="ignoreErrors")
+
+
+LATE_HTMX = (
+    "const soon = setTimeout; globalThis.setTimeout = (what, ms, ...more) => soon(what, ms ?? 1000, ...more)"
+)
+
+
+@pytest.mark.parametrize("late", ["scripts", "htmx"])
+def test_what_is_typed_before_the_scripts_run_is_found(enter, late):
+    page = enter()
+    typed, held = False, []
+    if late == "scripts":
+        page.route("**/build/main*.js", lambda route: route.continue_() if typed else held.append(route))
+    else:
+        page.add_init_script(LATE_HTMX)
+    page.goto(PAGES["jobs"], wait_until="commit")
+    page.get_by_label("Find").press_sequentially("sweep")
+    typed = True
+    for route in held:
+        route.continue_()
+    page.wait_for_url("**q=sweep**")
+    expect(page.locator("#table-rows tr")).to_have_count(1)
 
 
 def test_another_theme_is_there_at_once_for_who_wants_no_motion(enter):
