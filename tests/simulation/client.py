@@ -30,10 +30,11 @@ class Client:
     The same seed and the same pictures give the same requests. `weights` says
     how often kinds of wishes come, by their names in KINDS; kinds that it
     leaves out weigh what they weigh usually, and 0 means never. `faith` says
-    how often people go on with the object that they thought of last.
+    how often people go on with the object that they thought of last, and
+    `long` how many of their pods run for hours.
     """
 
-    def __init__(self, random, weights=None, faith=0.0):
+    def __init__(self, random, weights=None, faith=0.0, long=0.03):
         unknown = sorted(set(weights or ()) - set(KINDS))
         if unknown:
             raise ValueError(f"There is no wish called {unknown[0]!r}; KINDS has their names.")
@@ -41,6 +42,7 @@ class Client:
         # In the order of the names, so that it does not matter which module was imported first.
         self.weights = {name: KINDS[name].weight for name in sorted(KINDS)} | dict(weights or {})
         self.faith = faith
+        self.long = long
         self.named = 0
         self.sent = deque(maxlen=REMEMBERED)
         self.minds = {}
@@ -64,7 +66,7 @@ class Client:
     def make(self, name, picture):
         """Return a request of one kind, None when it finds nothing to act on."""
         kind = KINDS[name]
-        made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, self.faith))
+        made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, self.faith, self.long))
         if made is None:
             return None
         request = _apart(made)

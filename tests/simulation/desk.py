@@ -22,13 +22,14 @@ HOME_SHARE = 0.7
 class Desk:
     """Chance, what is known of the cluster, new names, and what was done before."""
 
-    def __init__(self, random, picture, new_name, sent, minds=None, faith=0.0):
+    def __init__(self, random, picture, new_name, sent, minds=None, faith=0.0, long=0.03):
         self.random = random
         self.picture = picture
         self.name = new_name  # name("j") is a name that nobody had: j17
         self.sent = sent  # earlier requests that create something
         self.minds = {} if minds is None else minds  # of each kind, the object that was thought of last
         self.faith = faith  # how often it is thought of again
+        self.long = long  # the share of simulated pods that run until somebody deletes them
 
     def chance(self, share):
         """Return True in so many cases of one."""

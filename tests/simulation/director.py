@@ -41,6 +41,12 @@ class Weights:
     pages: float = 0.2
     one_sided: float = 0.7
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
+    long: tuple[float, ...] = (
+        0.03,
+        0.03,
+        0.3,
+        0.8,
+    )  # how many pods run for hours; what runs is judged in silence
     jobs_an_hour: tuple[float, ...] = (200.0, 600.0, 2000.0)  # of an episode, with 50 nodes; each as often
     episode_s: tuple[float, float] = (60.0, 900.0)
     steps: int = 1500  # of an episode at most, so that dense worlds do not take the time of many others
@@ -57,7 +63,7 @@ class Weights:
     clean: float = 0.15  # of what comes between two statements
     message: float = 0.006
     stall: float = 0.002
-    freeze: float = 0.0005  # the same in the middle of a step
+    freeze: float = 0.001  # the same in the middle of a step
     stall_s: tuple[float, float] = (5.0, 60.0)
     away: float = 0.0005
     back: float = 0.02
@@ -79,6 +85,7 @@ PLAIN = Weights(
     pages=0.0,
     one_sided=0.0,
     faith=(0.0,),
+    long=(0.03,),
     jobs_an_hour=(200.0,),
     episode_s=(300.0, 1800.0),
     calm=0.3,
@@ -107,7 +114,8 @@ class Director:
         is_one_sided, faith = self._happens(weights.one_sided), self.random.choice(weights.faith)
         self.weights = self._one_sided(weights) if is_one_sided else weights
         wishes = self._wishes() if is_one_sided else {}
-        self.client = Client(random.Random(self.random.random()), wishes, faith)
+        long = self.random.choice(weights.long)
+        self.client = Client(random.Random(self.random.random()), wishes, faith, long)
         self.hours = hours
         self.next_ask = self.rate = 0.0
         self.again: list[Request] = []

@@ -30,7 +30,7 @@ def requests_of(desk, cpu=None):
 
 def seconds(desk):
     """Return how long a simulated pod runs."""
-    if desk.chance(0.03):
+    if desk.chance(desk.long):
         return LONG
     return desk.random.randint(1, 5) if desk.chance(0.1) else desk.random.randint(5, 300)
 
