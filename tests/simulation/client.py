@@ -14,11 +14,11 @@ from collections import deque
 import msgspec
 
 from tests.simulation.before import setup
-from tests.simulation.desk import KINDS, Desk, Wish
+from tests.simulation.desk import KINDS, Desk, Habits, Wish
 from tests.simulation.request import ROLES, Picture, Request
 from tests.simulation.wishes import load
 
-__all__ = ["KINDS", "ROLES", "Client", "Picture", "Request", "Wish", "setup"]
+__all__ = ["KINDS", "ROLES", "Client", "Habits", "Picture", "Request", "Wish", "setup"]
 
 REMEMBERED = 40  # requests that may be sent again
 load()
@@ -29,20 +29,18 @@ class Client:
 
     The same seed and the same pictures give the same requests. `weights` says
     how often kinds of wishes come, by their names in KINDS; kinds that it
-    leaves out weigh what they weigh usually, and 0 means never. `faith` says
-    how often people go on with the object that they thought of last, and
-    `long` how many of their pods run for hours.
+    leaves out weigh what they weigh usually, and 0 means never. `habits` say
+    which objects they take, and how long their work is.
     """
 
-    def __init__(self, random, weights=None, faith=0.0, long=0.03):
+    def __init__(self, random, weights=None, habits=None):
         unknown = sorted(set(weights or ()) - set(KINDS))
         if unknown:
             raise ValueError(f"There is no wish called {unknown[0]!r}; KINDS has their names.")
         self.random = random
         # In the order of the names, so that it does not matter which module was imported first.
         self.weights = {name: KINDS[name].weight for name in sorted(KINDS)} | dict(weights or {})
-        self.faith = faith
-        self.long = long
+        self.habits = habits or Habits()
         self.named = 0
         self.sent = deque(maxlen=REMEMBERED)
         self.minds = {}
@@ -51,22 +49,30 @@ class Client:
         """Return the next thing that somebody wants."""
         return self.draw(picture)[1]
 
-    def draw(self, picture):
+    def collide(self, picture):
+        """Return a thing that somebody wants of what has just changed, of work that is there if that is possible."""
+        usual = {name: 0 if KINDS[name].submits else weight for name, weight in self.weights.items()}
+        try:
+            return self.draw(picture, usual, self.habits._replace(fresh=1.0))[1]
+        except LookupError:
+            return self.wish(picture)
+
+    def draw(self, picture, usual=None, habits=None):
         """Return the kind of the next wish, and its request."""
-        weights = {name: KINDS[name].weight_now(picture, usual) for name, usual in self.weights.items()}
+        weights = {name: KINDS[name].weight_now(picture, of) for name, of in (usual or self.weights).items()}
         left = {name: weight for name, weight in weights.items() if weight}
         while left:
             name = self.random.choices(list(left), list(left.values()))[0]
-            request = self.make(name, picture)
+            request = self.make(name, picture, habits)
             if request is not None:
                 return name, request
             del left[name]
         raise LookupError("Nobody wants anything: no wish with a weight finds something to act on.")
 
-    def make(self, name, picture):
+    def make(self, name, picture, habits=None):
         """Return a request of one kind, None when it finds nothing to act on."""
         kind = KINDS[name]
-        made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, self.faith, self.long))
+        made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, habits or self.habits))
         if made is None:
             return None
         request = _apart(made)

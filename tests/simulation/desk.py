@@ -19,17 +19,24 @@ SYSTEM_PREFIXES = ("kube-", "system-")
 HOME_SHARE = 0.7
 
 
+class Habits(NamedTuple):
+    """How people of a world act; shares of one."""
+
+    faith: float = 0.0  # how often they go on with the object that they thought of last
+    fresh: float = 0.0  # how often they take one that has just changed
+    long: float = 0.03  # how many of their simulated pods run until somebody deletes them
+
+
 class Desk:
     """Chance, what is known of the cluster, new names, and what was done before."""
 
-    def __init__(self, random, picture, new_name, sent, minds=None, faith=0.0, long=0.03):
+    def __init__(self, random, picture, new_name, sent, minds=None, habits=None):
         self.random = random
         self.picture = picture
         self.name = new_name  # name("j") is a name that nobody had: j17
         self.sent = sent  # earlier requests that create something
         self.minds = {} if minds is None else minds  # of each kind, the object that was thought of last
-        self.faith = faith  # how often it is thought of again
-        self.long = long  # the share of simulated pods that run until somebody deletes them
+        self.habits = habits or Habits()
 
     def chance(self, share):
         """Return True in so many cases of one."""
@@ -54,14 +61,20 @@ class Desk:
     def any(self, resource, test=None):
         """Return one of those objects, None when there are none."""
         objects = self.all(resource, test)
-        return self._again(resource, objects) or self._think_of(resource, self.one(objects))
+        return self._again(resource, objects) or self._think_of(resource, self.one(self._lately(objects)))
 
     def _again(self, resource, objects):
         """Return the one of the objects that was thought of last, often; None otherwise."""
         last = self.minds.get(resource.id)
-        if last is None or not self.chance(self.faith):
+        if last is None or not self.chance(self.habits.faith):
             return None
         return next((each for each in objects if each["metadata"]["uid"] == last), None)
+
+    def _lately(self, objects):
+        """Return all of the objects, or, as is the habit, the two that changed last."""
+        if len(objects) < 3 or not self.chance(self.habits.fresh):
+            return objects
+        return sorted(objects, key=lambda each: int(each["metadata"].get("resourceVersion", 0)))[-2:]
 
     def _think_of(self, resource, obj):
         if obj is not None:
@@ -117,7 +130,7 @@ class Desk:
         """Return a job in one of the phases, in any when none is named; rare phases come as often as common ones."""
         jobs = self.all(JOBS, lambda job: not phases or phase_of(job) in phases)
         by_phase = {}
-        for each in jobs:
+        for each in self._lately(jobs):
             by_phase.setdefault(phase_of(each), []).append(each)
         chosen = by_phase.get(self.one(sorted(by_phase)))
         return self._again(JOBS, jobs) or self._think_of(JOBS, self.one(chosen))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.simulation import story
-from tests.simulation.client import KINDS, Client, Request, setup
+from tests.simulation.client import KINDS, Client, Habits, Request, setup
 from tests.simulation.lies import LIES
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class Weights:
     pages: float = 0.2
     one_sided: float = 0.7
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
+    fresh: tuple[float, ...] = (0.0, 0.0, 0.5)  # how often they take one that has just changed
+    collide: float = 0.5  # of what people ask for in the middle of a step: of what has just changed
+    twins: float = 0.5  # of processes that are stopped in the middle of a step: another one takes their place
     long: tuple[float, ...] = (
         0.03,
         0.03,
@@ -85,6 +88,9 @@ PLAIN = Weights(
     pages=0.0,
     one_sided=0.0,
     faith=(0.0,),
+    fresh=(0.0,),
+    collide=0.0,
+    twins=0.0,
     long=(0.03,),
     jobs_an_hour=(200.0,),
     episode_s=(300.0, 1800.0),
@@ -111,11 +117,11 @@ class Director:
             is_tight=self._happens(weights.tight),
             has_pages=self._happens(weights.pages),
         )
-        is_one_sided, faith = self._happens(weights.one_sided), self.random.choice(weights.faith)
+        is_one_sided = self._happens(weights.one_sided)
+        habits = Habits(*map(self.random.choice, (weights.faith, weights.fresh, weights.long)))
         self.weights = self._one_sided(weights) if is_one_sided else weights
         wishes = self._wishes() if is_one_sided else {}
-        long = self.random.choice(weights.long)
-        self.client = Client(random.Random(self.random.random()), wishes, faith, long)
+        self.client = Client(random.Random(self.random.random()), wishes, habits)
         self.hours = hours
         self.next_ask = self.rate = 0.0
         self.again: list[Request] = []
@@ -198,10 +204,11 @@ class Director:
     def _asked(self, now: float) -> None:
         self.next_ask = now + self.random.expovariate(self.rate)
 
-    def _request(self, world: World) -> Request:
+    def _request(self, world: World, *, collides: bool = False) -> Request:
         if self.again and self._happens(0.5):
             return self.again.pop()
-        wish = msgspec.json.encode(self.client.wish(world.picture)).decode()
+        wanted = self.client.collide if collides else self.client.wish
+        wish = msgspec.json.encode(wanted(world.picture)).decode()
         request = msgspec.json.decode(world.picture.told(wish).encode(), type=Request)
         if self._happens(self.weights.ask_twice):
             self.again.append(request)
@@ -229,7 +236,10 @@ class Director:
             return story.Run(name, between=tuple(others), at=self.random.randrange(6))
         if depth == 0 and self._happens(weights.freeze):
             frozen = story.Rest(round(self.random.uniform(*weights.stall_s) * S))
-            return story.Run(name, between=(frozen, story.Clean()), at=self.random.randrange(6))
+            twin = (
+                (story.Start(f"{name}+2"),) if name in world.queues and self._happens(weights.twins) else ()
+            )
+            return story.Run(name, between=(*twin, frozen, story.Clean()), at=self.random.randrange(6))
         if self._happens(weights.die_within):
             return story.Run(name, dies=self._death(), at=self.random.randrange(8))
         if self._happens(weights.refuse):
@@ -245,7 +255,7 @@ class Director:
         if self._happens(self.weights.clean):
             return story.Clean()
         if not others or self._happens(0.4):
-            return story.Ask(self._request(world))
+            return story.Ask(self._request(world, collides=self._happens(self.weights.collide)))
         return self._run(world, others, depth=1)
 
     def _death(self) -> str:

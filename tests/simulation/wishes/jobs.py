@@ -30,7 +30,7 @@ def requests_of(desk, cpu=None):
 
 def seconds(desk):
     """Return how long a simulated pod runs."""
-    if desk.chance(desk.long):
+    if desk.chance(desk.habits.long):
         return LONG
     return desk.random.randint(1, 5) if desk.chance(0.1) else desk.random.randint(5, 300)
 
@@ -346,7 +346,7 @@ def submit_to_batch(desk):
     return create(who, BATCH_JOBS, body, f"{who} submits the batch/v1 job {name}")
 
 
-@wish(0.8, submits=True)
+@wish(2, submits=True)
 def use_a_name_again(desk):
     """A job like one that is gone, under its name, where its namespace is still there."""
     known, older = desk.picture.objects(JOBS.id), list(desk.sent)[:-LATELY]
