@@ -105,7 +105,23 @@ class Agent:
 
     def _add(self, uid: str, local: Local) -> None:
         self.pods[uid] = local
-        self.peers.setdefault(hosts.group_of(local.pod), {})[uid] = (local.pod, local.place.pod_ip)
+        self._join(local)
+
+    def _join(self, local: Local) -> None:
+        peers = self.peers.setdefault(hosts.group_of(local.pod), {})
+        peers[local.uid] = (local.pod, local.place.pod_ip)
+
+    def _change_group(self, local: Local, before: str) -> None:
+        """A pod was taken from its job, or given to one: whom it knows by name is somebody else."""
+        self.peers[before].pop(local.uid, None)
+        self._drop_group(before)
+        self._join(local)
+
+    def _drop_group(self, group: str) -> None:
+        """Forget a job of which no pod is left here."""
+        if not any(hosts.group_of(one.pod) == group for one in self.pods.values()):
+            self.peers.pop(group, None)
+            (self.layout.hosts / group).unlink(missing_ok=True)
 
     def _take_body(self, source: Stored | Change) -> None:
         try:
@@ -122,7 +138,10 @@ class Agent:
         local = self.pods.get(uid)
         if local is not None:
             if revision > local.revision:
+                before = hosts.group_of(local.pod)
                 local.pod, local.revision = pod, revision
+                if hosts.group_of(pod) != before:
+                    self._change_group(local, before)
                 self.dirty.add(uid)
             return
         if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
@@ -242,9 +261,7 @@ class Agent:
         group = hosts.group_of(local.pod)
         if local.gone or local.pod.metadata.deletion_timestamp:
             self.peers[group].pop(uid, None)
-        if not any(hosts.group_of(one.pod) == group for one in self.pods.values()):
-            del self.peers[group]
-            (self.layout.hosts / group).unlink(missing_ok=True)
+        self._drop_group(group)
 
     def _write(self) -> None:
         """Commit every status that changed, all in one transaction."""

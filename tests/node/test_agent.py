@@ -333,6 +333,16 @@ class TestVolumes:
             begun.until_phase("Succeeded", f"w-{index}")
         assert begun.status("w-1")["podIP"] in (begun.out / "hosts-w-0").read_text()
 
+    @pytest.mark.parametrize("names", [("w-0",), ("w-0", "w-1")], ids=["its last pod", "one of two"])
+    def test_pod_that_is_taken_from_its_job_keeps_no_other_from_running(self, begun, names):
+        for name in names:
+            begun.shell("sleep 60", name, owner="job-uid")
+            begun.until_phase("Running", name)
+        store.write(Patch(PODS, "d", "w-0", {"metadata": {"ownerReferences": None}}))
+        begun.shell("true", "later")
+        begun.until_phase("Succeeded", "later")
+        assert begun.status("w-0")["phase"] == "Running"
+
     def test_peer_that_has_finished_is_still_found(self, begun):
         begun.shell("true", "first", owner="job-uid")
         begun.shell(

@@ -593,6 +593,13 @@ def two_agents(put):
 # ---- those that the simulation found
 
 
+@plant("a pod that is taken from its job is looked for among the job's pods")
+def group_forgotten(put):
+    from node.agent.agent import Agent
+
+    put(Agent, "_change_group", lambda self, local, before: None)
+
+
 @plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")
 def queue_waits_for_clock(put):
     from queues import controller
