@@ -99,8 +99,8 @@ class _Cycle:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
         if group.pending or is_outside(group) or group.key in self._snapshot.dirty:
             return False
-        due = group.changed + GRACE_MS
-        if due <= self._now:
+        due = self._grace(group)
+        if due is None:
             return False
         self._decisions.wake_at(due)
         return True
@@ -167,9 +167,18 @@ class _Cycle:
             return Outcome(group, [], [])  # all have run or run still; nothing is missing (§5.2)
         return self._after_grace(group, cause)
 
-    def _after_grace(self, group: Group, cause: Cause) -> Outcome:
+    def _grace(self, group: Group) -> int | None:
+        """Return until when pods of a group may be about to be made; None once that is over.
+
+        What changed later than now did so before the clock was set back: it
+        would be waited for until the clock shows that time again.
+        """
         due = group.changed + GRACE_MS
-        if due > self._now:
+        return due if group.changed <= self._now < due else None
+
+    def _after_grace(self, group: Group, cause: Cause) -> Outcome:
+        due = self._grace(group)
+        if due is not None:
             self._decisions.wake_at(due)
             return Outcome(group, [], [])
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)

@@ -58,6 +58,13 @@ def test_a_gang_waits_until_its_pods_exist():
     assert len(world.where()) == 3
 
 
+def test_a_gang_whose_pods_do_not_exist_says_so_although_the_clock_was_set_back():
+    world = World(node("n1"), queue(), group(minimum=3), *pods(2))
+    world.cycle()
+    world.cycle(seconds=-600)
+    assert world.condition()["reason"] == "NotEnoughTasks"
+
+
 def test_a_group_without_pods_is_let_in_and_then_left_alone():
     world = World(node("n1"), queue(), group(phase=""))
     world.cycle()

@@ -600,6 +600,19 @@ def group_forgotten(put):
     put(Agent, "_change_group", lambda self, local, before: None)
 
 
+@plant(
+    "after the clock was set back a gang says only when it shows the same time that pods of it are missing"
+)
+def gang_waits_for_clock(put):
+    from scheduler.cycle import cycle
+
+    def grace(self, group):
+        due = group.changed + cycle.GRACE_MS
+        return due if due > self._now else None
+
+    put(cycle._Cycle, "_grace", grace)
+
+
 @plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")
 def queue_waits_for_clock(put):
     from queues import controller
