@@ -49,6 +49,14 @@ class Client:
         """Return the next thing that somebody wants."""
         return self.draw(picture)[1]
 
+    def maker(self, deletion):
+        """Return the request that made what a request deletes, None for other requests and what nobody made lately."""
+        if deletion.method != "DELETE":
+            return None
+        place, _, name = deletion.path.rpartition("/")
+        of_place = (each for each in reversed(self.sent) if each.path == place)
+        return next((each for each in of_place if each.body["metadata"].get("name") == name), None)
+
     def collide(self, picture):
         """Return a thing that somebody wants of what has just changed, of work that is there if that is possible."""
         usual = {name: 0 if KINDS[name].submits else weight for name, weight in self.weights.items()}

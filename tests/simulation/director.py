@@ -43,6 +43,10 @@ class Weights:
     faith: tuple[float, ...] = (0.0, 0.3, 0.8)  # how often people go on with the same object
     fresh: tuple[float, ...] = (0.0, 0.0, 0.5)  # how often they take one that has just changed
     collide: float = 0.5  # of what people ask for in the middle of a step: of what has just changed
+    crowd: float = 0.1  # of steps in whose middle others do something: a dozen of them
+    replaced: float = (
+        0.3  # of deletions of what somebody made: he makes it again soon, as `kubectl replace --force`
+    )
     twins: float = 0.5  # of processes that are stopped in the middle of a step: another one takes their place
     long: tuple[float, ...] = (
         0.03,
@@ -90,6 +94,8 @@ PLAIN = Weights(
     faith=(0.0,),
     fresh=(0.0,),
     collide=0.0,
+    crowd=0.0,
+    replaced=0.0,
     twins=0.0,
     long=(0.03,),
     jobs_an_hour=(200.0,),
@@ -212,6 +218,9 @@ class Director:
         request = msgspec.json.decode(world.picture.told(wish).encode(), type=Request)
         if self._happens(self.weights.ask_twice):
             self.again.append(request)
+        made_by = self.client.maker(request)
+        if made_by is not None and self._happens(self.weights.replaced):
+            self.again.append(made_by)
         return request
 
     def _ask(self, world: World) -> Move:
@@ -245,7 +254,10 @@ class Director:
         if self._happens(weights.refuse):
             return story.Run(name, fails=self._refusal(), at=self.random.randrange(8))
         if depth == 0 and self._happens(weights.nested):
-            others = [self._other(world, name) for _ in range(self.random.randrange(1, 4))]
+            number = (
+                self.random.randrange(8, 17) if self._happens(weights.crowd) else self.random.randrange(1, 4)
+            )
+            others = [self._other(world, name) for _ in range(number)]
             return story.Run(name, between=tuple(others), at=self.random.choice((1, 1, 1, 2, 3, 5)))
         return story.Run(name)
 
