@@ -24,10 +24,11 @@ INTERRUPTED = 0.2
 
 
 class _Ahead:
-    """The clock as the consumers see it."""
+    """The clock as the consumers see it, and those who count, who rest for a time after they did."""
 
     def __init__(self, cluster):
         self.milliseconds = cluster.now
+        self.monotonic = lambda: clock.monotonic() + cluster.ahead_ms / 1000
 
 
 class SmallCluster:
@@ -40,7 +41,8 @@ class SmallCluster:
         self.judge = Judge(lag_ms=LAG_MS if hasty else 0)
         self.changes = []
         self.ahead_ms = 0
-        monkeypatch.setattr("cluster.runtime.consumer.clock", _Ahead(self))
+        for place in ("cluster.runtime.consumer", "cluster.controllers.status_counter"):
+            monkeypatch.setattr(f"{place}.clock", _Ahead(self))
         bootstrap()
         self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]
         self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
@@ -121,9 +123,13 @@ class SmallCluster:
     def rest(self, within_s=60):
         """Let everybody work until nothing happens any more, then judge what must hold."""
         self._work_off(within_s)
-        # Graces and pauses of the controllers pass, while nodes stay alive: their silence is real time.
-        self.ahead_ms += LATER_MS
-        self._work_off(within_s)
+        before = -1
+        while self.judge.revision != before:
+            # Graces and pauses of the controllers pass, while nodes stay alive: their silence is real time. What
+            # happens then may begin a pause of its own.
+            before = self.judge.revision
+            self.ahead_ms += LATER_MS
+            self._work_off(within_s)
         self.judge.settle(self.now())
 
     def _work_off(self, within_s):
