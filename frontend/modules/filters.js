@@ -1,3 +1,4 @@
+// The value that a control came with.
 function delivered(control) {
   if (control.tagName !== "SELECT") return control.defaultValue;
   return ([...control.options].find((each) => each.defaultSelected) ?? control.options[0]).value;
@@ -6,7 +7,10 @@ function delivered(control) {
 // What was typed or chosen before htmx listened, which it does only a moment after the page has loaded.
 function early(form) {
   globalThis.htmx.process(form);
-  const control = [...form.elements].find((each) => each.name && each.value !== delivered(each));
+  const query = new URLSearchParams(location.search);
+  const control = [...form.elements].find(
+    (each) => each.name && each.value !== delivered(each) && each.value !== query.get(each.name),
+  );
   control?.dispatchEvent(new Event(control.type === "search" ? "input" : "change", { bubbles: true }));
 }
 
