@@ -5,8 +5,8 @@ Rules return them, so nothing here may need Django.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,14 +104,31 @@ Write = Create | Update | Patch | Delete | Mirror
 
 
 @dataclass(frozen=True, slots=True)
+class Timer:
+    """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
+
+    A consumer has one timer for a kind and key: of two the sooner time stays,
+    and the newer payload.
+    """
+
+    kind: str
+    key: str
+    due: int
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
     With `within_quota` the group fails unless the ResourceQuotas of their
     namespace have room for all pods that it creates, at the moment of the
-    writing.
+    writing. The timers of a consumer that `cancel` names, by kind and key, go
+    with the group, and then `timers` are set: neither happens if it fails.
     """
 
     writes: Sequence[Write]
     key: str = ""
     within_quota: bool = False
+    timers: Sequence[Timer] = ()
+    cancel: Sequence[tuple[str, str]] = ()

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Change, Create, Group, Update, Write, store
+from cluster.writes import Timer
 from kube import amounts, commands, events, usage
 from kube.kinds.fields import View
 from kube.kinds.pod import UNENDED

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.runtime.consumer import Consumer, Plan
 from cluster.store import Change, store
+from cluster.writes import Timer
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot

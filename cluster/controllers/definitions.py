@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cluster.api import custom_kinds
-from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.runtime.consumer import Consumer, Plan
 from cluster.store import Delete, Group, Patch, Update, store
+from cluster.writes import Timer
 from kube import resources
 from kube.custom import naming
 from kube.custom.definition import CLEANUP

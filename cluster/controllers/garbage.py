@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Create, Delete, Group, Patch, sql, store
+from cluster.writes import Timer
 from kube import events, resources
 from kube.kinds.fields import View
 from kube.meta import OwnerReference

@@ -24,8 +24,9 @@ from django.conf import settings
 from cluster.api import custom_kinds
 from cluster.rules.namespaces import FINALIZER, NAME_LABEL
 from cluster.rules.pods import DEFAULT_ACCOUNT
-from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Create, Delete, Group, Patch, Update, store
+from cluster.writes import Timer
 from kube import meta, resources
 from kube.kinds.fields import View
 from kube.resources import CONFIGMAPS, NAMESPACES, SERVICE_ACCOUNTS

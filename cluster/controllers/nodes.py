@@ -21,8 +21,9 @@ from django.conf import settings
 
 from cluster import clock
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
-from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.runtime.consumer import Consumer, Plan
 from cluster.store import Delete, Group, Patch, store
+from cluster.writes import Timer
 from kube.kinds.core import Lease, Node, PodPhase, TaintEffect
 from kube.meta import now_text
 from kube.resources import LEASES, NODES, PODS

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster import clock
-from cluster.runtime.consumer import Consumer, Plan, Timer
+from cluster.runtime.consumer import Consumer, Plan
 from cluster.store import Group, Update, store
+from cluster.writes import Timer
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 from kube.resources import PODS

@@ -21,7 +21,7 @@ import logging
 import os
 import socket
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -31,7 +31,8 @@ from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import Position
-from cluster.store import Group, sql, store
+from cluster.store import sql, store
+from cluster.writes import Group, Timer
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
@@ -52,20 +53,6 @@ NEAR_MS = 1500  # timers due sooner are not left to beat's tick
 RETRY = "retry"  # the kind of the timers that bring failed groups back
 RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
 RETRY_MOST_MS = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
-
-    A consumer has one timer for a kind and key: of two the sooner time stays,
-    and the newer payload.
-    """
-
-    kind: str
-    key: str
-    due: int
-    payload: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -116,6 +103,13 @@ class Consumer(ABC, Generic[State]):
 
         Each of several shards is told the changes of all keys, and acts on
         those of its own.
+        """
+
+    def lags(self, state: State, *, is_behind: bool) -> None:
+        """Learn, before each plan, whether changes that the state shows have yet to be told.
+
+        Who acts on what happened, and not only on what is, may want to hear
+        all of it before he decides by a state that shows what came of it.
         """
 
     def key_of(self, change: Change) -> str:
@@ -202,6 +196,7 @@ class Runner(Generic[State]):
                 timers = self._due(now)
             if known is not None and not changes and not timers:
                 return self._skip(cursor, head)
+            self.consumer.lags(state, is_behind=self.heard < self.position)
             self._commit(cursor, self.consumer.plan(state, changes, timers, now), timers, now)
         except Outrun:
             self.state = None
@@ -289,12 +284,15 @@ class Runner(Generic[State]):
             again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
+            done = _committed(plan.groups, outcomes)
+            self._drop_timers([key for group in done for key in group.cancel])
+            self._set_timers(following := [timer for group in done for timer in group.timers])
         self.generation = cursor.generation + 1
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
         if self.state is not None:
             self.consumer.committed(self.state, plan.groups, outcomes)
-        self._wake_for([t.due for t in (*plan.timers, *again)], now)
+        self._wake_for([t.due for t in (*plan.timers, *again, *following)], now)
 
     def _again(
         self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
@@ -343,13 +341,7 @@ class Runner(Generic[State]):
                 raise Outrun(self.cursor)
 
     def _due(self, now: int) -> list[Timer]:
-        found = sql.rows(
-            self.store.using,
-            "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s"
-            " ORDER BY due LIMIT %s",
-            [self.cursor, now, BATCH],
-        )
-        return [Timer(kind, key, due, division.decoded(payload)) for kind, key, due, payload in found]
+        return division.due_timers(self.cursor, now, BATCH, self.store.using)
 
     def _drop_timers(self, keys: Sequence[tuple[str, str]]) -> None:
         division.drop_timers([(self.cursor, kind, key) for kind, key in keys], self.store.using)
@@ -357,6 +349,16 @@ class Runner(Generic[State]):
     def _set_timers(self, timers: Sequence[Timer]) -> None:
         rows = [(self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers]
         division.put_timers(rows, self.store.using)
+
+
+def _committed(groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> list[Group]:
+    pairs = zip(groups, outcomes, strict=True)
+    return [group for group, outcome in pairs if not isinstance(outcome, ApiError)]
+
+
+def timers_of(name: str, shard: int, kind: str, using: Store = store) -> list[Timer]:
+    """Return all timers of a kind that a consumer's shard has set, also those that are not due."""
+    return division.timers_of_kind(registry.get(name).cursor_of(shard), kind, using.using)
 
 
 _runners: dict[str, Runner[Any]] = {}

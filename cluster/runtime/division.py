@@ -17,9 +17,10 @@ from django.db import connections, transaction
 
 from cluster.runtime.registry import shard_of
 from cluster.store import sql
+from cluster.writes import Timer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.runtime.registry import Registration
 
@@ -131,6 +132,25 @@ def _hand_out_timers(registration: Registration, using: str, *, everywhere: bool
             gone.append((cursor, kind, key))
     drop_timers(gone, using)
     put_timers(moved, using)
+
+
+def due_timers(cursor: str, now: int, most: int, using: str) -> list[Timer]:
+    """Return so many of a cursor's timers that are due, the first of them."""
+    text = (
+        "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND due <= %s"
+        " ORDER BY due LIMIT %s"
+    )
+    return _timers(sql.rows(using, text, [cursor, now, most]))
+
+
+def timers_of_kind(cursor: str, kind: str, using: str) -> list[Timer]:
+    """Return all of a cursor's timers of a kind."""
+    text = "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND kind = %s"
+    return _timers(sql.rows(using, text, [cursor, kind]))
+
+
+def _timers(found: Iterable[Sequence[Any]]) -> list[Timer]:
+    return [Timer(kind, key, due, decoded(payload)) for kind, key, due, payload in found]
 
 
 def put_timers(timers: Sequence[tuple[str, str, str, int, str]], using: str) -> None:

@@ -10,9 +10,10 @@ from django.db import connection
 from cluster import clock
 from cluster.runtime import consumer, registry
 from cluster.runtime.backlog import Backlog
-from cluster.runtime.consumer import RETRY, Consumer, Plan, Runner, Timer
+from cluster.runtime.consumer import RETRY, Consumer, Plan, Runner
 from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, store
+from cluster.writes import Timer
 from kube.errors import AlreadyExists
 from kube.resources import CONFIGMAPS, PODS
 

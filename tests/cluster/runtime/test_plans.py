@@ -9,8 +9,9 @@ import pytest
 
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
-from cluster.runtime.consumer import Plan, Runner, Timer
+from cluster.runtime.consumer import Plan, Runner
 from cluster.store import Create, Delete, Group, Patch, Update, store
+from cluster.writes import Timer
 from jobs.rules import admission
 from kube import resources
 from kube.resources import (

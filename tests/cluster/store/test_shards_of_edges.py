@@ -18,10 +18,11 @@ from hypothesis.stateful import (
 
 from cluster import clock
 from cluster.runtime import consumer, division
-from cluster.runtime.consumer import Consumer, Plan, Runner, Timer
+from cluster.runtime.consumer import Consumer, Plan, Runner
 from cluster.runtime.division import Position
 from cluster.runtime.registry import Registration, shard_of
 from cluster.store import Create, Delete, Group, Patch, Store, sql
+from cluster.writes import Timer
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, PODS
 from tests.campaign import scaled
