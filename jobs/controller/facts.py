@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from jobs.lifecycle import policies
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from kube import meta
-from kube.kinds.batch import JobPhase
+from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
@@ -54,6 +55,9 @@ class JobFact(Struct, frozen=True, kw_only=True):
     queue: str
     tasks: tuple[Task, ...]
     dependencies: dict[str, Dependency]
+    job_policies: tuple[policies.Policy, ...] = ()
+    task_policies: dict[str, tuple[policies.Policy, ...]] = {}
+    task_retries: dict[str, int] = {}  # task → restarts of its containers after which it failed; -1: never
     min_available: int
     min_success: int | None
     max_retry: int
@@ -91,6 +95,23 @@ class JobFact(Struct, frozen=True, kw_only=True):
         return self.phase in phases and self.retry_count < self.max_retry
 
     @property
+    def heeds_policies(self) -> bool:
+        """Whether what happens to pods may change what the job does: it does not once it ends them for good."""
+        return self.phase in (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+
+    @property
+    def answered(self) -> frozenset[JobEvent]:
+        """The events that a policy of the job or of one of its tasks answers."""
+        lists = (self.job_policies, *self.task_policies.values())
+        return frozenset().union(*(policy.answers for one in lists for policy in one))
+
+    def policy_for(
+        self, event: JobEvent, task: str = "", exit_code: int | None = None
+    ) -> policies.Policy | None:
+        """Return the policy that answers what happened to a task's pod, or to the job where no task is named."""
+        return policies.choose(self.task_policies.get(task, ()), self.job_policies, event, exit_code)
+
+    @property
     def group_name(self) -> str:
         """The name of the job's pod group (reference: volcano-job §4.4)."""
         return f"{self.name}-{self.uid}"
@@ -118,6 +139,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     deleting: bool
     out_of_sync: bool
     version: int  # how often its job had ended all its pods when it was made; -1 if that is not said
+    created: str = ""  # when, as it is written
     ready: bool
     restarts: int
     exit_code: int | None
@@ -127,6 +149,11 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     @property
     def has_ended(self) -> bool:
         return self.phase in ENDED
+
+    @property
+    def is_in_run(self) -> bool:
+        """Whether nobody ends the pod."""
+        return not (self.deleting or self.out_of_sync)
 
     def counts_like(self, other: PodFact) -> bool:
         """Say whether two versions of a pod are the same to its job."""
@@ -193,6 +220,9 @@ def read_job(body: bytes) -> JobFact:
         dependencies={
             task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
         },
+        job_policies=_policies(spec.policies),
+        task_policies={task.name: _policies(task.policies) for task in spec.tasks if task.policies},
+        task_retries={task.name: task.max_retry for task in spec.tasks},
         min_available=spec.min_available,
         min_success=spec.min_success,
         max_retry=spec.max_retry,
@@ -221,6 +251,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         deleting=bool(metadata.deletion_timestamp),
         out_of_sync=notes.get(OUT_OF_SYNC) == "true",
         version=_index(notes.get(JOB_VERSION, "")),
+        created=intern(metadata.creation_timestamp),
         ready=bool(statuses) and all(each.ready for each in statuses),
         restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
         exit_code=ended.exit_code if ended else None,
@@ -298,13 +329,16 @@ class _Task(View):
     name: str = ""
     replicas: int = 0
     min_available: int | None = None
+    max_retry: int = 3
     depends_on: _DependsOn | None = None
+    policies: list[LifecyclePolicy] = []
     partition_policy: _PartitionPolicy = _PartitionPolicy()
 
 
 class _JobSpec(View):
     queue: str = ""
     tasks: list[_Task] = []
+    policies: list[LifecyclePolicy] = []
     min_available: int = 0
     min_success: int | None = None
     max_retry: int = 3
@@ -374,6 +408,20 @@ def _dependency(task: _Task) -> Dependency:
     wanted = task.depends_on or _DependsOn()
     # One name leaves nothing to choose from (reference: volcano-job §4.2).
     return Dependency(tuple(wanted.name), any=wanted.iteration == "any" and len(wanted.name) > 1)
+
+
+def _policies(written: list[LifecyclePolicy]) -> tuple[policies.Policy, ...]:
+    """Read policies; one that admission would refuse answers nothing."""
+    found = []
+    for each in written:
+        try:
+            events = frozenset(JobEvent(event) for event in (each.event, *each.events) if event)
+            delay = max(meta.parse_duration(each.timeout), 0) if each.timeout else 0
+            action = Action(each.action)
+        except ValueError:
+            continue
+        found.append(policies.Policy(action, events, each.exit_code, delay))
+    return tuple(found)
 
 
 def _controller(owners: list[_Owner]) -> str:

@@ -13,31 +13,30 @@ they were stored; each is deleted together with what it does.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from cluster.api import quota_room
 from cluster.rules import quotas
-from cluster.rules.quota_accounts import Account
 from cluster.runtime import registry
-from cluster.runtime.consumer import RETRY, Consumer, Plan, Timer
+from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
+from cluster.writes import Timer
+from jobs.controller import answers, asked, facts, news, plan
 from jobs.controller import commands as of_jobs
-from jobs.controller import facts, plan, pod_events
+from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
 from jobs.controller.plan import Known, World
-from jobs.controller.pod_events import Happening
+from jobs.controller.state import JobEntry, JobsState, readable
 from jobs.lifecycle.phases import FINISHED, phase_of
-from kube import commands, events, meta
+from kube import commands, meta
 from kube.errors import ApiError
-from kube.kinds.batch import JobPhase
+from kube.kinds.batch import JobEvent, JobPhase
 from kube.kinds.pod import UNENDED
 from kube.resources import (
     CLAIMS,
     COMMANDS,
-    EVENTS,
     JOBS,
     LIMIT_RANGES,
     POD_GROUPS,
@@ -47,13 +46,9 @@ from kube.resources import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from cluster.rules.quotas import Quota
     from jobs.controller.facts import JobFact, PodFact
-    from kube.commands import CommandFact
-    from kube.kinds.batch import JobEvent
-    from kube.meta import Object
 
 T = TypeVar("T")
 NAME = "jobs"
@@ -63,70 +58,11 @@ UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
 # Kinds of timers: the end of a finished job; what is left to do for one that has just finished; writes that should have
 # come back; more to plan than one transaction takes.
 TTL, LEFT, LOST, MORE = "ttl", "left", "lost", "more"
+PENDING = (
+    "pending"  # pods that will have been Pending for too long; what policies ask for has a timer in `asked`
+)
 LEFT_MS = 60_000  # after which a finished job is looked at again, unless nothing is left to do for it
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class JobEntry:
-    """A job in memory."""
-
-    known: Known
-    again: bool = False  # to be planned once its last writes have come back
-
-
-@dataclass(slots=True)
-class JobsState:
-    """The unfinished jobs of one shard, and what all pods depend on."""
-
-    shard: int
-    shards: int
-    entries: dict[str, JobEntry] = field(default_factory=dict)
-    priorities: dict[str, int] = field(default_factory=dict)
-    claims: dict[str, set[str]] = field(default_factory=dict)
-    commands: dict[str, dict[str, CommandFact]] = field(
-        default_factory=dict
-    )  # key of a job → Commands to it by their names, in their order
-    ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
-    quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # key of a job that lacks pods for these → namespace
-    touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
-    position: int = 0  # the revision up to which the log is in this state
-    sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
-    ahead: dict[str, int] = field(
-        default_factory=dict
-    )  # key of a job that was read beside the log → the revision at which, until the position gets there
-
-    def has_read(self, key: str, revision: int) -> bool:
-        """Say whether a change of a job, or of what was made for it, was in what was read of the job already."""
-        return revision <= self.ahead.get(key, 0)
-
-    def has_sent(self, key: str, revision: int) -> bool:
-        """Say whether a change is what this controller wrote for a job."""
-        return key in self.sent and self.sent[key].has(revision)
-
-    def holds(self, key: str) -> bool:
-        """Say whether a job belongs to this shard."""
-        return registry.shard_of(key, self.shards) == self.shard
-
-    def world(self) -> World:
-        """Return what pods depend on; the accounts have counted nothing."""
-        ranges = {place: list(found.values()) for place, found in self.ranges.items()}
-        accounts = {place: Account(list(found.values())) for place, found in self.quotas.items()}
-        return World(self.priorities, self.claims, ranges, accounts)
-
-    def forget(self, key: str) -> None:
-        """Drop what is known of a job."""
-        for known in (self.entries, self.sent, self.refused):
-            known.pop(key, None)
-
-    def look_again(self, namespace: str) -> None:
-        """Plan the jobs of a namespace that lack pods for its bounds."""
-        for key, place in self.refused.items():
-            if place == namespace:
-                self.touched[key] = None
 
 
 class JobConsumer(Consumer[JobsState]):
@@ -154,8 +90,14 @@ class JobConsumer(Consumer[JobsState]):
         jobs = {stored.key: stored for stored in store.find(JOBS, phase=UNFINISHED)}
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
+        for timer in timers_of(NAME, shard, ASKED):
+            state.note_asked(timer.key, asked.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
+
+    def lags(self, state: JobsState, *, is_behind: bool) -> None:
+        """Plan no job before all that happened to it is told: a policy goes before what comes of it by itself (§10, Q-14)."""
+        state.is_behind = is_behind
 
     def apply(self, state: JobsState, change: Change) -> None:
         """Note one change; what it may lead to is planned later, once for all of a batch."""
@@ -174,12 +116,13 @@ class JobConsumer(Consumer[JobsState]):
         _refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
         state.touched |= left
         groups += _look_for_targets(state)
-        groups += _tell_of_pods(state, changes, now)
-        deadlines: list[Timer] = []
+        heard = news.hear(state, changes, now)
+        groups += heard.groups
+        deadlines: list[Timer] = [*heard.timers, *_kept(state, timers, now)]
         over: list[tuple[str, str]] = []
         world = state.world()
         room = ROOM
-        while state.touched and room > 0:
+        while state.touched and room > 0 and not state.is_behind:
             key = next(iter(state.touched))
             del state.touched[key]
             entry = state.entries.get(key)
@@ -188,16 +131,18 @@ class JobConsumer(Consumer[JobsState]):
             if key in state.sent:
                 entry.again = True
             elif _is_over(entry.known) and key not in state.commands:
-                del state.entries[key]
+                state.forget(key)
+                state.note_asked(key, ())
                 deadlines += _deadline(entry.known.job)
-                over.append((LEFT, key))
+                over += [(LEFT, key), (ASKED, key), (PENDING, key)]
                 left.pop(key, None)
             elif writes := _plan_one(state, entry, world, now):
                 if _finishes(writes):
                     left[key] = None
-                groups.append(Group(writes, key, within_quota=_makes_pods(writes)))
+                groups.append(_group(state, entry, writes, now))
                 room -= len(writes)
                 state.sent[key] = Sent(now)
+            deadlines += _look_at_pending(state, key)
         more = [Timer(MORE, "", now)] if state.touched else []
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
@@ -222,19 +167,24 @@ class JobConsumer(Consumer[JobsState]):
             if isinstance(outcome, ApiError):
                 sent.failed = True
             else:
+                state.note_asked(group.key, state.entries[group.key].left_asked)
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
 def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
-    known = entry.known
-    requests = [of_jobs.request(each, known.job) for each in state.commands.get(known.job.key, {}).values()]
+    known, key = entry.known, entry.known.job.key
+    state.note_asked(key, waiting := asked.current(state.asked.get(key, ()), known.job))
+    overdue = answers.to_pending(known.job, known.pods.values(), now)
+    requests = [of_jobs.request(each, known.job) for each in state.commands.get(key, {}).values()]
+    requests += [*asked.due(waiting, now), *(each.request() for each in overdue.asked)]
     account = world.accounts.get(known.job.namespace)
     if account is not None and plan.lacks_pods(known):
         quota_room.count_into(account, PODS, known.job.namespace)
     try:
         outcome = plan.reconcile(known, world, now, requests=requests)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
+        entry.left_asked = asked.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
         return []
@@ -243,7 +193,39 @@ def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list
     else:
         state.refused.pop(known.job.key, None)
     known.group_in_step = known.group is not None and not _touches_group(writes)
+    # Pods that it makes will be Pending, and may be so for too long.
+    entry.again |= JobEvent.POD_PENDING in state.answered.get(key, ()) and _makes_pods(writes)
+    entry.pending_until = overdue.next
     return writes
+
+
+def _group(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int) -> Group:
+    """Return the writes for a job, with which that goes from its timer which they carry out."""
+    key, within_quota = entry.known.job.key, _makes_pods(writes)
+    if entry.left_asked == state.asked.get(key, ()):
+        return Group(writes, key, within_quota)
+    timers = asked.timers(key, entry.left_asked, now)
+    return Group(writes, key, within_quota, timers, [(ASKED, key)])
+
+
+def _kept(state: JobsState, timers: Sequence[Timer], now: int) -> list[Timer]:
+    """Have jobs planned of which something is due, and keep what is asked of them until it is carried out."""
+    kept = []
+    for timer in timers:
+        if timer.kind == ASKED and timer.key in state.asked:
+            state.touched[timer.key] = None
+            kept += asked.timers(timer.key, state.asked[timer.key], now)
+        elif timer.kind == PENDING and timer.key in state.entries:
+            state.touched[timer.key] = None
+    return kept
+
+
+def _look_at_pending(state: JobsState, key: str) -> list[Timer]:
+    """Return the timer that brings a job back when one of its pods will have been Pending for too long."""
+    entry = state.entries.get(key)
+    if entry is None or entry.pending_until is None:
+        return []
+    return [Timer(PENDING, key, entry.pending_until)]
 
 
 def _makes_pods(writes: Sequence[Write]) -> bool:
@@ -272,6 +254,7 @@ def _apply_job(state: JobsState, change: Change) -> None:
         return
     if change.verb == "DELETED":
         state.forget(key)
+        state.note_asked(key, ())
         if key in state.commands:
             state.touched[key] = None
         return
@@ -280,7 +263,7 @@ def _apply_job(state: JobsState, change: Change) -> None:
     if entry is None or entry.known.job.uid != job.uid:
         if not job.is_finished:
             state.forget(key)
-            state.entries[key] = JobEntry(Known(job))
+            state.keep(JobEntry(Known(job)))
             state.touched[key] = None
         return
     before, entry.known.job = entry.known.job, job
@@ -448,46 +431,6 @@ def _look_for_targets(state: JobsState) -> list[Group]:
     return groups
 
 
-def _tell_of_pods(state: JobsState, changes: Sequence[Change], now: int) -> list[Group]:
-    """Tell once for each job, and for each kind of it, what happened to pods in these changes.
-
-    The events are groups of their own: they are told also while the job waits
-    for its last writes, and when its plan cannot be written.
-    """
-    happened = _happenings(state, changes)
-    keys = [key for key in happened if key not in state.entries]
-    jobs = {job.key: job for job in _readable(store.by_keys(JOBS, keys).values())}
-    jobs |= {key: state.entries[key].known.job for key in happened if key in state.entries}
-    groups = []
-    for key, job in jobs.items():
-        by_event: dict[JobEvent, list[PodFact]] = {}
-        for happening in happened[key]:
-            if pod_events.concerns(happening, job):
-                by_event.setdefault(happening.event, []).append(happening.pod)
-        for event, pods in by_event.items():
-            told = plan.event(job, event, pod_events.told(event, pods), now, kind=events.WARNING)
-            groups.append(Group([Create(EVENTS, told)]))
-    return groups
-
-
-def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[Happening]]:
-    """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
-    found: dict[str, list[Happening]] = {}
-    for change in changes:
-        is_gone = change.verb == "DELETED"
-        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, is_gone=is_gone):
-            continue
-        try:
-            key, pod = facts.read_pod(change.body)
-            before = None if is_gone or change.previous is None else facts.read_pod(change.previous)[1]
-        except msgspec.ValidationError:
-            continue  # `apply` has said so
-        event = pod_events.happened(before, pod, is_gone=is_gone)
-        if key and event is not None and state.holds(key):
-            found.setdefault(key, []).append(Happening(event, pod))
-    return found
-
-
 def _note_priority(state: JobsState, body: bytes) -> None:
     name, value, is_default = facts.read_priority(body)
     state.priorities[name] = value
@@ -495,18 +438,9 @@ def _note_priority(state: JobsState, body: bytes) -> None:
         state.priorities[""] = value
 
 
-def _readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
-    """Yield what can be read of stored jobs; of the others the log tells."""
-    for stored in jobs:
-        try:
-            yield facts.read_job(stored.body)
-        except msgspec.ValidationError as error:
-            log.error("ignored job %s, which cannot be read: %s", stored.key, error)
-
-
 def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
     """Put stored jobs into the state, with their pods and pod groups."""
-    entries = {job.uid: JobEntry(Known(job)) for job in _readable(jobs)}
+    entries = {job.uid: JobEntry(Known(job)) for job in readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
         owners = uids[start : start + CHUNK]
@@ -518,7 +452,8 @@ def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
             known = entries[group.owner].known
             if group.name == known.job.group_name:
                 known.group = group
-    state.entries |= {entry.known.job.key: entry for entry in entries.values()}
+    for entry in entries.values():
+        state.keep(entry)
 
 
 def _refresh(state: JobsState, keys: Sequence[str]) -> None:

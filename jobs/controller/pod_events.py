@@ -15,13 +15,21 @@ from kube.kinds.batch import JobEvent
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from jobs.controller.facts import JobFact, PodFact
 
 SHOWN = 3  # pods that a sentence names
-_FAILED = f'"{PodPhase.FAILED}"'.encode()
+TOLD = (JobEvent.POD_FAILED, JobEvent.POD_EVICTED)  # what people are told of, whatever comes of it
 _MARKED = f'"{OUT_OF_SYNC}":"true"'.encode()
+_PHASE = {
+    JobEvent.POD_FAILED: (PodPhase.FAILED,),
+    JobEvent.TASK_COMPLETED: (PodPhase.SUCCEEDED,),
+    JobEvent.POD_RUNNING: (PodPhase.RUNNING,),
+    JobEvent.TASK_FAILED: (PodPhase.RUNNING, PodPhase.PENDING),
+}
+_ALIVE = (PodPhase.RUNNING.value, PodPhase.PENDING.value)
+_RETRIES = 3  # of a task that says 0 (reference: volcano-job §3.3, task-failed test)
 
 
 class Happening(NamedTuple):
@@ -31,24 +39,43 @@ class Happening(NamedTuple):
     pod: PodFact
 
 
-def is_worth_a_look(body: bytes, *, is_gone: bool) -> bool:
+def marks(events: Iterable[JobEvent]) -> tuple[bytes, ...]:
+    """Return what stands in a version of a pod to which one of these may have happened."""
+    phases = dict.fromkeys(phase for event in events for phase in _PHASE.get(event, ()))
+    return tuple(f'"{phase}"'.encode() for phase in phases)
+
+
+def is_worth_a_look(body: bytes, sought: Collection[bytes], *, is_gone: bool) -> bool:
     """Say whether anything can have happened; nearly all changes are told from others without decoding them."""
-    return (is_gone or _FAILED in body) and _MARKED not in body
+    return (is_gone or any(mark in body for mark in sought)) and _MARKED not in body
 
 
 def happened(before: PodFact | None, after: PodFact, *, is_gone: bool) -> JobEvent | None:
     """Return what happened to a pod.
 
-    PodFailed   it failed, however often it is written afterwards
-    PodEvicted  somebody else deleted it: the controller marks what it deletes (§10, Q-3)
+    PodFailed      it failed, however often it is written afterwards
+    PodEvicted     somebody else deleted it: the controller marks what it deletes (§10, Q-3)
+    TaskCompleted  it succeeded: perhaps the last of its task, see `happened_to_task`
+    PodRunning     it began to run
+    TaskFailed     a container of it was started again: perhaps once too often for its task
     """
     if after.out_of_sync:
         return None
     if is_gone:
         return JobEvent.POD_EVICTED
-    if after.phase == PodPhase.FAILED and before is not None and before.phase != PodPhase.FAILED:
-        return JobEvent.POD_FAILED
-    return None
+    if before is None:
+        return None
+    if after.phase == before.phase:
+        is_again = after.phase in _ALIVE and after.restarts > before.restarts
+        return JobEvent.TASK_FAILED if is_again else None
+    return _NEW_PHASE.get(after.phase)
+
+
+_NEW_PHASE = {
+    PodPhase.FAILED.value: JobEvent.POD_FAILED,
+    PodPhase.SUCCEEDED.value: JobEvent.TASK_COMPLETED,
+    PodPhase.RUNNING.value: JobEvent.POD_RUNNING,
+}
 
 
 def concerns(happening: Happening, job: JobFact) -> bool:
@@ -62,6 +89,21 @@ def concerns(happening: Happening, job: JobFact) -> bool:
     if pod.owner != job.uid or job.deleting or is_of_earlier_run:
         return False
     return not (job.is_finished and happening.event is JobEvent.POD_EVICTED)
+
+
+def happened_to_task(happening: Happening, job: JobFact, pods: Iterable[PodFact]) -> bool:
+    """Say whether with this pod its whole task completed or failed, as the job's pods are now (§3.3).
+
+    TaskCompleted  as many pods of the task as it has replicas succeeded
+    TaskFailed     containers of its living pods were started again as often as its maxRetry says
+    """
+    name = happening.pod.task
+    own = [pod for pod in pods if pod.owner == job.uid and pod.task == name and pod.is_in_run]
+    replicas = next((task.replicas for task in job.tasks if task.name == name), 0)
+    if happening.event is JobEvent.TASK_COMPLETED:
+        return 0 < replicas <= sum(pod.phase == PodPhase.SUCCEEDED for pod in own)
+    most = job.task_retries.get(name, 0) or _RETRIES
+    return replicas > 0 and -1 < most <= sum(pod.restarts for pod in own if pod.phase in _ALIVE)
 
 
 def told(event: JobEvent, pods: Sequence[PodFact]) -> str:

@@ -1,8 +1,7 @@
 """What a job is asked to do, whoever asks (reference: volcano-job §3.4).
 
-Today people ask, by Commands. What else may ask - a lifecycle policy when a pod
-fails, a timer - makes Requests as well; `jobs.controller.plan` carries all of them out the
-same way.
+People ask, by Commands, and policies, when something happens to a pod or when
+one waits for too long. `jobs.controller.plan` carries all of them out the same way.
 """
 
 from __future__ import annotations

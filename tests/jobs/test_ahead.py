@@ -8,8 +8,9 @@ import pytest
 
 from cluster import clock
 from cluster.runtime import registry
-from cluster.runtime.consumer import RETRY, Timer
+from cluster.runtime.consumer import RETRY
 from cluster.store import Create, Delete, Patch, Stored, store
+from cluster.writes import Timer
 from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import admit, become, job, state, submit

@@ -19,6 +19,10 @@ def pod(phase="Running", *, marked=False, **fields):
     return facts.read_pod(msgspec.json.encode(body))[1]
 
 
+def restarted(number, field="containerStatuses"):
+    return {field: [{"name": "main", "restartCount": number}]}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "is_gone", "expected"),
     [
@@ -27,7 +31,24 @@ def pod(phase="Running", *, marked=False, **fields):
         pytest.param(pod("Failed"), pod("Failed"), False, None, id="had failed already"),
         pytest.param(None, pod("Failed"), False, None, id="made as failed"),
         pytest.param(pod(), pod("Failed", marked=True), False, None, id="ended by the controller"),
-        pytest.param(pod(), pod("Succeeded"), False, None, id="succeeded"),
+        pytest.param(pod(), pod("Succeeded"), False, JobEvent.TASK_COMPLETED, id="succeeded"),
+        pytest.param(pod("Succeeded"), pod("Succeeded"), False, None, id="had succeeded already"),
+        pytest.param(pod("Pending"), pod(), False, JobEvent.POD_RUNNING, id="began to run"),
+        pytest.param(pod(), pod(**restarted(1)), False, JobEvent.TASK_FAILED, id="container started again"),
+        pytest.param(
+            pod(**restarted(1)), pod(**restarted(1)), False, None, id="container was started again before"
+        ),
+        pytest.param(
+            pod("Pending"),
+            pod("Pending", **restarted(2, "initContainerStatuses")),
+            False,
+            JobEvent.TASK_FAILED,
+            id="init container started again",
+        ),
+        pytest.param(
+            pod(), pod("Failed", **restarted(1)), False, JobEvent.POD_FAILED, id="failed at its last start"
+        ),
+        pytest.param(pod(), pod("Unknown"), False, None, id="its node does not answer"),
         pytest.param(None, pod(), True, JobEvent.POD_EVICTED, id="deleted"),
         pytest.param(None, pod("Pending"), True, JobEvent.POD_EVICTED, id="deleted before it ran"),
         pytest.param(None, pod("Succeeded"), True, JobEvent.POD_EVICTED, id="deleted after its end"),
@@ -70,11 +91,13 @@ def test_what_is_told(event, number, expected):
     assert pod_events.told(JobEvent(event), [pod("Failed", **code(3))] * number) == expected
 
 
-def test_changes_of_living_pods_are_not_decoded():
+def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
     body = msgspec.json.encode({"metadata": {}, "status": {"phase": "Running"}})
-    assert not pod_events.is_worth_a_look(body, is_gone=False)
+    for sought, expected in ((pod_events.TOLD, False), ((JobEvent.TASK_FAILED,), True)):
+        marks = pod_events.marks(sought)
+        assert pod_events.is_worth_a_look(body, marks, is_gone=False) is expected
     marked = msgspec.json.encode({"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}})
-    assert not pod_events.is_worth_a_look(marked, is_gone=True)
+    assert not pod_events.is_worth_a_look(marked, marks, is_gone=True)
 
 
 def told(*reasons):

@@ -1,0 +1,149 @@
+"""What a job's policies make of what happened to its pods and its pod group (reference: volcano-job §3.3 to §3.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from jobs.controller import asked, pod_events
+from jobs.controller.asked import Asked
+from kube import meta
+from kube.kinds.batch import Action, JobEvent
+from kube.kinds.core import PodPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from jobs.controller.facts import JobFact, PodFact
+    from jobs.controller.pod_events import Happening
+    from jobs.lifecycle.policies import Policy
+
+OF_TASKS = (JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED)
+
+
+class Answers(NamedTuple):
+    """What is asked of a job after the news, and what of it is to wait, to be told to people."""
+
+    asked: tuple[Asked, ...]
+    delayed: tuple[Asked, ...] = ()
+
+
+def to_pods(
+    job: JobFact, pods: Collection[PodFact], known: Sequence[Asked], happenings: Iterable[Happening], now: int
+) -> Answers:
+    """Return what is asked of a job after these happenings, in their order; `pods` are the job's as they are now."""
+    found, delayed = tuple(known), list[Asked]()
+    if not job.heeds_policies:
+        return Answers(found)
+    seen: set[tuple[JobEvent, str]] = set()
+    for happening in happenings:
+        event, pod = happening
+        if event is JobEvent.POD_RUNNING:
+            found = asked.runs_again(found, pod.name)
+            continue
+        if event in OF_TASKS:
+            # What many pods of a task lead to together is looked at once.
+            if (event, pod.task) in seen:
+                continue
+            seen.add((event, pod.task))
+        policy = job.policy_for(event, pod.task, pod.exit_code)
+        if policy is None or -1 < pod.version < job.version:
+            continue
+        if event in OF_TASKS and not pod_events.happened_to_task(happening, job, pods):
+            continue
+        new = _asked(job, pod, event, policy, now)
+        before, found = found, asked.add(found, new)
+        if new.delay_ms and new in found and new not in before:
+            delayed.append(new)
+    return Answers(found, tuple(delayed))
+
+
+def to_group(job: JobFact, known: Sequence[Asked], now: int) -> Answers:
+    """Return what is asked of a job when its pod group has become Unknown: some of its pods run, and others have no place."""
+    policy = job.policy_for(JobEvent.UNKNOWN) if job.heeds_policies else None
+    if policy is None:
+        return Answers(tuple(known))
+    what = "some of the job's pods run, and there is no room for the others it needs"
+    new = Asked(
+        action=policy.action,
+        event=JobEvent.UNKNOWN,
+        due=now + policy.delay_ms,
+        why=_why(JobEvent.UNKNOWN, what, policy),
+        delay_ms=policy.delay_ms,
+        uid=job.uid,
+        version=job.version,
+    )
+    found = asked.add(known, new)
+    return Answers(found, (new,) if new.delay_ms and new in found and new not in known else ())
+
+
+class Overdue(NamedTuple):
+    """What is to be done for pods that were Pending for too long, and when to look at the others (epoch ms)."""
+
+    asked: tuple[Asked, ...]
+    next: int | None
+
+
+def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
+    """Return what is to be done for pods that have been Pending since they were made for as long as a policy waits.
+
+    A pod that is Pending says so for as long as it is, so nothing has to be
+    remembered.
+    """
+    found: tuple[Asked, ...] = ()
+    following: list[int] = []
+    if not (job.heeds_policies and JobEvent.POD_PENDING in job.answered):
+        return Overdue(found, None)
+    for pod in pods:
+        if pod.owner != job.uid or pod.phase != PodPhase.PENDING or not pod.is_in_run or not pod.created:
+            continue
+        policy = job.policy_for(JobEvent.POD_PENDING, pod.task)
+        if policy is None or -1 < pod.version < job.version:
+            continue
+        due = meta.parse_time(pod.created) + policy.delay_ms
+        if due > now:
+            following.append(due)
+        else:
+            found = asked.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
+    return Overdue(found, min(following, default=None))
+
+
+def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> Asked:
+    return Asked(
+        action=policy.action,
+        event=event,
+        due=now + policy.delay_ms,
+        why=_why(event, _what(event, pod, policy), policy),
+        delay_ms=policy.delay_ms,
+        uid=job.uid,
+        version=job.version,
+        task=pod.task,
+        pod=pod.name,
+        partition=job.partition_of(pod) if policy.action is Action.RESTART_PARTITION else None,
+    )
+
+
+def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
+    match event:
+        case JobEvent.POD_FAILED:
+            return pod.failure
+        case JobEvent.POD_EVICTED:
+            return f"{pod.name} was deleted, and not by the job controller"
+        case JobEvent.POD_PENDING:
+            return f"{pod.name} was Pending for {meta.duration_text(policy.delay_ms)}"
+        case JobEvent.TASK_COMPLETED:
+            return f"all pods of task {pod.task} succeeded"
+        case _:
+            return f"containers of task {pod.task} were started again too often, last of {pod.name}"
+
+
+def _why(event: JobEvent, what: str, policy: Policy) -> str:
+    """Say what happened and what the policy for it asks for: `PodFailed: main-0 exited with code 3. …`"""
+    return f"{event}: {what}. The policy for it is {policy.action}{_after(policy, event)}."
+
+
+def _after(policy: Policy, event: JobEvent) -> str:
+    if not policy.delay_ms or event is JobEvent.POD_PENDING:
+        return ""
+    return f" after {meta.duration_text(policy.delay_ms)}"

@@ -1,0 +1,133 @@
+"""What the job controller makes of what happened: it tells people, and remembers what policies ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.store import Change, Create, Group, store
+from jobs.controller import answers, asked, facts, plan, pod_events
+from jobs.controller.pod_events import Happening
+from jobs.controller.requests import EXECUTED
+from jobs.controller.state import readable
+from kube import events
+from kube.kinds.batch import JobEvent
+from kube.kinds.scheduling import PodGroupPhase
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.writes import Timer
+    from jobs.controller.answers import Answers
+    from jobs.controller.facts import JobFact, PodFact
+    from jobs.controller.state import JobsState
+
+
+class News(NamedTuple):
+    """Events for people, each in a group of its own, and timers in which stands what policies ask for.
+
+    The events are told also while the job waits for its last writes, and when
+    its plan cannot be written.
+    """
+
+    groups: list[Group]
+    timers: list[Timer]
+
+
+def hear(state: JobsState, changes: Sequence[Change], now: int) -> News:
+    """Take in what happened to pods and pod groups in these changes; the state then shows what is asked of their jobs."""
+    happened = _happenings(state, changes)
+    jobs = {key: entry.known.job for key in happened if (entry := state.entries.get(key)) is not None}
+    unknown = [key for key in happened if key not in jobs]
+    jobs |= {job.key: job for job in readable(store.by_keys(JOBS, unknown).values())}
+    news = News([], [])
+    for key, job in jobs.items():
+        concerned = [each for each in happened[key] if pod_events.concerns(each, job)]
+        news.groups.extend(_told(job, concerned, now))
+        if key in state.entries:
+            found = answers.to_pods(
+                job, state.entries[key].known.pods.values(), state.asked.get(key, ()), concerned, now
+            )
+            _remember(state, job, found, news, now)
+    for key in _lost_their_place(state, changes):
+        job = state.entries[key].known.job
+        _remember(state, job, answers.to_group(job, state.asked.get(key, ()), now), news, now)
+    return news
+
+
+def _told(job: JobFact, happenings: Iterable[Happening], now: int) -> list[Group]:
+    """Tell once of each kind of event what happened to which pods of a job."""
+    by_event: dict[JobEvent, list[PodFact]] = {}
+    for happening in happenings:
+        if happening.event in pod_events.TOLD:
+            by_event.setdefault(happening.event, []).append(happening.pod)
+    return [
+        _event(job, event, pod_events.told(event, pods), now, events.WARNING)
+        for event, pods in by_event.items()
+    ]
+
+
+def _event(job: JobFact, reason: str, message: str, now: int, kind: str) -> Group:
+    return Group([Create(EVENTS, plan.event(job, reason, message, now, kind=kind))])
+
+
+def _remember(state: JobsState, job: JobFact, found: Answers, news: News, now: int) -> None:
+    """Note what is asked of a job now; all of it stands in its timer, whatever becomes of its plan."""
+    if found.asked == state.asked.get(job.key, ()):
+        return
+    state.note_asked(job.key, found.asked)
+    state.touched[job.key] = None
+    news.timers.extend(asked.timers(job.key, found.asked, now))
+    news.groups.extend(_event(job, EXECUTED, each.why, now, events.NORMAL) for each in found.delayed)
+
+
+def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[Happening]]:
+    """Return what happened to pods of this shard's jobs, by the keys of the jobs."""
+    found: dict[str, list[Happening]] = {}
+    sought = pod_events.marks(_heeded(state))
+    for change in changes:
+        is_gone = change.verb == "DELETED"
+        if change.resource != PODS.id or not pod_events.is_worth_a_look(change.body, sought, is_gone=is_gone):
+            continue
+        try:
+            key, pod = facts.read_pod(change.body)
+            before = None if is_gone or change.previous is None else facts.read_pod(change.previous)[1]
+        except msgspec.ValidationError:
+            continue  # `apply` has said so
+        event = pod_events.happened(before, pod, is_gone=is_gone)
+        if key and event is not None and state.holds(key):
+            found.setdefault(key, []).append(Happening(event, pod))
+    return found
+
+
+def _heeded(state: JobsState) -> set[JobEvent]:
+    """Return the events of pods that lead to anything: most of them do not for most jobs."""
+    found = set(pod_events.TOLD).union(*state.answered.values())
+    if state.asked:
+        found.add(JobEvent.POD_RUNNING)
+    return found
+
+
+def _lost_their_place(state: JobsState, changes: Sequence[Change]) -> list[str]:
+    """Return the keys of jobs whose pod group became Unknown."""
+    found = []
+    for change in changes:
+        if change.resource != POD_GROUPS.id or change.verb == "DELETED" or change.previous is None:
+            continue
+        if _UNKNOWN not in change.body:
+            continue
+        try:
+            before, group = facts.read_group(change.previous), facts.read_group(change.body)
+        except msgspec.ValidationError:
+            continue
+        key = facts.job_key_of_group(change.body)
+        entry = state.entries.get(key)
+        is_news = group.phase == PodGroupPhase.UNKNOWN and before.phase != group.phase
+        if is_news and entry is not None and group.owner == entry.known.job.uid:
+            found.append(key)
+    return found
+
+
+_UNKNOWN = f'"{PodGroupPhase.UNKNOWN}"'.encode()

@@ -1,0 +1,122 @@
+"""What the job controller remembers: the unfinished jobs of a shard, and what their pods depend on."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.rules.quota_accounts import Account
+from cluster.runtime import registry
+from jobs.controller import facts
+from jobs.controller.plan import Known, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.rules.quotas import Quota
+    from cluster.store import Stored
+    from jobs.controller.asked import Asked
+    from jobs.controller.expectations import Sent
+    from jobs.controller.facts import JobFact
+    from kube.commands import CommandFact
+    from kube.kinds.batch import JobEvent
+    from kube.meta import Object
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class JobEntry:
+    """A job in memory."""
+
+    known: Known
+    again: bool = False  # to be planned once its last writes have come back
+    pending_until: int | None = None  # when the first of its pods will have been Pending for too long
+    left_asked: tuple[Asked, ...] = ()  # what is still asked of it when its last writes have been carried out
+
+
+@dataclass(slots=True)
+class JobsState:
+    """The unfinished jobs of one shard, and what all pods depend on."""
+
+    shard: int
+    shards: int
+    entries: dict[str, JobEntry] = field(default_factory=dict)
+    priorities: dict[str, int] = field(default_factory=dict)
+    claims: dict[str, set[str]] = field(default_factory=dict)
+    commands: dict[str, dict[str, CommandFact]] = field(
+        default_factory=dict
+    )  # key of a job → Commands to it by their names, in their order
+    ranges: dict[str, dict[str, Object]] = field(default_factory=dict)  # namespace → name → limit range
+    quotas: dict[str, dict[str, Quota]] = field(default_factory=dict)  # namespace → name → quota
+    refused: dict[str, str] = field(
+        default_factory=dict
+    )  # key of a job that lacks pods for these → namespace
+    touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
+    answered: dict[str, frozenset[JobEvent]] = field(
+        default_factory=dict
+    )  # key of a job with policies → the events that they answer
+    position: int = 0  # the revision up to which the log is in this state
+    sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
+    asked: dict[str, tuple[Asked, ...]] = field(
+        default_factory=dict
+    )  # key of a job → what policies ask of it, and was not carried out
+    is_behind: bool = False  # what happened has yet to be told; see Consumer.lags
+    ahead: dict[str, int] = field(
+        default_factory=dict
+    )  # key of a job that was read beside the log → the revision at which, until the position gets there
+
+    def has_read(self, key: str, revision: int) -> bool:
+        """Say whether a change of a job, or of what was made for it, was in what was read of the job already."""
+        return revision <= self.ahead.get(key, 0)
+
+    def has_sent(self, key: str, revision: int) -> bool:
+        """Say whether a change is what this controller wrote for a job."""
+        return key in self.sent and self.sent[key].has(revision)
+
+    def holds(self, key: str) -> bool:
+        """Say whether a job belongs to this shard."""
+        return registry.shard_of(key, self.shards) == self.shard
+
+    def world(self) -> World:
+        """Return what pods depend on; the accounts have counted nothing."""
+        ranges = {place: list(found.values()) for place, found in self.ranges.items()}
+        accounts = {place: Account(list(found.values())) for place, found in self.quotas.items()}
+        return World(self.priorities, self.claims, ranges, accounts)
+
+    def keep(self, entry: JobEntry) -> None:
+        """Remember a job."""
+        job = entry.known.job
+        self.entries[job.key] = entry
+        if answered := job.answered:
+            self.answered[job.key] = answered
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a job, but for what is asked of it."""
+        for known in (self.entries, self.answered, self.sent, self.refused):
+            known.pop(key, None)
+
+    def note_asked(self, key: str, wanted: tuple[Asked, ...]) -> None:
+        """Note all that policies ask of a job now."""
+        if wanted:
+            self.asked[key] = wanted
+        else:
+            self.asked.pop(key, None)
+
+    def look_again(self, namespace: str) -> None:
+        """Plan the jobs of a namespace that lack pods for its bounds."""
+        for key, place in self.refused.items():
+            if place == namespace:
+                self.touched[key] = None
+
+
+def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
+    """Yield what can be read of stored jobs; of the others the log tells."""
+    for stored in jobs:
+        try:
+            yield facts.read_job(stored.body)
+        except msgspec.ValidationError as error:
+            log.error("ignored job %s, which cannot be read: %s", stored.key, error)
