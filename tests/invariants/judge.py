@@ -10,13 +10,14 @@ from tests.invariants import (
     nodes,
     ownership,
     pods,
+    policies,
     queues,
     quotas,
     waiting,
 )
 from tests.invariants.picture import Picture
 
-MODULES = (log, nodes, pods, gangs, jobs, queues, quotas, ownership, commands, waiting)
+MODULES = (log, nodes, pods, gangs, jobs, policies, queues, quotas, ownership, commands, waiting)
 INVARIANTS = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began
 

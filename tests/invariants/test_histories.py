@@ -18,6 +18,11 @@ from tests.invariants.small_cluster import SmallCluster
 STEPS = 120
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 ACTIONS = (Action.ABORT_JOB, Action.RESUME_JOB, Action.RESTART_JOB, Action.TERMINATE_JOB, Action.COMPLETE_JOB)
+EVENTS = ("PodFailed", "PodEvicted", "TaskCompleted", "TaskFailed", "PodPending", "*")
+ANSWERS = (
+    *(Action.RESTART_JOB, Action.RESTART_TASK, Action.RESTART_POD),
+    *(Action.ABORT_JOB, Action.TERMINATE_JOB, Action.COMPLETE_JOB),
+)
 
 
 @pytest.fixture
@@ -81,6 +86,10 @@ class People:
                 "maxRetry": pick((0, 2, 3)),
             },
         }
+        if self.choices.random() < 0.5:
+            answer = {"event": pick(EVENTS), "action": str(pick(ANSWERS))}
+            answer |= {"timeout": "200ms"} if self.choices.random() < 0.3 else {}
+            pick((job["spec"], task)).setdefault("policies", []).append(answer)
         if self.choices.random() < 0.2:
             job["spec"]["ttlSecondsAfterFinished"] = pick((0, 1))
         self.cluster.make(JOBS, job)

@@ -73,6 +73,23 @@ def failing(number=1):
     return log
 
 
+RESTART = {"action": "RestartJob", "event": "PodFailed"}
+
+
+def answered(*policies, phase="Running", number=1, of_task=(), code=1, **status):
+    """A job with policies, of which pods have failed."""
+    log = Log().job(phase=phase, replicas=2, policies=policies, of_task=of_task, **status)
+    ended = {"containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": code}}}]}
+    for n in range(number):
+        log.pod(f"j-main-{n}", job="j").pod(f"j-main-{n}", job="j", phase="Failed", status=ended)
+    return log
+
+
+def after(log, phase, *policies, of_task=(), **status):
+    """The job of `answered` goes on to another phase."""
+    return log.job(phase=phase, replicas=2, policies=policies, of_task=of_task, **status)
+
+
 def follows(*names, **how):
     """A job whose task waits for others of one pod each."""
     others = [{"name": name, "replicas": 1} for name in names]
@@ -171,6 +188,17 @@ WRONG = [
         lambda: Log().job(phase="Running", retryCount=3).job(phase="Restarting", retryCount=4),
         "retries are counted",
         "retryCount is 4, the job has 3",
+    ),
+    (lambda: after(answered(RESTART), "Failed", RESTART), "what happens is answered", "PodFailed of j-main-0 was to be answered with RestartJob"),
+    (
+        lambda: answered(number=1).job(phase="Restarting", replicas=2, retryCount=1),
+        "retries have causes",
+        "for the 1. time, and 0 things",
+    ),
+    (
+        lambda: after(answered(RESTART, phase="Running", retryCount=1), "Restarting", RESTART, retryCount=2),
+        "retries have causes",
+        "for the 2. time, and 1 things",
     ),
     (lambda: Log().job(phase="Running", version=2).job(version=1), "job version never falls", "from 2 to 1"),
     # queues
@@ -368,6 +396,13 @@ UNSETTLED = [
         "is being deleted, and nothing is left in it",
     ),
     (
+        lambda: after(answered(RESTART), "Running", RESTART, **counted(Failed=1)).event(
+            1, "PodFailed", "1 pod failed: j-main-0 exited with code 1."
+        ),
+        "what happens is answered",
+        "is Running, and PodFailed of j-main-0 was not answered with RestartJob",
+    ),
+    (
         lambda: failing().job(phase="Running", replicas=2, **counted(Failed=1)),
         "failures are told once",
         "1 of its pods failed, and 0 failures are told",
@@ -435,10 +470,19 @@ RIGHT = {
     "a pod failed while the scheduler decided": lambda: gang(2).pod("p2", group="g")
     .pod("p0", group="g", phase="Failed").pod("p1", group="g", phase="Failed").pod("p2", group="g", node="n"),
     "roles that are more than the minimum": lambda: gang(1, 1, roles={"other": 2}),
-    "a job that is restarted until it fails": lambda: Log().job(phase="Pending", retries=1).job(phase="Running")
-    .job(phase="Restarting", retryCount=1).job(phase="Failed", retryCount=1),
-    "a job without retries is restarted": lambda: Log().job(phase="Running", retries=0)
-    .job(phase="Restarting", retries=0, retryCount=1),
+    "a job that is restarted until it fails": lambda: after(after(
+        answered(RESTART, phase="Pending", retries=1), "Restarting", RESTART, retryCount=1, retries=1), "Failed", RESTART, retryCount=1, retries=1),
+    "a job without retries is restarted": lambda: after(
+        answered(RESTART, retries=0), "Restarting", RESTART, retries=0, retryCount=1),
+    "a Command restarts a job": lambda: Log().job(phase="Running").wait(1).command("RestartJob").wait(1)
+    .gone(COMMANDS, "j-RestartJob").event(1, "CommandIssued").job(phase="Restarting", retryCount=1),
+    "an exit code that a policy answers": lambda: after(
+        answered({"action": "RestartJob", "exitCode": 1}), "Restarting", {"action": "RestartJob", "exitCode": 1}, retryCount=1),
+    "an exit code that no policy answers": lambda: after(
+        answered({"action": "RestartJob", "exitCode": 1}, code=2), "Failed", {"action": "RestartJob", "exitCode": 1}),
+    "a task's policy goes before the job's": lambda: after(
+        answered(RESTART, of_task=[{"action": "SyncJob", "event": "*"}]), "Failed", RESTART, of_task=[{"action": "SyncJob", "event": "*"}]),
+    "something else ends the job first": lambda: after(answered(RESTART), "Aborting", RESTART),
     "a suspended job is resumed": lambda: suspended().wait(1).command("ResumeJob").wait(1)
     .gone(COMMANDS, "j-ResumeJob").event(1, "CommandIssued").job(phase="Restarting"),
     "a Command for a job that is gone": lambda: Log().job().command("AbortJob").gone(JOBS, "j")
@@ -470,8 +514,8 @@ SETTLED = {
     .job(phase="Completed", **counted(Succeeded=1)).put(PODS, "p", meta={"ownerReferences": []}),
     "a task that waits for one of two": lambda: follows("first", "second", iteration="any")
     .pod("f", job="j", role="first", phase="Running").pod("m", job="j", phase="Running"),
-    "a failure before a restart may be left untold": lambda: failing()
-    .job(phase="Restarting", retryCount=1, terminating=1, replicas=2).pod("j-main-0", job="j", deleted=SOON),
+    "a failure before a restart may be left untold": lambda: after(
+        answered(RESTART), "Restarting", RESTART, retryCount=1, terminating=1).pod("j-main-0", job="j", deleted=SOON),
     "a queue with work that was told to close": lambda: Log().queue(wish="Closed", state="Closing", inqueue=1)
     .group(queue="q", meta=owned("o", controller=True), told="no room").put("secrets", "s", uid="o"),
     "a child of a closed queue": lambda: Log().queue("above", "Closed").queue(wish="Open", state="Closed", parent="above"),

@@ -287,6 +287,21 @@ class DependsOn(View):
     iteration: str = ""
 
 
+class Policy(View):
+    """What is to be done when something happens; one with a timeout waits."""
+
+    action: str = ""
+    event: str = ""
+    events: list[str] = []
+    exit_code: int | None = None
+    timeout: str = ""
+
+    @property
+    def answers(self):
+        """The events that it names."""
+        return {self.event, *self.events} - {""}
+
+
 class Task(View):
     """One task of a job."""
 
@@ -294,6 +309,7 @@ class Task(View):
     replicas: int = 0
     min_available: int | None = None
     depends_on: DependsOn | None = None
+    policies: list[Policy] = []
 
     @property
     def needed(self):
@@ -306,6 +322,7 @@ class JobSpec(View):
 
     queue: str = ""
     tasks: list[Task] = []
+    policies: list[Policy] = []
     min_available: int = 0
     max_retry: int = 3
 

@@ -90,8 +90,21 @@ class Log:
         spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}}
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)
 
-    def job(self, name="j", phase="", *, replicas=1, minimum=1, retries=3, queue="default", **status):
-        spec = {"tasks": [{"name": "main", "replicas": replicas}], "minAvailable": minimum}
+    def job(
+        self,
+        name="j",
+        phase="",
+        *,
+        replicas=1,
+        minimum=1,
+        retries=3,
+        queue="default",
+        policies=(),
+        of_task=(),
+        **status,
+    ):
+        task = {"name": "main", "replicas": replicas, "policies": list(of_task)}
+        spec = {"tasks": [task], "minAvailable": minimum, "policies": list(policies)}
         spec |= {"maxRetry": retries, "queue": queue}
         state = {"state": {"phase": phase}} if phase else {}
         return self.put(JOBS, name, spec=spec, status={"minAvailable": minimum, **state, **status})

@@ -297,6 +297,33 @@ def sent_forgotten(put):
     put(Sent, "has", lambda self, revision: True)
 
 
+@plant("what policies ask for is remembered by one process alone")
+def asked_forgotten(put):
+    from jobs.controller import asked
+
+    put(asked, "timers", lambda key, known, now: [])
+
+
+@plant("what a policy asked for stays to be done when it was done")
+def asked_again(put):
+    from jobs.controller import job_controller
+
+    group = job_controller._group
+
+    def kept(state, entry, writes, now):
+        made = group(state, entry, writes, now)
+        return with_fields(made, timers=(), cancel=())
+
+    put(job_controller, "_group", kept)
+
+
+@plant("a job that pods are missing from is judged before it is told what happened to them")
+def told_late(put):
+    from jobs.controller.job_controller import JobConsumer
+
+    put(JobConsumer, "lags", lambda self, state, *, is_behind: None)
+
+
 @plant("a task waits until as many pods are ready as it has itself, not as the task it waits for has")
 def wrong_task(put):
     from jobs.controller import dependencies
