@@ -19,19 +19,36 @@ class JobsConfig(AppConfig):
         from kube.resources import (
             CLAIMS,
             COMMANDS,
+            CONFIGMAPS,
             JOBS,
             LIMIT_RANGES,
+            NETWORK_POLICIES,
             POD_GROUPS,
             PODS,
             PRIORITY_CLASSES,
             RESOURCE_QUOTAS,
+            SECRETS,
+            SERVICES,
         )
 
         register(
             Registration(
                 "jobs",
                 "jobs.controller.job_controller.JobConsumer",
-                (JOBS, PODS, POD_GROUPS, COMMANDS, CLAIMS, PRIORITY_CLASSES, LIMIT_RANGES, RESOURCE_QUOTAS),
+                (
+                    JOBS,
+                    PODS,
+                    POD_GROUPS,
+                    COMMANDS,
+                    CLAIMS,
+                    CONFIGMAPS,
+                    SECRETS,
+                    SERVICES,
+                    NETWORK_POLICIES,
+                    PRIORITY_CLASSES,
+                    LIMIT_RANGES,
+                    RESOURCE_QUOTAS,
+                ),
                 hears="edges",
                 queue="jobs",
                 shards=settings.JOB_WORKERS,

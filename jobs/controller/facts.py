@@ -16,6 +16,7 @@ from msgspec import Struct
 from jobs.lifecycle import policies
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
+from jobs.plugins.table import PLUGINS
 from kube import meta
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
@@ -55,6 +56,7 @@ class JobFact(Struct, frozen=True, kw_only=True):
     queue: str
     tasks: tuple[Task, ...]
     dependencies: dict[str, Dependency]
+    plugins: tuple[str, ...]  # those that there are, in the order in which they work
     job_policies: tuple[policies.Policy, ...] = ()
     task_policies: dict[str, tuple[policies.Policy, ...]] = {}
     task_retries: dict[str, int] = {}  # task → restarts of its containers after which it failed; -1: never
@@ -220,6 +222,7 @@ def read_job(body: bytes) -> JobFact:
         dependencies={
             task.name: _dependency(task) for task in spec.tasks if task.depends_on and task.depends_on.name
         },
+        plugins=tuple(name for name in PLUGINS if name in spec.plugins),
         job_policies=_policies(spec.policies),
         task_policies={task.name: _policies(task.policies) for task in spec.tasks if task.policies},
         task_retries={task.name: task.max_retry for task in spec.tasks},
@@ -338,6 +341,7 @@ class _Task(View):
 class _JobSpec(View):
     queue: str = ""
     tasks: list[_Task] = []
+    plugins: dict[str, Any] = {}
     policies: list[LifecyclePolicy] = []
     min_available: int = 0
     min_success: int | None = None

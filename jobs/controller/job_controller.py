@@ -1,7 +1,7 @@
 """The job controller: keeps every job's pods, pod group and status as its spec says, and deletes it when its TTL is over.
 
-Reads jobs, pods, pod groups, Commands, and what pods depend on beside their
-job: claims, priority classes, limit ranges and quotas. It remembers
+Reads jobs, pods, pod groups, what plugins make, Commands, and what pods depend
+on beside their job: claims, priority classes, limit ranges and quotas. It remembers
 the unfinished jobs as compact facts (`jobs.controller.facts`), and asks `jobs.controller.plan` about
 each job that something happened to. A job whose last writes have not come
 back through the log yet is left alone until they have (`jobs.controller.expectations`).
@@ -23,7 +23,7 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
-from jobs.controller import answers, asked, facts, news, plan
+from jobs.controller import answers, asked, facts, news, plan, products, ssh_keys
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
@@ -49,11 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from jobs.controller.facts import JobFact, PodFact
+    from jobs.plugins.contract import KeyPair
 
 T = TypeVar("T")
 NAME = "jobs"
 ROOM = 3000  # writes of one transaction; what is left follows in the next
 CHUNK = 500  # names in one query
+KEY_COST = 150  # writes that a key pair counts for, by the time that it takes
 UNFINISHED = ("", *(phase.value for phase in JobPhase if phase not in FINISHED))
 # Kinds of timers: the end of a finished job; what is left to do for one that has just finished; writes that should have
 # come back; more to plan than one transaction takes.
@@ -130,13 +132,17 @@ class JobConsumer(Consumer[JobsState]):
                 continue
             if key in state.sent:
                 entry.again = True
-            elif _is_over(entry.known) and key not in state.commands:
+                continue
+            if _is_over(entry.known) and key not in state.commands:
                 state.forget(key)
                 state.note_asked(key, ())
                 deadlines += _deadline(entry.known.job)
                 over += [(LEFT, key), (ASKED, key), (PENDING, key)]
                 left.pop(key, None)
-            elif writes := _plan_one(state, entry, world, now):
+                continue
+            keys = ssh_keys.make() if plan.lacks_keys(entry.known) else None
+            room -= KEY_COST if keys else 0
+            if writes := _plan_one(state, entry, world, keys, now):
                 if _finishes(writes):
                     left[key] = None
                 groups.append(_group(state, entry, writes, now))
@@ -171,7 +177,7 @@ class JobConsumer(Consumer[JobsState]):
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
 
 
-def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list[Write]:
+def _plan_one(state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known, key = entry.known, entry.known.job.key
     state.note_asked(key, waiting := asked.current(state.asked.get(key, ()), known.job))
@@ -182,7 +188,7 @@ def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list
     if account is not None and plan.lacks_pods(known):
         quota_room.count_into(account, PODS, known.job.namespace)
     try:
-        outcome = plan.reconcile(known, world, now, requests=requests)
+        outcome = plan.reconcile(known, world, now, requests=requests, keys=keys)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
         entry.left_asked = asked.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
@@ -192,7 +198,7 @@ def _plan_one(state: JobsState, entry: JobEntry, world: World, now: int) -> list
         state.refused[known.job.key] = known.job.namespace
     else:
         state.refused.pop(known.job.key, None)
-    known.group_in_step = known.group is not None and not _touches_group(writes)
+    known.in_step = known.group is not None and not _brings_in_step(writes)
     # Pods that it makes will be Pending, and may be so for too long.
     entry.again |= JobEvent.POD_PENDING in state.answered.get(key, ()) and _makes_pods(writes)
     entry.pending_until = overdue.next
@@ -268,7 +274,7 @@ def _apply_job(state: JobsState, change: Change) -> None:
         return
     before, entry.known.job = entry.known.job, job
     has_new_spec = job.generation != before.generation
-    entry.known.group_in_step &= not has_new_spec
+    entry.known.in_step &= not has_new_spec
     if has_new_spec or not state.has_sent(key, change.revision):
         state.touched[key] = None
 
@@ -327,9 +333,31 @@ def _apply_group(state: JobsState, change: Change) -> None:
         is_expected &= known.job.is_finished
     else:
         before, known.group = known.group, facts.read_group(change.body)
-        known.group_in_step &= before is not None and before.spec == known.group.spec
+        known.in_step &= before is not None and before.spec == known.group.spec
     if not is_expected:
         state.touched[key] = None
+
+
+def _apply_product(state: JobsState, change: Change) -> None:
+    """Note what has the name of a product, whoever it belongs to."""
+    id_ = change.resource, change.name
+    for name in products.jobs_named(*id_):
+        key = f"{change.namespace}/{name}"
+        entry = state.entries.get(key)
+        if entry is None or state.has_read(key, change.revision):
+            continue
+        known = entry.known
+        product = products.ids(known.job).get(id_)
+        fact = None if product is None or change.verb == "DELETED" else products.read(product, change.body)
+        if known.products.get(id_) == fact:
+            continue
+        if fact is None:
+            del known.products[id_]
+        else:
+            known.products[id_] = fact
+        known.in_step = False
+        if not state.has_sent(key, change.revision):
+            state.touched[key] = None
 
 
 def _apply_claim(state: JobsState, change: Change) -> None:
@@ -379,6 +407,7 @@ _APPLY = {
     COMMANDS.id: _apply_command,
     PODS.id: _apply_pod,
     POD_GROUPS.id: _apply_group,
+    **dict.fromkeys(products.RESOURCES, _apply_product),
     CLAIMS.id: _apply_claim,
     LIMIT_RANGES.id: _apply_range,
     RESOURCE_QUOTAS.id: _apply_quota,
@@ -439,7 +468,7 @@ def _note_priority(state: JobsState, body: bytes) -> None:
 
 
 def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
-    """Put stored jobs into the state, with their pods and pod groups."""
+    """Put stored jobs into the state, with their pods, pod groups and products."""
     entries = {job.uid: JobEntry(Known(job)) for job in readable(jobs)}
     uids = list(entries)
     for start in range(0, len(uids), CHUNK):
@@ -452,8 +481,26 @@ def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:
             known = entries[group.owner].known
             if group.name == known.job.group_name:
                 known.group = group
+    _remember_products([entry.known for entry in entries.values()])
     for entry in entries.values():
         state.keep(entry)
+
+
+def _remember_products(jobs: Sequence[Known]) -> None:
+    """Note what has the names of the products of jobs; two jobs may want one name."""
+    found: dict[products.Id, Stored] = {}
+    for kind, resource in products.RESOURCES.items():
+        names = {
+            f"{known.job.namespace}/{name}": None
+            for known in jobs
+            for id_, name in products.ids(known.job)
+            if id_ == kind
+        }
+        found |= {(kind, key): stored for key, stored in store.by_keys(resource, list(names)).items()}
+    for known in jobs:
+        for (kind, name), product in products.ids(known.job).items():
+            if stored := found.get((kind, f"{known.job.namespace}/{name}")):
+                known.products[kind, name] = products.read(product, stored.body)
 
 
 def _refresh(state: JobsState, keys: Sequence[str]) -> None:
@@ -489,16 +536,20 @@ def _note_strangers(known: Known) -> None:
         _, known.pods[stored.name] = facts.read_pod(stored.body)
 
 
-def _touches_group(writes: Sequence[Write]) -> bool:
-    return any(write.resource == POD_GROUPS for write in writes)
+def _brings_in_step(writes: Sequence[Write]) -> bool:
+    kinds = (POD_GROUPS.id, *products.RESOURCES)
+    return any(write.resource.id in kinds for write in writes)
 
 
 def _is_over(known: Known) -> bool:
     """Say whether nothing is left to be done for a job: it is finished, and so are its pods."""
-    if not known.job.is_finished or known.group is not None or known.job.status.get("terminating"):
+    job = known.job
+    if not job.is_finished or known.group is not None or job.status.get("terminating"):
+        return False
+    if any(product.owner == job.uid for product in known.products.values()):
         return False
     return not any(
-        pod.owner == known.job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
+        pod.owner == job.uid and (pod.deleting or not pod.has_ended) for pod in known.pods.values()
     )
 
 

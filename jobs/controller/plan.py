@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import facts, namespace_limits, plugins, pod_diff, pod_group, status
+from jobs.controller import facts, namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
-from jobs.controller.pods import Blueprint, Priorities, claim_name, noted_creator, owner_of
+from jobs.controller.pods import Blueprint, Priorities, claim_name
+from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import messages, phases
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
+from jobs.plugins.table import PLUGINS
 from kube import events
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
@@ -30,11 +32,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from cluster.rules.quota_accounts import Account
+    from jobs.plugins.contract import KeyPair
     from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
 ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
-_TOLD = {"Unschedulable": "PodGroupPending", "FailedCreate": "FailedCreate"}  # reason → that of the event
+_TOLD = {  # reason → that of the event
+    "Unschedulable": "PodGroupPending",
+    "FailedCreate": "FailedCreate",
+    "PluginBlocked": "PluginError",
+}
 _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
 
@@ -44,7 +51,8 @@ class Known(Struct):
     job: JobFact
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
-    group_in_step: bool = False  # the pod group was compared with this version of the job
+    products: dict[Id, ProductFact] = field(default_factory=dict)  # what plugins made, see there
+    in_step: bool = False  # the pod group and the products were compared with this version of the job
 
 
 class World(NamedTuple):
@@ -77,11 +85,22 @@ def lacks_pods(known: Known) -> bool:
     return known.group is not None and known.group.is_admitted and pod_diff.lacks(known.job, known.pods)
 
 
+def lacks_keys(known: Known) -> bool:
+    """Say whether a job needs a key pair that nobody has made: then one has to be given to `reconcile`."""
+    return products.lacks_keys(known.job, known.products)
+
+
 def reconcile(
-    known: Known, world: World, now: int, *, requests: Sequence[Request] = (), room: int = ROOM
+    known: Known,
+    world: World,
+    now: int,
+    *,
+    requests: Sequence[Request] = (),
+    keys: KeyPair | None = None,
+    room: int = ROOM,
 ) -> Outcome:
     """Return what brings a job one step further: the first of what is asked for, or else what its spec says."""
-    round_ = _Round(known, world, now, room)
+    round_ = _Round(known, world, now, keys, room)
     # A job that no controller has seen is Pending first.
     taken = () if known.job.is_new else together(requests)
     if round_.kill_part(taken):
@@ -98,13 +117,15 @@ def reconcile(
 class _Round:
     """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
 
-    def __init__(self, known: Known, world: World, now: int, room: int) -> None:
+    def __init__(self, known: Known, world: World, now: int, keys: KeyPair | None, room: int) -> None:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
+        self.keys = keys
         self.writes: list[Write] = []
         self.again = False
         self.refusal = ""
         self.told: set[tuple[str, str]] = set()
         self.is_admitted = known.group is not None and known.group.is_admitted
+        self.blocked = products.blocking(self.job, known.products)
         self.diff = pod_diff.compare(self.job, known.pods.values())
         self.counts = self.diff.counts
 
@@ -130,13 +151,14 @@ class _Round:
         return phases.step_for(self.job.phase, action or Action.SYNC_JOB)
 
     def sync(self, rules: tuple[phases.PhaseRule, ...]) -> None:
-        """Bring group and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
+        """Bring group, products and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
         if self._ends(rules):
             return
-        self._keep_group()
+        self._keep_in_step()
         self._remove(self.diff.leftovers.values(), "they belong to a run that was ended")
         if self.is_admitted:
-            self._make()
+            if not self.blocked:
+                self._make()
             self._remove(self.diff.surplus, "they are more than the job's replicas", is_surplus=True)
         self.again = self.room == 0
         self._write_status(self._decide(rules, self.is_admitted))
@@ -203,10 +225,14 @@ class _Round:
         return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
 
     def _end(self, retain: Collection[str], why: str) -> dict[str, Any]:
-        """Delete unretained pods and the pod group; retained ones stay counted (reference: volcano-job §10, Q-1)."""
+        """Delete unretained pods, the products and the pod group (reference: volcano-job §2.2).
+
+        Retained pods stay counted (§10, Q-1).
+        """
         ending = self._ending(self._own(), retain)
         self.again = len(ending) > self.room
         self._remove(ending, why)
+        self.writes += products.end(self.job, self.known.products)
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
@@ -217,13 +243,15 @@ class _Round:
             "runningDuration": status.running_duration(self.job, self.now),
         }
 
-    def _keep_group(self) -> None:
+    def _keep_in_step(self) -> None:
         group = self.known.group
-        if group is not None and self.known.group_in_step:
+        if group is not None and self.known.in_step:
             return
         whole = self.job.whole()
+        self.writes += products.in_step(self.job, whole, self.known.products, self.keys)
         if group is None:
             self._make_claims(whole)
+            self._tell_left_alone(whole)
             self.writes.append(
                 Create(POD_GROUPS, pod_group.pod_group(self.job, whole, self.world.priorities))
             )
@@ -240,6 +268,12 @@ class _Round:
                 Patch(POD_GROUPS, self.job.namespace, group.name, {"spec": changes}, uid=group.uid)
             )
 
+    def _tell_left_alone(self, whole: Object) -> None:
+        """Say what of somebody else's stands in the place of a product during a run."""
+        for name in products.left_alone(self.job, whole, self.known.products):
+            text = f"{name} was there before and is left as it is; delete it to have the plugin's."
+            self._tell("PluginError", text, events.WARNING)
+
     def _make_claims(self, whole: Object) -> None:
         """Make the claims that volumes describe, and store their names in the job (reference: volcano-job §4.3)."""
         volumes = whole["spec"].get("volumes") or []
@@ -251,7 +285,8 @@ class _Round:
             name = volume.get("volumeClaimName") or claim_name(self.job, number)
             named.append({**volume, "volumeClaimName": name})
             if name not in self.world.claims.get(self.job.namespace, ()):
-                self.writes.append(Create(CLAIMS, _claim(self.job, whole, name, volume["volumeClaim"])))
+                content = {"spec": volume["volumeClaim"]}
+                self.writes.append(Create(CLAIMS, products.owned(self.job, whole, CLAIMS, name, content)))
         if named != volumes:
             changes = {"spec": {"volumes": named}}
             self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, changes, uid=self.job.uid))
@@ -332,6 +367,7 @@ class _Round:
             waiting=group.waiting if group else "",
             failures=tuple(pod.failure for pod in failed),
             held=tuple(self.diff.held),
+            blocked=self.blocked,
             refused=self.refusal,
         )
         if self.job.is_new and not is_admitted:
@@ -340,7 +376,7 @@ class _Round:
         return phases.decide(self.job.phase, rules, situation)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
-        if self.job.is_new and (controlled := _controlled(self.job.whole())):
+        if self.job.is_new and (controlled := _controlled(self.job, self.job.whole())):
             changes["controlledResources"] = controlled
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
@@ -376,17 +412,9 @@ def _about(job: JobFact) -> Object:
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
 
 
-def _claim(job: JobFact, whole: Object, name: str, spec: Object) -> Object:
-    metadata: Object = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
-    if creator := noted_creator(whole["metadata"]):
-        metadata["annotations"] = creator
-    return {"apiVersion": CLAIMS.api_version, "kind": CLAIMS.kind, "metadata": metadata, "spec": spec}
-
-
-def _controlled(whole: Object) -> dict[str, str]:
+def _controlled(job: JobFact, whole: Object) -> dict[str, str]:
     """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
-    wanted = whole["spec"].get("plugins") or {}
-    controlled = {f"plugin-{name}": name for name in plugins.WORKING if name in wanted}
+    controlled = {f"plugin-{name}": name for name in job.plugins if PLUGINS[name].is_registered}
     for volume in whole["spec"].get("volumes") or []:
         name = volume.get("volumeClaimName")
         if name:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.rules import disruption_annotations, simulation
 from cluster.rules import ranges as ranging
-from jobs.controller import facts, plugins
+from jobs.controller import facts
+from jobs.plugins import table
+from jobs.plugins.contract import Draft, Place
 from kube.kinds.core import PodPhase
 from kube.resources import CREATOR_ANNOTATION
 
@@ -59,7 +61,7 @@ class Blueprint:
             common: Object = {"metadata": {"annotations": self.annotations}, "spec": self.spec}
             ranging.fill(common, ranges)
             self.annotations = common["metadata"]["annotations"]
-        self.plugins = plugins.of_job(job, whole)
+        self.hooks = [plugin.pods(context) for plugin, context in table.of_job(whole)]
 
     def pod(self, index: int) -> Object:
         """Return the pod with an index of the task."""
@@ -70,9 +72,9 @@ class Blueprint:
             labels["volcano.sh/partition-id"] = str(
                 index // self.partition_size if self.partition_size > 0 else 0
             )
-        spec = self.spec
-        for change in self.plugins:
-            spec = change(spec, plugins.Place(self.task, index, name))
+        draft, place = Draft(self.spec, self.annotations), Place(self.task, index, name)
+        for hook in self.hooks:
+            draft = hook(draft, place)
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -80,10 +82,10 @@ class Blueprint:
                 "name": name,
                 "namespace": self.job.namespace,
                 "labels": labels,
-                "annotations": {**self.annotations, facts.TASK_INDEX: number},
+                "annotations": {**draft.annotations, facts.TASK_INDEX: number},
                 "ownerReferences": self.owners,
             },
-            "spec": spec,
+            "spec": draft.spec,
             "status": {"phase": PodPhase.PENDING},
         }
 

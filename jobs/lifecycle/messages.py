@@ -53,6 +53,14 @@ def refused(s: Situation) -> str:
     return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
 
 
+def plugin_blocked(s: Situation) -> str:
+    """Name an object that a plugin cannot make because somebody else's has its name."""
+    return (
+        f"{progress(s)} {s.blocked[0]} has a name that a plugin of this job needs, and belongs to something else; "
+        "delete it, or submit the job under another name."
+    )
+
+
 def names_taken(s: Situation) -> str:
     """Name a pod that stands in the way."""
     return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."

@@ -76,6 +76,7 @@ PENDING_RULES = (
         "MinAvailableReached",
         messages.progress,
     ),
+    PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
     PhaseRule(
         lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue
@@ -118,6 +119,7 @@ RUNNING_RULES = (
         "TooManyPending",
         messages.progress,
     ),
+    PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
     PhaseRule(always, None, "PodsRunning", messages.progress),
 )

@@ -35,6 +35,9 @@ class Situation(Struct, frozen=True, kw_only=True):
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
     failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
     refused: str = ""  # why the namespace's bounds let no more pods exist
+    blocked: tuple[
+        str, ...
+    ] = ()  # objects of somebody else that have the names of what plugins make for the pods
     held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property

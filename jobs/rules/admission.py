@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
-from jobs.controller import dependencies, plugins
+from jobs.controller import dependencies
+from jobs.plugins import arguments, table
 from jobs.rules import policies, updates
 from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
@@ -95,7 +96,7 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
     if old is not None:
         return []
     spec = lenient.mapping(job, "spec")
-    found = list(_unstarted_plugins(spec))
+    found = list(_plugin_warnings(job))
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
@@ -270,14 +271,20 @@ def _check_names(job: Object, _: JobRulesView) -> Iterator[Cause]:
 def _check_plugins(job: Object, _: JobRulesView) -> Iterator[Cause]:
     wanted = lenient.mapping(job, "spec", "plugins")
     for name in wanted:
-        if name not in plugins.KNOWN:
-            detail = f"unable to find job plugin {name}; known plugins are {', '.join(plugins.KNOWN)}."
+        if name not in table.PLUGINS:
+            detail = f"unable to find job plugin {name}; known plugins are {', '.join(table.PLUGINS)}."
             yield invalid(f"spec.plugins[{name}]", name, detail)
-    if "mpi" in wanted:
-        master = plugins.argument(lenient.texts(wanted, "mpi"), "master", "master")
-        if master not in {lenient.text(task, "name") for task in lenient.sequence(job, "spec", "tasks")}:
-            detail = f"mpi master task not found: no task is named {master}; rename one or give the plugin --master=NAME."
-            yield invalid("spec.plugins[mpi]", master, detail)
+    for plugin, context in table.of_job(_with_likely_name(job)):
+        for detail in plugin.refusals(context):
+            yield invalid(f"spec.plugins[{plugin.name}]", wanted[plugin.name], detail)
+
+
+def _with_likely_name(job: Object) -> Object:
+    """Return a job with a name like the one that is generated for it, if it has none."""
+    metadata = lenient.mapping(job, "metadata")
+    if lenient.text(metadata, "name") or not lenient.text(metadata, "generateName"):
+        return job
+    return {**job, "metadata": {**metadata, "name": metadata["generateName"] + "x" * SUFFIX_LENGTH}}
 
 
 def _check_volumes(job: Object, _: JobRulesView) -> Iterator[Cause]:
@@ -336,10 +343,12 @@ RULES: tuple[Callable[[Object, JobRulesView], Iterator[Cause]], ...] = (
 )
 
 
-def _unstarted_plugins(spec: dict[str, Any]) -> Iterator[str]:
-    for name in lenient.mapping(spec, "plugins"):
-        if name in plugins.KNOWN and name not in plugins.WORKING:
-            yield f"spec.plugins[{name}]: the plugin is stored with the job, but this version does not run it."
+def _plugin_warnings(job: Object) -> Iterator[str]:
+    wanted = lenient.mapping(job, "spec", "plugins")
+    for plugin, context in table.of_job(_with_likely_name(job)):
+        problem = arguments.parse(lenient.texts(wanted, plugin.name), plugin.flags).problem
+        for text in (*([problem] if problem else ()), *plugin.warnings(context)):
+            yield f"spec.plugins[{plugin.name}]: {text}"
 
 
 def _task_warnings(task: Any, path: str) -> Iterator[str]:

@@ -409,7 +409,7 @@ def test_warnings_say_what_is_odd_and_nothing_else():
     odd = defaulted(
         job(
             task(pod={"restartPolicy": "", "containers": [{"name": "c"}], "priorityClassName": "none"}),
-            plugins={"svc": []},
+            plugins={"ssh": ["--no-root"]},
         )
     )
     found = "\n".join(admission.warn(odd, None, CLUSTER))
@@ -417,7 +417,7 @@ def test_warnings_say_what_is_odd_and_nothing_else():
         "restartPolicy: containers start again",
         "without a command",
         "no priority class none",
-        "plugins[svc]",
+        "plugins[ssh]",
     ):
         assert part in found
     assert admission.warn(defaulted(job()), None, CLUSTER) == []

@@ -10,16 +10,18 @@ import pytest
 import yaml
 
 from cluster.store import Create, Update
-from jobs.controller import dependencies, facts, plan, pod_diff, pod_group
+from jobs.controller import dependencies, facts, plan, pod_diff, pod_group, products
 from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
+from jobs.plugins.contract import KeyPair
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 WORLD = World({"master-pri": 1000}, {"default": {"data"}})
+KEYS = KeyPair("the private key", "the public key\n")
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
 
 
@@ -43,6 +45,9 @@ def after(known, writes, phase="Inqueue"):
             known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
         if isinstance(write, Create) and write.resource == POD_GROUPS:
             known.group = facts.read_group(msgspec.json.encode({**write.object, "status": {"phase": phase}}))
+        if isinstance(write, Create) and write.resource.id in products.RESOURCES:
+            id_ = write.resource.id, write.object["metadata"]["name"]
+            known.products[id_] = products.read(products.ids(known.job)[id_], obj)
         if isinstance(write, Update):
             whole = {**known.job.whole(), "status": write.object["status"]}
             known.job = facts.read_job(msgspec.json.encode(whole))
@@ -74,9 +79,10 @@ def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted)
 )
 def test_golden(path, request):
     known = Known(stored(yaml.safe_load(path.read_text())))
-    first = plan.reconcile(known, WORLD, NOW).writes
+    first = plan.reconcile(known, WORLD, NOW, keys=KEYS).writes
     second = plan.reconcile(after(known, first), WORLD, NOW).writes
-    made = [*created(first, POD_GROUPS), *created(second, PODS)]
+    made = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
+    made += created(second, PODS)
     text = yaml.safe_dump_all(msgspec.json.decode(msgspec.json.encode(made)), sort_keys=True)
     expected = path.with_name(path.name.replace(".in.", ".out."))
     if request.config.getoption("--update-golden"):

@@ -1,0 +1,169 @@
+"""What plugins made for a job: what is known of it, and which writes bring it in line.
+
+A product is the job's when the job controls it. One of the same name that is
+somebody else's is known as well: it is never written over, and deleted by
+whoever it belongs to.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from cluster.writes import Create, Delete, Patch, Write
+from jobs.controller.pods import noted_creator, owner_of
+from jobs.plugins import ssh
+from jobs.plugins.table import PLUGINS, of_job
+from kube.kinds.batch import JobPhase
+from kube.kinds.fields import View
+from kube.resources import CONFIGMAPS, SECRETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jobs.controller.facts import JobFact
+    from jobs.plugins.contract import KeyPair, Product
+    from kube.meta import Object
+    from kube.resources import Resource
+
+EVERY = tuple(product for plugin in PLUGINS.values() for product in plugin.products)
+RESOURCES = {product.resource.id: product.resource for product in EVERY}
+RUNS = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)  # the phases in which products are made
+MOUNTED = (CONFIGMAPS.id, SECRETS.id)  # without which no container starts
+
+Id = tuple[str, str]  # the id of a resource, and a name
+
+
+class ProductFact(Struct, frozen=True, kw_only=True):
+    """A stored version of an object that has the name of a product."""
+
+    uid: str
+    owner: str  # the uid of what controls it
+    held: dict[str, str]  # key of its data that is kept in step → digest of the value
+
+
+def ids(job: JobFact) -> dict[Id, Product]:
+    """Return which objects the plugins of a job make, whatever their arguments."""
+    return {
+        (product.resource.id, f"{job.name}{product.suffix}"): product
+        for name in job.plugins
+        for product in PLUGINS[name].products
+    }
+
+
+def jobs_named(resource: str, name: str) -> Iterator[str]:
+    """Yield the names of the jobs for which an object with a name may be a product."""
+    for product in EVERY:
+        if product.resource.id == resource and name.endswith(product.suffix):
+            yield name.removesuffix(product.suffix)
+
+
+def read(product: Product, body: bytes) -> ProductFact:
+    """Read what matters of a product; msgspec.ValidationError if it is not one."""
+    found = _decode(body)
+    owner = next((each.uid for each in found.metadata.owner_references if each.controller), "")
+    held = {key: _digest(value) for key, value in found.data.items() if product.keeps(key)}
+    return ProductFact(uid=found.metadata.uid, owner=owner, held=held)
+
+
+def lacks_keys(job: JobFact, known: Mapping[Id, ProductFact]) -> bool:
+    """Say whether a key pair has to be made for a job before its products are planned."""
+    if ssh.PLUGIN.name not in job.plugins or job.deleting or job.phase not in RUNS:
+        return False
+    if (SECRETS.id, f"{job.name}{ssh.SUFFIX}") in known:
+        return False
+    return any(plugin is ssh.PLUGIN and ssh.makes_keys(context) for plugin, context in of_job(job.whole()))
+
+
+def blocking(job: JobFact, known: Mapping[Id, ProductFact]) -> tuple[str, ...]:
+    """Describe the objects of somebody else without whose names no container of the job starts."""
+    return tuple(
+        _described(id_)
+        for id_ in ids(job)
+        if id_[0] in MOUNTED and id_ in known and known[id_].owner != job.uid
+    )
+
+
+def left_alone(job: JobFact, whole: Object, known: Mapping[Id, ProductFact]) -> list[str]:
+    """Describe the objects of somebody else that stand in the place of products, and let the job's pods start."""
+    wanted = (id_ for id_, product, _ in _wanted(job, whole, None) if product.resource.id not in MOUNTED)
+    return [_described(id_) for id_ in wanted if id_ in known and known[id_].owner != job.uid]
+
+
+def in_step(
+    job: JobFact, whole: Object, known: Mapping[Id, ProductFact], keys: KeyPair | None
+) -> Iterator[Write]:
+    """Yield the writes that make what is missing, and keep what exists as the plugins say.
+
+    `keys` is a new pair for a job that lacks one (`lacks_keys`); ValueError if it is not given.
+    """
+    if keys is None and lacks_keys(job, known):
+        raise ValueError(f"Job {job.key} lacks a key pair, which has to be made before it is planned.")
+    for (kind, name), product, content in _wanted(job, whole, keys):
+        fact = known.get((kind, name))
+        if fact is None:
+            yield Create(product.resource, owned(job, whole, product.resource, name, content))
+        elif fact.owner == job.uid and (changes := _changes(product, content, fact)):
+            yield Patch(product.resource, job.namespace, name, {"data": changes}, uid=fact.uid)
+
+
+def end(job: JobFact, known: Mapping[Id, ProductFact]) -> Iterator[Write]:
+    """Yield the writes that delete what the plugins made for a job."""
+    for id_, product in ids(job).items():
+        fact = known.get(id_)
+        if fact is not None and fact.owner == job.uid:
+            yield Delete(product.resource, job.namespace, id_[1], uid=fact.uid)
+
+
+def owned(job: JobFact, whole: Object, resource: Resource, name: str, content: Object) -> Object:
+    """Return an object that belongs to a job, and that says whose the job is."""
+    metadata: Object = {"namespace": job.namespace, "name": name, "ownerReferences": [owner_of(job)]}
+    if creator := noted_creator(whole["metadata"]):
+        metadata["annotations"] = creator
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+
+
+def _wanted(job: JobFact, whole: Object, keys: KeyPair | None) -> Iterator[tuple[Id, Product, Object]]:
+    """Yield what the plugins want to exist, with their arguments, and what is to be in it."""
+    for plugin, context in of_job(whole, keys):
+        for product in plugin.products:
+            content = product.content(context)
+            if content is not None:
+                yield (product.resource.id, f"{job.name}{product.suffix}"), product, content
+
+
+def _described(id_: Id) -> str:
+    """Write the name of an object: `ConfigMap demo-svc`."""
+    return f"{RESOURCES[id_[0]].kind} {id_[1]}"
+
+
+def _changes(product: Product, content: Object, fact: ProductFact) -> dict[str, Any]:
+    """Return the merge patch of the kept part of `data`."""
+    wanted = {key: value for key, value in (content.get("data") or {}).items() if product.keeps(key)}
+    gone = dict.fromkeys(fact.held.keys() - wanted.keys())
+    return gone | {key: value for key, value in wanted.items() if fact.held.get(key) != _digest(value)}
+
+
+def _digest(value: str) -> str:
+    return blake2b(value.encode(), digest_size=16).hexdigest()
+
+
+class _Owner(View):
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(View):
+    uid: str = ""
+    owner_references: list[_Owner] = []
+
+
+class _Product(View):
+    metadata: _Metadata = _Metadata()
+    data: dict[str, str] = {}
+
+
+_decode = msgspec.json.Decoder(_Product).decode

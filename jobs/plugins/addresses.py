@@ -1,0 +1,41 @@
+"""The addresses by which the pods of a job find each other (reference: volcano-job §5.1).
+
+A pod is `<hostname>.<subdomain>`. Where its template leaves these open, and the
+job has the plugin svc, they are the pod's name and the job's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube import lenient
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
+
+class Host(NamedTuple):
+    """A pod by the two parts of its address."""
+
+    hostname: str
+    subdomain: str
+
+    @property
+    def address(self) -> str:
+        """The name under which every pod of the job finds it."""
+        return f"{self.hostname}.{self.subdomain}"
+
+
+def of_pod(job: str, task: Object, index: int) -> Host:
+    """Return the host of the pod with an index of a task, whether there is one or not."""
+    spec = lenient.mapping(task, "template", "spec")
+    hostname = lenient.text(spec, "hostname") or f"{job}-{lenient.text(task, 'name')}-{index}"
+    return Host(hostname, lenient.text(spec, "subdomain") or job)
+
+
+def of_task(job: str, task: Object) -> list[Host]:
+    """Return the hosts of a task's pods: a single one where the template names it, as it is the same for all."""
+    replicas = lenient.whole(task, "replicas") or 0
+    if lenient.text(task, "template", "spec", "hostname"):
+        replicas = min(replicas, 1)
+    return [of_pod(job, task, index) for index in range(replicas)]

@@ -1,0 +1,19 @@
+"""The plugin env: tells every container the index of its pod (reference: volcano-job §5.2)."""
+
+from __future__ import annotations
+
+from jobs.plugins import containers
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook
+
+
+def _pods(_: Context) -> PodHook:
+    return _with_index
+
+
+def _with_index(draft: Draft, place: Place) -> Draft:
+    index = str(place.index)
+    variables = [{"name": "VK_TASK_INDEX", "value": index}, {"name": "VC_TASK_INDEX", "value": index}]
+    return draft._replace(spec=containers.with_variables(draft.spec, variables))
+
+
+PLUGIN = Plugin("env", {}, _pods)

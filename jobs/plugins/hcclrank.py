@@ -1,0 +1,46 @@
+"""The plugin hcclrank: notes on each pod its rank for HCCL (reference: volcano-job §5.9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+    from jobs.plugins.contract import PodSpec
+
+RANK = "hccl/rankIndex"
+FLAGS: Flags = {"master": "master", "worker": "worker"}
+
+
+def _pods(context: Context) -> PodHook:
+    master, worker = context.text("master"), context.text("worker")
+    masters = context.replicas(master)
+
+    def hook(draft: Draft, place: Place) -> Draft:
+        if draft.annotations.get(RANK):
+            return draft
+        rank = _told(draft.spec)
+        if not rank and place.task in (master, worker):
+            rank = str(place.index if place.task == master else masters + place.index)
+        return draft._replace(annotations={**draft.annotations, RANK: rank}) if rank else draft
+
+    return hook
+
+
+def _told(spec: PodSpec) -> str:
+    """Return the first RANK that a container is told."""
+    variables = (each for container in spec.get("containers") or () for each in container.get("env") or ())
+    return next((each.get("value") or "" for each in variables if each.get("name") == "RANK"), "")
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    if not any(context.task(context.text(flag)) for flag in FLAGS):
+        yield from unknown_tasks(context, list(FLAGS), "its pods get a rank only from a variable RANK")
+
+
+# It makes nothing for the job as a whole, so Volcano does not list it.
+PLUGIN = Plugin("hcclrank", FLAGS, _pods, warnings=_warnings, is_registered=False)

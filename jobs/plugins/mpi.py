@@ -1,0 +1,47 @@
+"""The plugin mpi: tells the master where the workers are (reference: volcano-job §5.7). They are reached by ssh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.plugins import addresses, containers
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks, wrong_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+
+PORT_NAME = "mpijob-port"
+FLAGS: Flags = {"master": "master", "worker": "worker", "port": 22}
+
+
+def _pods(context: Context) -> PodHook:
+    master, port = context.text("master"), context.number("port")
+    worker = context.task(context.text("worker"))
+    hosts = [] if worker is None else addresses.of_task(context.job, worker)
+    variables = [{"name": "MPI_HOST", "value": ",".join(host.address for host in hosts)}]
+
+    def hook(draft: Draft, place: Place) -> Draft:
+        spec = draft.spec
+        if place.task == master:
+            if worker is None:
+                return draft
+            spec = containers.with_variables(spec, variables)
+        return draft._replace(spec=containers.with_port(spec, port, PORT_NAME))
+
+    return hook
+
+
+def _refusals(context: Context) -> Iterator[str]:
+    master = context.text("master")
+    if context.task(master) is None:
+        yield f"mpi master task not found: no task is named {master}; rename one or give the plugin --master=NAME."
+    yield from wrong_ports(context, "port")
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    yield from unknown_tasks(context, ["worker"], "the master gets no MPI_HOST")
+
+
+PLUGIN = Plugin("mpi", FLAGS, _pods, refusals=_refusals, warnings=_warnings)

@@ -1,0 +1,90 @@
+"""The plugin pytorch: tells each process where the rendezvous is, and who it is (reference: volcano-job §5.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.plugins import addresses, containers
+from jobs.plugins.contract import (
+    Context,
+    Draft,
+    Place,
+    Plugin,
+    PodHook,
+    unchanged,
+    unknown_tasks,
+    wrong_ports,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+    from kube.meta import Object
+
+PORT_NAME = "pytorchjob-port"
+WAITER = "wait-for-master"
+FLAGS: Flags = {
+    "master": "master",
+    "worker": "worker",
+    "port": 23456,
+    "wait-master-enabled": False,
+    "wait-master-timeout": 300,
+    "wait-master-image": "busybox:1.36.1",
+}
+# Shells without /dev/tcp, such as dash, have nc or bash beside them.
+_WAIT = """\
+end=$(( $(date +%s) + {seconds} ))
+until nc -z {host} {port} 2>/dev/null || bash -c ': </dev/tcp/{host}/{port}' 2>/dev/null; do
+  if [ "$(date +%s)" -ge "$end" ]; then
+    echo "{host}:{port} has not answered within {seconds} seconds" >&2
+    exit 1
+  fi
+  sleep 2
+done
+"""
+
+
+def _pods(context: Context) -> PodHook:
+    master, worker, port = context.text("master"), context.text("worker"), context.number("port")
+    first = context.task(master)
+    if first is None:
+        return unchanged
+    host = addresses.of_pod(context.job, first, 0).address
+    common = [
+        {"name": "MASTER_ADDR", "value": host},
+        {"name": "MASTER_PORT", "value": str(port)},
+        {"name": "WORLD_SIZE", "value": str(context.replicas(master) + context.replicas(worker))},
+    ]
+    waiter = _waiter(context, host) if context.arguments["wait-master-enabled"] else None
+
+    def hook(draft: Draft, place: Place) -> Draft:
+        rank = {master: "0", worker: str(place.index + 1)}.get(place.task)
+        variables = common if rank is None else [*common, {"name": "RANK", "value": rank}]
+        spec = containers.with_port(draft.spec, port, PORT_NAME, containers.MAIN)
+        spec = containers.with_variables(spec, variables, containers.MAIN)
+        if waiter is not None and place.task == worker:
+            before = spec.get("initContainers") or []
+            if all(each.get("name") != WAITER for each in before):
+                spec["initContainers"] = [*before, waiter]
+        return draft._replace(spec=spec)
+
+    return hook
+
+
+def _waiter(context: Context, host: str) -> Object:
+    script = _WAIT.format(
+        host=host, port=context.number("port"), seconds=context.number("wait-master-timeout")
+    )
+    return {"name": WAITER, "image": context.text("wait-master-image"), "command": ["sh", "-c", script]}
+
+
+def _refusals(context: Context) -> Iterator[str]:
+    yield from wrong_ports(context, "port")
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    yield from unknown_tasks(context, ["master"], "the plugin does nothing")
+
+
+PLUGIN = Plugin("pytorch", FLAGS, _pods, refusals=_refusals, warnings=_warnings)

@@ -1,0 +1,105 @@
+"""The plugin ray: starts a Ray cluster in the pods of a job (reference: volcano-job §5.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.plugins import addresses, containers, svc
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product, unchanged, wrong_ports
+from kube import lenient
+from kube.resources import SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+    from kube.meta import Object
+
+SUFFIX = "-head-svc"
+PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}  # its name → the flag
+FLAGS: Flags = {
+    "head": "head",
+    "headContainer": "head",
+    "worker": "worker",
+    "workerContainer": "worker",
+    "port": 6379,
+    "dashboardPort": 8265,
+    "clientPort": 10001,
+}
+
+
+def _pods(context: Context) -> PodHook:
+    head, worker = context.text("head"), context.text("worker")
+    first = context.task(head)
+    if first is None:
+        return unchanged  # admission refuses such a job; one that was stored before is left as it is
+    address = f"{addresses.of_pod(context.job, first, 0).address}:{context.number('port')}"
+
+    def hook(draft: Draft, place: Place) -> Draft:
+        if place.task not in (head, worker):
+            return draft
+        leads = place.task == head
+        name = context.text("headContainer" if leads else "workerContainer")
+
+        def change(container: Object) -> Object:
+            if container.get("name") != name:
+                return container
+            return _leading(context, container) if leads else _joining(container, address)
+
+        return draft._replace(spec=containers.changed(draft.spec, change, containers.MAIN))
+
+    return hook
+
+
+def _leading(context: Context, container: Object) -> Object:
+    for name, flag in PORTS.items():
+        container = containers.opened(container, context.number(flag), name)
+    command = (
+        "ray start --head --block --dashboard-host=0.0.0.0"
+        f" --port={context.number('port')} --dashboard-port={context.number('dashboardPort')}"
+        f" --ray-client-server-port={context.number('clientPort')}"
+    )
+    return {**container, "command": ["sh", "-c", command]}
+
+
+def _joining(container: Object, address: str) -> Object:
+    return {**container, "command": ["sh", "-c", f"ray start --block --address={address}"]}
+
+
+def _service(context: Context) -> Object:
+    ports = [
+        {"name": name, "port": context.number(flag), "protocol": "TCP", "targetPort": name}
+        for name, flag in PORTS.items()
+    ]
+    labels = {**svc.selector(context), "volcano.sh/task-spec": context.text("head")}
+    return {"spec": {"type": "ClusterIP", "selector": labels, "ports": ports}}
+
+
+def _refusals(context: Context) -> Iterator[str]:
+    head = context.text("head")
+    if context.task(head) is None:
+        yield f"ray head task not found: no task is named {head}; rename one or give the plugin --head=NAME."
+    yield from wrong_ports(context, *PORTS.values())
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    for role in ("head", "worker"):
+        task, name = context.task(context.text(role)), context.text(f"{role}Container")
+        if task is None:
+            continue
+        found = lenient.sequence(task, "template", "spec", "containers")
+        if all(lenient.text(each, "name") != name for each in found):
+            yield (
+                f"no container of task {context.text(role)} is named {name}, so Ray is not started in it;"
+                f" rename one or give --{role}Container=NAME."
+            )
+
+
+PLUGIN = Plugin(
+    "ray",
+    FLAGS,
+    _pods,
+    products=(Product(SERVICES, SUFFIX, _service),),
+    refusals=_refusals,
+    warnings=_warnings,
+)

@@ -1,0 +1,105 @@
+"""The plugin ssh: lets every pod of a job log in to the others without a password (reference: volcano-job §5.4)."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+from jobs.plugins import addresses, containers
+from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Place, Plugin, PodHook, Product
+from kube.resources import SECRETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+    from kube.meta import Object
+
+SUFFIX = "-ssh"
+HOME = "/root/.ssh"
+DEFAULT_PORT = 22
+CONFIG = "config"
+FILES = ("id_rsa", "id_rsa.pub", "authorized_keys", CONFIG)
+FOLDER = ".ssh"
+FLAGS: Flags = {
+    "ssh-key-file-path": HOME,
+    "ssh-private-key": "",
+    "ssh-public-key": "",
+    "ssh-port": DEFAULT_PORT,
+}
+
+
+def makes_keys(context: Context) -> bool:
+    """Say whether the job brings no keys of its own, so that some have to be made."""
+    return not context.text("ssh-private-key")
+
+
+def _pods(context: Context) -> PodHook:
+    name, path = f"{context.job}{SUFFIX}", context.text("ssh-key-file-path")
+    items = [{"key": key, "path": f"{FOLDER}/{key}"} for key in FILES]
+    # Only root's own directory is read by root alone.
+    mode = 0o600 if path == HOME else 0o644
+    source = {"secretName": name, "items": items, "defaultMode": mode}
+    volume = {"name": containers.volume_name(name), "secret": source}
+    mount = {"mountPath": path, "subPath": FOLDER}
+
+    def hook(draft: Draft, _: Place) -> Draft:
+        return draft._replace(spec=containers.with_volume(draft.spec, volume, mount))
+
+    return hook
+
+
+def _secret(context: Context) -> Object:
+    files = {CONFIG: _config(context)}
+    if pair := _pair(context):
+        files |= {"id_rsa": pair.private, "id_rsa.pub": pair.public, "authorized_keys": pair.public}
+    return {
+        "type": "Opaque",
+        "data": {name: b64encode(text.encode()).decode() for name, text in files.items()},
+    }
+
+
+def _pair(context: Context) -> KeyPair | None:
+    """Return the keys of a Secret that is to be made; of one that exists only the configuration is compared."""
+    if makes_keys(context):
+        return context.keys
+    return KeyPair(context.text("ssh-private-key"), context.text("ssh-public-key"))
+
+
+def _config(context: Context) -> str:
+    """Return the client's configuration: a pod answers to its name and its address, and its host key is believed.
+
+    In Volcano the port holds for the name only, which mpirun does not use.
+    """
+    lines = ["StrictHostKeyChecking no", "UserKnownHostsFile /dev/null"]
+    port = _port(context)
+    for task in context.tasks:
+        for host in addresses.of_task(context.job, task):
+            lines += [f"Host {host.hostname} {host.address}", f"  HostName {host.address}", f"  Port {port}"]
+    return "\n".join(lines) + "\n"
+
+
+def _port(context: Context) -> int:
+    port = context.number("ssh-port")
+    return port if 1 <= port <= MOST_PORT else DEFAULT_PORT
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    if _port(context) != context.number("ssh-port"):
+        yield f"--ssh-port must be a port from 1 to {MOST_PORT}, and is {context.number('ssh-port')}; {DEFAULT_PORT} is used."
+    private, public = context.text("ssh-private-key"), context.text("ssh-public-key")
+    if private and not public:
+        yield "--ssh-private-key without --ssh-public-key lets nobody in; give both, or neither to have a pair made."
+    if public and not private:
+        yield "--ssh-public-key is used only with --ssh-private-key; a new pair is made for the job."
+    if private:
+        yield "--ssh-private-key can be read by everybody who may read the job; leave it out to have a pair made."
+
+
+PLUGIN = Plugin(
+    "ssh",
+    FLAGS,
+    _pods,
+    products=(Product(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
+    warnings=_warnings,
+)

@@ -1,0 +1,43 @@
+"""The plugins that a job may name, in the order in which they work (reference: volcano-job §10, Q-21).
+
+svc comes before those whose pods find each other by its names, and pytorch
+before hcclrank, which reads the rank that it gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.plugins import arguments, env, hcclrank, mpi, pytorch, ray, ssh, svc, tensorflow
+from jobs.plugins.contract import Context
+from kube import lenient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.contract import KeyPair, Plugin
+    from kube.meta import Object
+
+_ORDERED = (
+    env.PLUGIN,
+    svc.PLUGIN,
+    ssh.PLUGIN,
+    pytorch.PLUGIN,
+    tensorflow.PLUGIN,
+    mpi.PLUGIN,
+    ray.PLUGIN,
+    hcclrank.PLUGIN,
+)
+PLUGINS: dict[str, Plugin] = {plugin.name: plugin for plugin in _ORDERED}
+
+
+def of_job(job: Object, keys: KeyPair | None = None) -> Iterator[tuple[Plugin, Context]]:
+    """Yield the plugins that a job names, each with what it is to know; a name that is no plugin's is passed over."""
+    spec, metadata = lenient.mapping(job, "spec"), lenient.mapping(job, "metadata")
+    wanted = lenient.mapping(spec, "plugins")
+    tasks = [task for task in lenient.sequence(spec, "tasks") if isinstance(task, dict)]
+    for name, plugin in PLUGINS.items():
+        if name in wanted:
+            values = arguments.parse(lenient.texts(wanted, name), plugin.flags).values
+            place = lenient.text(metadata, "name"), lenient.text(metadata, "namespace")
+            yield plugin, Context(*place, tasks, values, keys)

@@ -1,0 +1,54 @@
+"""The plugin tensorflow: describes the cluster to each process in TF_CONFIG (reference: volcano-job §5.6)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from jobs.plugins import addresses, containers
+from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unchanged, wrong_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.plugins.arguments import Flags
+
+ROLES = ("ps", "worker", "chief", "evaluator")
+FLAGS: Flags = {**{role: role for role in ROLES}, "port": 2222}
+
+
+def _pods(context: Context) -> PodHook:
+    if len(context.tasks) == 1 and (context.tasks[0].get("replicas") or 0) == 1:
+        return unchanged  # alone it needs no cluster
+    cluster = {role: found for role in ROLES if (found := _addresses(context, role))}
+    roles = {context.text(role): role for role in reversed(ROLES)}
+
+    def hook(draft: Draft, place: Place) -> Draft:
+        task = {"type": roles.get(place.task, place.task), "index": place.index}
+        text = json.dumps({"cluster": cluster, "task": task}, separators=(",", ":"))
+        variables = [{"name": "TF_CONFIG", "value": text}]
+        return draft._replace(spec=containers.with_variables(draft.spec, variables, containers.MAIN))
+
+    return hook
+
+
+def _addresses(context: Context, role: str) -> list[str]:
+    """Return one address for each pod of a role, also where the template names a host for all of them."""
+    task, port = context.task(context.text(role)), context.number("port")
+    if task is None:
+        return []
+    pods = range(task.get("replicas") or 0)
+    return [f"{addresses.of_pod(context.job, task, index).address}:{port}" for index in pods]
+
+
+def _refusals(context: Context) -> Iterator[str]:
+    yield from wrong_ports(context, "port")
+
+
+def _warnings(context: Context) -> Iterator[str]:
+    if not any(context.task(context.text(role)) for role in ROLES):
+        flags = ", ".join(f"--{role}" for role in ROLES)
+        yield f"no task is named as {flags} say, so TF_CONFIG describes an empty cluster; rename one or give its flag."
+
+
+PLUGIN = Plugin("tensorflow", FLAGS, _pods, refusals=_refusals, warnings=_warnings)

@@ -1,0 +1,169 @@
+"""What each plugin does to a pod, beside what the golden files of tests/golden/jobs show."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from jobs.plugins.contract import Draft, Place
+from jobs.plugins.table import PLUGINS, of_job
+from tests.jobs.builders import container, job, task
+
+
+def made(wanted, *tasks, index=0, annotations=None):
+    """The pod with an index of the first task, as the plugins make it."""
+    whole = job(*tasks, plugins=wanted)
+    first = tasks[0]
+    place = Place(first["name"], index, f"demo-{first['name']}-{index}")
+    draft = Draft(first["template"]["spec"], annotations or {})
+    for plugin, context in of_job(whole):
+        draft = plugin.pods(context)(draft, place)
+    return draft
+
+
+def variables(draft, kind="containers"):
+    return {each["name"]: each.get("value") for each in draft.spec[kind][0].get("env", ())}
+
+
+def test_the_order_is_that_in_which_plugins_need_each_other():
+    names = list(PLUGINS)
+    assert all(
+        names.index("svc") < names.index(each) for each in ("ssh", "pytorch", "tensorflow", "mpi", "ray")
+    )
+    assert names.index("pytorch") < names.index("hcclrank")
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_pods_of_a_task_share_what_no_plugin_changes(name):
+    first = task(pod={"initContainers": [container("init")]})
+    before = json.dumps(first)
+    made({name: []}, first, task("master"), task("worker"))
+    assert json.dumps(first) == before
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_without_arguments_may_be_written_as_nothing(name):
+    assert made({name: None}, task("master")) == made({name: []}, task("master"))
+
+
+def test_svc_leaves_a_hostname_and_a_subdomain_that_are_written():
+    spec = made({"svc": []}, task(pod={"hostname": "h", "subdomain": "s"})).spec
+    assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "mode"),
+    [
+        pytest.param([], "/root/.ssh", 0o600, id="root's"),
+        pytest.param(["--ssh-key-file-path=/home/me/.ssh"], "/home/me/.ssh", 0o644, id="somebody else's"),
+    ],
+)
+def test_ssh_mounts_the_files_of_the_secret(arguments, path, mode):
+    spec = made({"ssh": arguments}, task()).spec
+    (volume,) = spec["volumes"]
+    assert volume["secret"]["defaultMode"] == mode
+    assert {each["path"] for each in volume["secret"]["items"]} == {
+        ".ssh/id_rsa", ".ssh/id_rsa.pub", ".ssh/authorized_keys", ".ssh/config",
+    }  # fmt: skip
+    assert spec["containers"][0]["volumeMounts"] == [
+        {"name": volume["name"], "mountPath": path, "subPath": ".ssh"}
+    ]
+
+
+def test_pytorch_does_nothing_without_a_master():
+    alone = task("worker", 2)
+    assert made({"pytorch": []}, alone).spec == alone["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "index", "rank", "size"),
+    [
+        pytest.param([task("master", 2), task("worker", 3)], 1, "0", "5", id="a master"),
+        pytest.param([task("worker", 3), task("master")], 2, "3", "4", id="a worker"),
+        pytest.param([task("other", 3), task("master")], 2, None, "1", id="another task"),
+    ],
+)
+def test_pytorch_ranks(tasks, index, rank, size):
+    found = variables(made({"pytorch": []}, *tasks, index=index))
+    assert (found.get("RANK"), found["WORLD_SIZE"]) == (rank, size)
+    assert (found["MASTER_ADDR"], found["MASTER_PORT"]) == ("demo-master-0.demo", "23456")
+
+
+@pytest.mark.parametrize(
+    ("first", "there", "waits"),
+    [
+        pytest.param("worker", [], ["wait-for-master"], id="a worker"),
+        pytest.param("worker", [container("own")], ["own", "wait-for-master"], id="last"),
+        pytest.param("worker", [container("wait-for-master")], ["wait-for-master"], id="written by hand"),
+        pytest.param("master", [], [], id="the master"),
+    ],
+)
+def test_pytorch_workers_wait_for_the_master(first, there, waits):
+    others = [task(name) for name in ("master", "worker") if name != first]
+    pod = {"initContainers": there} if there else {}
+    spec = made({"pytorch": ["--wait-master-enabled"]}, task(first, pod=pod), *others).spec
+    assert [each["name"] for each in spec.get("initContainers", ())] == waits
+
+
+def test_tensorflow_leaves_a_single_pod_alone():
+    alone = task("worker", 1)
+    assert made({"tensorflow": []}, alone).spec == alone["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "role"),
+    [
+        pytest.param([], "worker", "worker", id="a role's own name"),
+        pytest.param(["--chief=boss"], "boss", "chief", id="a name that an argument gives"),
+        pytest.param([], "viewer", "viewer", id="a task of no role"),
+    ],
+)
+def test_tensorflow_says_who_a_pod_is(arguments, first, role):
+    draft = made({"tensorflow": arguments}, task(first, 3), task("ps"), index=2)
+    config = json.loads(variables(draft)["TF_CONFIG"])
+    assert config["task"] == {"type": role, "index": 2}
+    assert config["cluster"]["ps"] == ["demo-ps-0.demo:2222"]
+    assert set(config["cluster"]) == {"ps", role} - {"viewer"}
+
+
+def test_mpi_leaves_the_master_alone_when_there_is_no_worker():
+    alone = task("master")
+    assert made({"mpi": []}, alone).spec == alone["template"]["spec"]
+
+
+def test_mpi_opens_its_port_also_in_init_containers():
+    pod = {"initContainers": [container("init")]}
+    spec = made({"mpi": ["--port=2022"]}, task("worker", pod=pod), task("master")).spec
+    for kind in ("containers", "initContainers"):
+        assert [each["containerPort"] for each in spec[kind][0]["ports"]] == [2022]
+
+
+@pytest.mark.parametrize(
+    ("first", "annotations", "rank"),
+    [
+        pytest.param(task("master", 2), {}, "1", id="a master"),
+        pytest.param(task("worker", 2), {}, "3", id="a worker"),
+        pytest.param(task("other", 2), {}, None, id="another task"),
+        pytest.param(
+            task("worker", 2, pod={"containers": [container(env=[{"name": "RANK", "value": "7"}])]}),
+            {}, "7", id="told to a container",
+        ),
+        pytest.param(task("worker", 2), {"hccl/rankIndex": "9"}, "9", id="written by hand"),
+    ],
+)  # fmt: skip
+def test_hcclrank_notes_the_rank(first, annotations, rank):
+    others = [task(name, 2) for name in ("master", "worker") if name != first["name"]]
+    draft = made({"hcclrank": []}, first, *others, index=1, annotations=annotations)
+    assert draft.annotations.get("hccl/rankIndex") == rank
+
+
+def test_hcclrank_takes_the_rank_that_pytorch_gives():
+    wanted = {"hcclrank": [], "pytorch": []}
+    draft = made(wanted, task("worker", 2), task("master", 2), index=1)
+    assert draft.annotations["hccl/rankIndex"] == "2"
+
+
+def test_ray_leaves_containers_of_other_names_alone():
+    spec = made({"ray": []}, task("head"), task("worker")).spec
+    assert spec["containers"] == [container()]

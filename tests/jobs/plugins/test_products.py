@@ -1,0 +1,355 @@
+"""What plugins make for a job, against the real store: made, kept in step, deleted, and in somebody's way."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from cluster.store import Create, Delete, Patch, store
+from jobs.controller import job_controller, products, ssh_keys
+from kube.resources import (
+    COMMANDS,
+    CONFIGMAPS,
+    CREATOR_ANNOTATION,
+    EVENTS,
+    JOBS,
+    NETWORK_POLICIES,
+    POD_GROUPS,
+    SECRETS,
+    SERVICES,
+)
+from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MADE_BY_SVC = {
+    ("configmaps", "demo-svc"),
+    ("services", "demo"),
+    ("networkpolicies.networking.k8s.io", "demo"),
+}
+MADE = {*MADE_BY_SVC, ("secrets", "demo-ssh")}
+
+
+def there():
+    """The objects of the kinds that plugins make, by kind and name; a namespace's own config map is nobody's."""
+    found = [
+        stored for kind in products.RESOURCES.values() for stored in store.find(kind, namespace="default")
+    ]
+    return {(each.resource, each.name): each.object for each in found if each.name != "kube-root-ca.crt"}
+
+
+def demo(**spec):
+    return job(plugins={"svc": [], "ssh": []}, **spec)
+
+
+def command(controller, action):
+    found = store.get(JOBS, "default", "demo")
+    target = {
+        "apiVersion": JOBS.api_version,
+        "kind": "Job",
+        "name": "demo",
+        "uid": found.uid,
+        "controller": True,
+    }
+    obj = {"metadata": {"namespace": "default", "generateName": "demo-"}, "action": action, "target": target}
+    store.write(Create(COMMANDS, obj))
+    controller.settle()
+
+
+def secret():
+    return {
+        name: base64.b64decode(text).decode()
+        for name, text in store.get(SECRETS, "default", "demo-ssh").object["data"].items()
+    }
+
+
+def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller):
+    stored = submit(controller, demo())
+    assert set(there()) == MADE
+    group = store.find(POD_GROUPS)[0].object
+    for obj in there().values():
+        assert obj["metadata"]["ownerReferences"] == group["metadata"]["ownerReferences"]
+        assert obj["metadata"]["ownerReferences"][0]["uid"] == stored.uid
+        assert obj["metadata"]["creationTimestamp"] == group["metadata"]["creationTimestamp"]
+
+
+def test_products_say_whose_the_job_is(controller):
+    obj = demo()
+    obj["metadata"]["annotations"] = {CREATOR_ANNOTATION: "alice"}
+    submit(controller, obj)
+    assert {each["metadata"]["annotations"][CREATOR_ANNOTATION] for each in there().values()} == {"alice"}
+
+
+def test_status_lists_the_plugins_that_make_something_for_the_job(controller):
+    wanted = {"env": [], "svc": [], "hcclrank": []}
+    submit(controller, job(plugins=wanted))
+    assert state()["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
+
+
+def test_settled_controller_writes_nothing_more_whoever_runs_it(controller):
+    submit(controller, demo())
+    admit(controller)
+    before = store.revision()
+    Controller().settle()
+    assert store.revision() == before
+
+
+def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(controller):
+    submit(controller, demo(minAvailable=1))
+    admit(controller)
+    keys = secret()
+    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": 3}]}}))
+    controller.settle()
+    data = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
+    assert data["VC_MAIN_NUM"] == "3"
+    assert data["main.host"].splitlines() == [f"demo-main-{n}.demo" for n in range(3)]
+    now = secret()
+    assert "Host demo-main-2 demo-main-2.demo\n  HostName demo-main-2.demo\n  Port 22\n" in now.pop("config")
+    keys.pop("config")
+    assert now == keys
+
+
+@pytest.mark.parametrize("kind", [CONFIGMAPS, SERVICES, NETWORK_POLICIES, SECRETS], ids=str)
+def test_product_that_somebody_deletes_is_made_again(controller, kind):
+    submit(controller, demo())
+    name = next(name for id_, name in MADE if id_ == kind.id)
+    store.write(Delete(kind, "default", name))
+    controller.settle()
+    assert set(there()) == MADE
+
+
+def test_config_map_that_somebody_changes_is_put_right_once(controller):
+    submit(controller, demo())
+    right = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
+    store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"data": {"main.host": "x", "own": "1"}}))
+    controller.settle()
+    assert store.get(CONFIGMAPS, "default", "demo-svc").object["data"] == right
+    before = store.revision()
+    controller.settle()
+    assert store.revision() == before
+
+
+@pytest.mark.parametrize(
+    ("phase", "action"),
+    [
+        pytest.param("Completed", None, id="completed"),
+        pytest.param("Aborted", "AbortJob", id="aborted"),
+        pytest.param("Terminated", "TerminateJob", id="terminated"),
+    ],
+)
+def test_end_of_a_run_deletes_the_products(controller, phase, action):
+    submit(controller, demo())
+    admit(controller)
+    if action:
+        command(controller, action)
+    else:
+        become(controller, "Succeeded", code=0)
+    assert state()["state"]["phase"] == phase
+    assert there() == {}
+    assert action or controller.state.entries == {}
+
+
+def test_next_run_has_products_and_keys_of_its_own(controller):
+    submit(controller, demo())
+    admit(controller)
+    before = secret()["id_rsa"]
+    command(controller, "RestartJob")
+    assert set(there()) == MADE
+    assert secret()["id_rsa"] != before
+
+
+def test_restart_of_a_part_keeps_the_products(controller):
+    submit(controller, demo())
+    admit(controller)
+    become(controller, "Running")
+    before = {id_: each["metadata"]["uid"] for id_, each in there().items()}
+    command(controller, "RestartPod")
+    assert {id_: each["metadata"]["uid"] for id_, each in there().items()} == before
+
+
+def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_once(controller, monkeypatch):
+    store.write(Create(JOBS, demo()))
+    before = Controller()
+    monkeypatch.setattr(before, "_commit", lambda *_: (_ for _ in ()).throw(ConnectionError))
+    with pytest.raises(ConnectionError):
+        before.step()
+    assert there() == {}
+    controller.step()
+    again = Controller()
+    again.settle()
+    changes = store.changes(0, list(products.RESOURCES.values()))
+    assert sorted(c.verb for c in changes if c.name.startswith("demo")) == ["ADDED"] * len(MADE)
+    assert messages() == []
+
+
+# ---- somebody else's
+
+
+def theirs(kind, name, **content):
+    return store.write(Create(kind, {"metadata": {"namespace": "default", "name": name}, **content}))[0]
+
+
+def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controller):
+    own = theirs(SERVICES, "demo", spec={"ports": [{"port": 80}]})
+    submit(controller, demo())
+    admit(controller)
+    assert store.get(SERVICES, "default", "demo").revision == own.revision
+    assert len(pods()) == 2
+    (told,) = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PluginError"]
+    assert told["type"] == "Warning"
+    assert (
+        told["message"]
+        == "Service demo was there before and is left as it is; delete it to have the plugin's."
+    )
+    become(controller, "Succeeded", code=0)
+    assert set(there()) == {("services", "demo")}
+    assert store.get(SERVICES, "default", "demo").revision == own.revision
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [pytest.param(CONFIGMAPS, "demo-svc", id="svc"), pytest.param(SECRETS, "demo-ssh", id="ssh")],
+)
+def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
+    own = theirs(kind, name, data={"a": "Yg=="})
+    submit(controller, demo())
+    admit(controller)
+    assert pods() == []
+    found = state()["state"]
+    assert (found["phase"], found["reason"]) == ("Pending", "PluginBlocked")
+    assert f"{kind.kind} {name} has a name that a plugin of this job needs" in found["message"]
+    assert [m for m in messages() if name in m] == [found["message"]]
+    assert store.get(kind, "default", name).revision == own.revision
+    before = store.revision()
+    controller.settle()
+    assert store.revision() == before, "it is tried again and again"
+    store.write(Delete(kind, "default", name))
+    controller.settle()
+    assert len(pods()) == 2
+    assert set(there()) == MADE
+
+
+def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
+    submit(controller, demo())
+    store.write(Delete(JOBS, "default", "demo"))
+    for group in store.find(POD_GROUPS):
+        store.write(Delete(POD_GROUPS, "default", group.name))
+    stored = submit(controller, demo())
+    admit(controller)
+    assert pods() == []
+    for kind in products.RESOURCES.values():
+        for each in store.find(kind, namespace="default"):
+            if (kind.id, each.name) in MADE:
+                store.write(Delete(kind, "default", each.name))
+                controller.settle()
+    owners = {each["metadata"]["ownerReferences"][0]["uid"] for each in there().values()}
+    assert (set(there()), owners) == (MADE, {stored.uid})
+    assert len(pods()) == 2
+
+
+def test_policy_of_somebody_else_is_nothing_to_a_job_that_wants_none(controller):
+    theirs(NETWORK_POLICIES, "demo", spec={"podSelector": {}})
+    submit(controller, job(plugins={"svc": ["--disable-network-policy"]}))
+    assert messages() == []
+
+
+def test_running_job_says_why_it_makes_no_more_pods(controller):
+    submit(controller, demo(minAvailable=1, replicas=1))
+    admit(controller)
+    become(controller, "Running")
+    disowned = {"metadata": {"ownerReferences": None}}
+    store.write(Patch(CONFIGMAPS, "default", "demo-svc", disowned))
+    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": 2}]}}))
+    controller.settle()
+    found = state()["state"]
+    assert (found["phase"], found["reason"]) == ("Running", "PluginBlocked")
+    assert pods() == ["demo-main-0"]
+
+
+def test_two_jobs_that_want_one_name_both_run(controller):
+    head = {"template": {"spec": {"containers": [{"name": "head", "image": "img"}]}}}
+    submit(controller, job("rays", tasks=[{**task("head", 1), **head}], plugins={"ray": []}))
+    submit(controller, job("rays-head-svc", replicas=1, plugins={"svc": []}))
+    admit(controller)
+    assert pods() == ["rays-head-0", "rays-head-svc-main-0"]
+    owner = store.get(SERVICES, "default", "rays-head-svc").object["metadata"]["ownerReferences"][0]
+    assert owner["name"] == "rays"
+    before = store.revision()
+    Controller().settle()
+    assert store.revision() == before
+
+
+# ---- keys
+
+
+def test_keys_of_many_jobs_are_made_over_several_transactions(controller):
+    store.write(*(Create(JOBS, job(f"demo-{n}", replicas=1, plugins={"ssh": []})) for n in range(25)))
+    made = []
+    before = ssh_keys.use(lambda: made.append(1) or ssh_keys.KeyPair("private", "public"))
+    try:
+        controller.step()
+        first = len(made)
+        controller.settle()
+    finally:
+        ssh_keys.use(before)
+    assert (first, len(made)) == (job_controller.ROOM // job_controller.KEY_COST, 25)
+
+
+def test_key_is_rsa_in_the_forms_that_ssh_reads():
+    pair = ssh_keys.rsa_pair()
+    assert pair.private.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+    key = serialization.load_pem_private_key(pair.private.encode(), password=None)
+    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    assert key.key_size == 2048
+    assert key.public_key().public_bytes(*form).decode() + "\n" == pair.public
+    assert ssh_keys.rsa_pair() != pair
+
+
+def test_keys_that_are_given_are_used_and_none_are_made(controller):
+    def refuse():
+        raise AssertionError("no pair is needed")
+
+    before = ssh_keys.use(refuse)
+    try:
+        submit(controller, job(plugins={"ssh": ["--ssh-private-key=mine", "--ssh-public-key=ours"]}))
+        submit(controller, job("other", plugins={"svc": []}))
+    finally:
+        ssh_keys.use(before)
+    assert {name: text for name, text in secret().items() if name != "config"} == {
+        "id_rsa": "mine", "id_rsa.pub": "ours", "authorized_keys": "ours",
+    }  # fmt: skip
+
+
+def test_a_pair_is_made_once_for_each_run(controller):
+    made = []
+
+    def make():
+        made.append(ssh_keys.KeyPair(f"private {len(made)}", f"public {len(made)}"))
+        return made[-1]
+
+    before = ssh_keys.use(make)
+    try:
+        submit(controller, demo())
+        admit(controller)
+        become(controller, "Running")
+        become(controller, "Succeeded", code=0)
+    finally:
+        ssh_keys.use(before)
+    assert len(made) == 1
+
+
+def test_nothing_but_the_secret_holds_the_private_key(controller):
+    submit(controller, demo())
+    admit(controller)
+    key = secret()["id_rsa"].splitlines()[1]
+    encoded = store.get(SECRETS, "default", "demo-ssh").object["data"]["id_rsa"]
+    for change in store.changes(0):
+        if change.resource != SECRETS.id:
+            assert key.encode() not in change.body
+            assert encoded.encode() not in change.body
+    assert key not in repr(msgspec.to_builtins(controller.state.entries["default/demo"].known.products))

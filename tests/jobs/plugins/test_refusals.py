@@ -1,0 +1,80 @@
+"""What is said of the plugins of a job before it is accepted."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.rules import admission
+from tests.jobs.builders import CLUSTER, container, defaulted, job, refusals, task
+
+MPI = (task("master"), task("worker"))
+
+
+def warnings(obj):
+    return [text for text in admission.warn(defaulted(obj), None, CLUSTER) if text.startswith("spec.plugins")]
+
+
+@pytest.mark.parametrize(
+    ("obj", "plugin", "message"),
+    [
+        pytest.param(job(plugins={"mpi": []}), "mpi", "no task is named master", id="mpi without a master"),
+        pytest.param(job(plugins={"ray": []}), "ray", "no task is named head", id="ray without a head"),
+        pytest.param(job(*MPI, plugins={"mpi": ["--port=0"]}), "mpi", "--port must be a port from 1 to 65535, and is 0", id="mpi port"),
+        pytest.param(job(plugins={"pytorch": ["--port=65536"]}), "pytorch", "and is 65536", id="pytorch port"),
+        pytest.param(job(plugins={"tensorflow": ["--port=-1"]}), "tensorflow", "and is -1", id="tensorflow port"),
+        pytest.param(job(task("head"), plugins={"ray": ["--clientPort=0"]}), "ray", "--clientPort must be", id="ray port"),
+        pytest.param(job(plugins={"svc": []}, name="a.b"), "svc", "a Service of the job's name, a.b", id="a name with a dot"),
+        pytest.param(job(plugins={"svc": []}, name="1a"), "svc", "a Service of the job's name, 1a", id="a name that begins with a digit"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused(obj, plugin, message):
+    assert message in refusals(obj)[f"spec.plugins[{plugin}]"]
+
+
+def test_a_name_that_is_generated_is_judged_by_its_beginning():
+    obj = job(plugins={"svc": []})
+    obj["metadata"] = {"generateName": "1a-", "namespace": "default"}
+    assert "1a-xxxxx" in refusals(obj)["spec.plugins[svc]"]
+
+
+def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
+    found = refusals(job(plugins={"nope": []}))["spec.plugins[nope]"]
+    assert "known plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank." in found
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        pytest.param(job(plugins={"ssh": ["--no-root"]}), "spec.plugins[ssh]: --no-root is not known", id="unknown flag"),
+        pytest.param(job(plugins={"env": ["--x"]}), "--x is not known (flags: none); it is ignored.", id="no flags at all"),
+        pytest.param(job(plugins={"ssh": ["--ssh-port=0"]}), "and is 0; 22 is used.", id="ssh port"),
+        pytest.param(job(plugins={"ssh": ["--ssh-public-key=k"]}), "is used only with --ssh-private-key", id="half a pair"),
+        pytest.param(job(plugins={"ssh": ["--ssh-private-key=k"]}), "without --ssh-public-key lets nobody in", id="the other half"),
+        pytest.param(job(plugins={"ssh": ["--ssh-private-key=k", "--ssh-public-key=p"]}), "can be read by everybody", id="a pair for all to read"),
+        pytest.param(job(plugins={"pytorch": []}), "no task is named master, so the plugin does nothing", id="pytorch"),
+        pytest.param(job(task("master"), plugins={"mpi": []}), "no task is named worker, so the master gets no MPI_HOST", id="mpi"),
+        pytest.param(job(plugins={"tensorflow": []}), "TF_CONFIG describes an empty cluster", id="tensorflow"),
+        pytest.param(job(plugins={"hcclrank": []}), "no task is named master", id="hcclrank"),
+        pytest.param(job(task("head"), plugins={"ray": []}), "no container of task head is named head", id="ray"),
+        pytest.param(job(task(replicas=8000), plugins={"svc": []}), "give --inject-hosts-env=false and read /etc/volcano/main.host", id="too many hosts"),
+    ],
+)  # fmt: skip
+def test_what_is_likely_not_meant_is_said(obj, message):
+    assert refusals(obj) == {}
+    assert any(message in text for text in warnings(obj)), warnings(obj)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(job(*MPI, plugins={"mpi": []}), id="mpi"),
+        pytest.param(job(*MPI, plugins={"pytorch": [], "hcclrank": []}), id="pytorch"),
+        pytest.param(job(task("ps"), task("worker"), plugins={"tensorflow": []}), id="tensorflow"),
+        pytest.param(job(task("head", pod={"containers": [container("head")]}), plugins={"ray": []}), id="ray"),
+        pytest.param(job(task(replicas=8000), plugins={"svc": ["--inject-hosts-env=false"]}), id="many hosts in a file"),
+        pytest.param(job(task(replicas=8000, pod={"hostname": "h"}), plugins={"svc": []}), id="one host of many pods"),
+        pytest.param(job(plugins={"env": [], "svc": [], "ssh": None}), id="the three of the seed"),
+    ],
+)  # fmt: skip
+def test_of_what_works_nothing_is_said(obj):
+    assert (refusals(obj), warnings(obj)) == ({}, [])
