@@ -21,6 +21,12 @@ NEXT = {
 RANGES = "limitranges"
 FINISHED = ("Completed", "Failed", "Terminated")
 SYNCED = ("Pending", "Running", "Restarting")  # the phases in which pods are made and surplus ones deleted
+# Plugin → kind and ending of the name of what it makes (reference: volcano-job, appendix).
+MADE = {
+    "svc": (("configmaps", "-svc"), ("services", "")),
+    "ssh": (("secrets", "-ssh"),),
+    "ray": (("services", "-head-svc"),),
+}
 COUNTED = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
 
 
@@ -218,7 +224,8 @@ class HasPods(Invariant):
     """Source: reference volcano-job §2.4, steps 5 and 6: what is missing is made once the scheduler lets it be.
 
     A pod of somebody else may have the name. Bounds of the namespace may be
-    against it, and a task may wait for others: neither is judged.
+    against it, a task may wait for others, and a plugin for a name that
+    somebody else has (docs of jobs/controller/products.py): none of it is judged.
     """
 
     name = "job has its pods"
@@ -234,8 +241,23 @@ class HasPods(Invariant):
                 and not job.metadata.deletion_timestamp
             ):
                 namespace = key.partition("/")[0]
-                if namespace not in bounded and self._is_let_in(key, job):
+                if (
+                    namespace not in bounded
+                    and self._is_let_in(key, job)
+                    and not self._is_kept_back(key, job)
+                ):
                     self._judge(key, job)
+
+    def _is_kept_back(self, key, job):
+        """Say whether somebody else has the name of a file that every container of the job mounts."""
+        things = [
+            self.picture.things[kind].get(f"{key}{suffix}")
+            for plugin, made in MADE.items()
+            for kind, suffix in made
+            if plugin in job.spec.plugins and kind in ("configmaps", "secrets")
+        ]
+        owners = [thing.metadata.controller for thing in things if thing is not None]
+        return any(owner is None or owner.uid != job.metadata.uid for owner in owners)
 
     def _is_let_in(self, key, job):
         group = self.picture.groups.get(f"{key}-{job.metadata.uid}")
@@ -247,6 +269,37 @@ class HasPods(Invariant):
                 name = f"{key}-{task.name}-{index}"
                 if name not in self.picture.pods:
                     raise self.broken(f"{JOBS}/{key}", f"is {job.phase}, and there is no pod {name}")
+
+
+class HasProducts(Invariant):
+    """Source: reference volcano-job §2.2, step 10, §2.4, step 4, and §5.
+
+    The object of somebody else may have the name. What an argument can leave out is not judged.
+    """
+
+    name = "job has what its plugins make"
+    meaning = "At rest there is what the plugins of a job make while it runs on, and it is gone once the job is over."
+    kinds = (JOBS,)
+
+    def settle(self, now):
+        for key, job in self.picture.jobs.items():
+            if type(job) is not Job or job.metadata.deletion_timestamp:
+                continue
+            for plugin, made in MADE.items():
+                if plugin in job.spec.plugins:
+                    self._judge(key, job, made)
+
+    def _judge(self, key, job, made):
+        for kind, suffix in made:
+            thing = self.picture.things[kind].get(f"{key}{suffix}")
+            if thing is None:
+                if job.phase in ("Pending", "Running"):
+                    text = f"is {job.phase}, and there is no {kind}/{key}{suffix}"
+                    raise self.broken(f"{JOBS}/{key}", text)
+            elif job.phase in (*FINISHED, "Aborted") and not thing.metadata.deletion_timestamp:
+                controller = thing.metadata.controller
+                if controller is not None and controller.uid == job.metadata.uid:
+                    raise self.broken(f"{JOBS}/{key}", f"is {job.phase}, and {kind}/{key}{suffix} is left")
 
 
 class TasksFollow(Invariant):
@@ -323,4 +376,13 @@ class SubmittersOwn(Invariant):
             raise self.broken(key_of(step.change), text)
 
 
-INVARIANTS = (PhasesFollow, RetriesCount, VersionGrows, TasksFollow, SubmittersOwn, Settled, HasPods)
+INVARIANTS = (
+    PhasesFollow,
+    RetriesCount,
+    VersionGrows,
+    TasksFollow,
+    SubmittersOwn,
+    Settled,
+    HasPods,
+    HasProducts,
+)

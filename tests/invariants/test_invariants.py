@@ -99,6 +99,15 @@ def follows(*names, **how):
     return Log().put(JOBS, "j", spec={"tasks": tasks}, status=status)
 
 
+def with_ssh(phase):
+    return {"spec": {"tasks": [], "plugins": {"ssh": []}}, "status": {"state": {"phase": phase}}}
+
+
+def plugged(phase):
+    """A job that needs no pod and has a plugin that makes a Secret."""
+    return Log().put(JOBS, "j", **with_ssh(phase))
+
+
 WRONG = [
     # the log
     (lambda: Log().node().row("ADDED", NODES, "m", revision=3), "log without gaps", "revision 2 is missing"),
@@ -346,6 +355,21 @@ UNSETTLED = [
         "job has its pods",
         "is Running, and there is no pod d/j-main-0",
     ),
+    (
+        lambda: plugged("Running"),
+        "job has what its plugins make",
+        "is Running, and there is no secrets/d/j-ssh",
+    ),
+    (
+        lambda: (
+            plugged("Running")
+            .put("secrets", "j-ssh", meta=owned(f"uid-{JOBS}-j", controller=True))
+            .job(phase="Terminating")
+            .put(JOBS, "j", **with_ssh("Terminated"))
+        ),
+        "job has what its plugins make",
+        "is Terminated, and secrets/d/j-ssh is left",
+    ),
     (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
     (
         lambda: Log().queue(state="Closing", wish="Closed"),
@@ -503,6 +527,8 @@ RIGHT = {
 
 SETTLED = {
     "a job that runs": lambda: Log().job(phase="Running", **counted(Running=1)).pod(job="j", phase="Running"),
+    "somebody else's object under the name that a plugin wants": lambda: plugged("Running").put("secrets", "j-ssh", uid="o")
+    .job(phase="Terminating").put(JOBS, "j", **with_ssh("Terminated")),
     "a retained pod stays counted, also when somebody deletes it": lambda: Log()
     .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
     .job(phase="Completed", **counted(Succeeded=1)).gone(PODS, "p"),

@@ -322,6 +322,7 @@ class JobSpec(View):
 
     queue: str = ""
     tasks: list[Task] = []
+    plugins: dict[str, Any] = {}
     policies: list[Policy] = []
     min_available: int = 0
     max_retry: int = 3

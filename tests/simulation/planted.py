@@ -383,6 +383,20 @@ def ttl_by_name(put):
     put(job_controller, "_expiry", expiry)
 
 
+@plant("what plugins made for a job is not deleted when the job is over")
+def products_left(put):
+    from jobs.controller import products
+
+    put(products, "end", lambda job, known: ())
+
+
+@plant("what plugins made for a job is not known to a controller that starts")
+def products_unknown(put):
+    from jobs.controller import job_controller
+
+    put(job_controller, "_remember_products", lambda jobs: None)
+
+
 # ---- scheduler and queues
 
 
@@ -798,9 +812,9 @@ def target_as_owner(put):
 
 @plant("what is made for a job does not say whose it is, and may say that it is anybody's")
 def nobodys_pods(put):
-    from jobs.controller import plan, pods
+    from jobs.controller import pods, products
 
-    for module in (plan, pods):
+    for module in (pods, products):
         put(module, "noted_creator", lambda job_metadata: {})
     put(pods, "_without_creator", dict)
 

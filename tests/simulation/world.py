@@ -19,6 +19,8 @@ from cluster.access import accounts, authorizer
 from cluster.api import custom_kinds, quota_room
 from cluster.runtime import nudge, registry
 from cluster.store import sql, store
+from jobs.controller import ssh_keys
+from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
 from kube.resources import JOBS, LEASES, PODS
 from tests.simulation import database, past, story, tight
@@ -77,6 +79,7 @@ class World:
         self.broker = Broker(self.clock)
         self.steps = Steps(self._come_between)
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
+        self.key_pairs = itertools.count(1)
         self.picture = LogPicture()
         self.news = News()
         self.machine = Processes(random.Random(setup.seed + 1))
@@ -130,6 +133,7 @@ class World:
             nudge.send,
         ]
         self._stack.callback(self._restore, *kept)
+        self._stack.callback(ssh_keys.use, ssh_keys.use(self._key_pair))
         self._stack.callback(clock.use, clock.use(self.clock))
         self._stack.callback(nudge.use, nudge.use(self.broker))
         self._stack.enter_context(tight.pace(self.setup.seed))
@@ -141,6 +145,11 @@ class World:
 
     def _restore(self, chance: Any, uids: Any, listeners: Any) -> None:
         store.random, store.uids, store.listeners = chance, uids, listeners
+
+    def _key_pair(self) -> KeyPair:
+        """Return a key pair that opens nothing: pods of a world are not logged in to."""
+        number = next(self.key_pairs)
+        return KeyPair(f"private key {number}", f"public key {number}")
 
     def _people(self) -> dict[str, Any]:
         people = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS
-from tests.simulation.desk import Crowd, has_owner, is_going, wish
+from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS, SECRETS, SERVICES
+from tests.simulation.desk import OVER, Crowd, has_owner, is_going, wish
 from tests.simulation.request import (
     APPLY,
     STRATEGIC,
@@ -130,6 +130,36 @@ def _disown(desk, resource, obj):
     change = {"metadata": {"ownerReferences": left or None, "resourceVersion": version_of(obj)}}
     words = f"{who} takes an owner from {resource.kind} {name_of(obj)}"
     return patch(who, resource, obj, change, words)
+
+
+# ---- what plugins make
+
+MADE = ((CONFIGMAPS, "-svc"), (SECRETS, "-ssh"), (SERVICES, ""))
+
+
+@wish(0.5)
+def delete_what_a_plugin_made(desk):
+    """Its job may still need it."""
+    resource = desk.one((CONFIGMAPS, SECRETS, SERVICES))
+    found = desk.any(resource, has_owner)
+    if found is None:
+        return None
+    who = desk.whose(found)
+    return delete(who, resource, found, f"{who} deletes the {resource.kind} {name_of(found)} of a job")
+
+
+@wish(0.3)
+def take_a_name_of_a_plugin(desk):
+    """Before the next run of a job, or the next job of its name, comes to make it."""
+    job = desk.job(*OVER)
+    if job is None:
+        return None
+    who, (resource, suffix) = desk.submitter(), desk.one(MADE)
+    name = f"{name_of(job)}{suffix}"
+    body = {"metadata": {"name": name, "namespace": job["metadata"]["namespace"]}}
+    if resource == SERVICES:
+        body["spec"] = {"ports": [{"port": 80}]}
+    return create(who, resource, body, f"{who} makes the {resource.kind} {name}, which a plugin might want")
 
 
 # ---- finalizers
