@@ -31,7 +31,12 @@ kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA 
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@echo "• tests, two at a time"
-	@$(BIN)/pytest -n 2 $(ARGS)
+	@$(BIN)/pytest -n 2 --ignore=tests/programs $(ARGS)
+
+.PHONY: programs
+programs: .venv/dev ## Try jobs with programs that a machine need not have: sshd and mpirun, as root
+	@command -v mpirun >/dev/null && [ -x /usr/sbin/sshd ] || { echo "sshd or mpirun is missing; on Debian and Ubuntu install openssh-server and openmpi-bin."; exit 1; }
+	@$(BIN)/pytest tests/programs $(ARGS)
 
 .PHONY: campaign
 campaign: .venv/dev ## Try what `make test` tries for longer: random requests and histories
