@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import Any
 
@@ -27,6 +28,8 @@ DEEPEST = 100  # levels of passed-through JSON
 MOST_UNKNOWN = 100  # unknown fields that are told of one object; more help nobody
 _TOO_DEEP = f"is nested more than {DEEPEST} levels deep"
 
+# The path of a field that is not known, and the names of those that are known beside it.
+_Unknown = tuple[str, Iterable[str]]
 # A place in an object: the place around it, and a field name, map key or list index.
 Where = tuple[Any, "str | int | _Key"]
 
@@ -45,12 +48,27 @@ def check(obj: Any, definition: str, path: str = "") -> list[Cause]:
 
 def unknown_fields(obj: Any, definition: str) -> list[str]:
     """Return the paths of the first fields that a definition does not know, such as `spec.tasks[0].replica`."""
-    found: list[str] = []
+    return [path for path, _ in _unknown(obj, definition)]
+
+
+def misspelled(obj: Any, definition: str) -> dict[str, str]:
+    """Return the unknown fields with the name nearest to each of those that may stand there, "" where none is near."""
+    found = _unknown(obj, definition)[:MOST_UNKNOWN]
+    return {path: _nearest(path.rpartition(".")[2], known) for path, known in found}
+
+
+def _unknown(obj: Any, definition: str) -> list[_Unknown]:
+    found: list[_Unknown] = []
     try:
         _of(definition).unknown(obj, "", found)
     except RecursionError:
         pass  # what is deeper is refused by the check
-    return [path.encode("utf-8", "backslashreplace").decode() for path in found]
+    return [(path.encode("utf-8", "backslashreplace").decode(), known) for path, known in found]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    folded = {each.lower(): each for each in known}
+    return next((folded[each] for each in get_close_matches(name.lower(), folded, n=1)), "")
 
 
 def without_nulls(obj: Object, definition: str) -> Object:
@@ -116,8 +134,8 @@ class _Any:
         elif not (value is None or type(value) is bool or (type(value) is float and math.isfinite(value))):
             causes.add(errors.wrong_type(_text(where), value, "must be a JSON value"))
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> None:
-        """Add the paths of the fields in value that are not known; path is where value stands."""
+    def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
+        """Add the fields in value that are not known; path is where value stands."""
 
     def without_nulls(self, value: Any) -> Any:
         return value
@@ -168,7 +186,7 @@ class _List(_Any):
             if item is not None or not self.nullable:
                 check(item, (where, index), causes)
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> None:
+    def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
         if type(value) is list:
             for index, item in enumerate(value):
                 self.item.unknown(item, f"{path}[{index}]", found)
@@ -198,7 +216,7 @@ class _Map(_Any):
             if item is not None or not self.nullable:
                 check(item, inner, causes)
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> None:
+    def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
         if type(value) is dict:
             for key, item in value.items():
                 self.item.unknown(item, f"{path}.{_key_text(key)}", found)
@@ -249,7 +267,7 @@ class _Fields(_Any):
             if item is None or (item == "" and name in self.texts):
                 causes.add(errors.required(_text((where, name))))
 
-    def unknown(self, value: Any, path: str, found: list[str]) -> None:
+    def unknown(self, value: Any, path: str, found: list[_Unknown]) -> None:
         if type(value) is not dict or len(found) >= MOST_UNKNOWN:
             return
         around = f"{path}." if path else ""
@@ -257,7 +275,7 @@ class _Fields(_Any):
         for name, item in value.items():
             node = fields.get(name)
             if node is None:
-                found.append(around + _key_text(name))
+                found.append((around + _key_text(name), fields))
             elif node.has_fields and item:
                 node.unknown(item, around + name, found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.editor import job_text, yaml_write
-from kube import amounts
-from kube.errors import AlreadyExists, Cause
+from kube import amounts, definitions, lenient, schema
+from kube.errors import AlreadyExists, Cause, Invalid
 from kube.resources import JOBS
 from kube.yaml.problem import YamlError
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kube.errors import ApiError
 
 SUBMISSION = "ui.volcano.sh/submission"
+_UNKNOWN = "unknown field "  # how a warning of a field begins that is refused here
+_PATH = re.compile(r"[a-z]\w*(?:\.[\w-]+|\[[^\]\s]*\])*")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -45,7 +48,7 @@ class Report:
     summary: str = ""
     causes: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     text: str = ""
 
     def json(self) -> dict[str, Any]:
@@ -55,7 +58,10 @@ class Report:
 
 def submit(actor: Actor, text: str, token: str) -> Stored:
     """Create the job that a text describes; YamlError or ApiError says why there is none."""
-    return create_once(actor, job_text.read(text).object, token)
+    job = job_text.read(text).object
+    if unknown := _misspelled(job):
+        raise Invalid.of(JOBS.group_kind, lenient.text(job, "metadata", "name"), unknown)
+    return create_once(actor, job, token)
 
 
 def create_once(actor: Actor, job: dict[str, Any], token: str) -> Stored:
@@ -98,19 +104,39 @@ def check(actor: Actor, text: str) -> Report:
     notes = tuple(Finding(note.message, note.line) for note in document.notes)
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
     found = api.review(actor, JOBS, document.object)
-    if found.causes:
-        causes = findings(found.causes, document)
-        return Report(
-            False, _count(len(causes)), causes=causes, notes=notes, warnings=found.warnings, text=mended
-        )
+    causes = findings([*found.causes, *_misspelled(document.object)], document)
+    warnings = tuple(_finding(text, document) for text in found.warnings if not text.startswith(_UNKNOWN))
+    if causes:
+        return Report(False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended)
     return Report(
         True,
-        "This job would be accepted.",
+        _accepted(len(warnings)),
         summary=summary(found.object),
         notes=notes,
-        warnings=found.warnings,
+        warnings=warnings,
         text=mended,
     )
+
+
+def _misspelled(job: dict[str, Any]) -> list[Cause]:
+    """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
+    unknown = schema.misspelled(job, definitions.of(JOBS)).items()
+    return [
+        Cause("FieldValueForbidden", f"There is no field {path}; {_remedy(nearest)}.", path)
+        for path, nearest in unknown
+    ]
+
+
+def _remedy(nearest: str) -> str:
+    return f"{nearest} is the nearest that there is" if nearest else "remove it"
+
+
+def _finding(warning: str, document: Document) -> Finding:
+    """Return a warning of admission, `path: sentence`, at its field and line."""
+    path, separator, sentence = warning.partition(": ")
+    if not separator or not _PATH.fullmatch(path):
+        return Finding(_sentence(warning))
+    return Finding(_sentence(sentence), document.line_of(path), 0, path)
 
 
 def refused(report: Report, error: ApiError) -> Report:
@@ -192,6 +218,12 @@ def _existing(job: dict[str, Any]) -> Stored | None:
 
 def _token_of(stored: Stored) -> str:
     return str((stored.object["metadata"].get("annotations") or {}).get(SUBMISSION, ""))
+
+
+def _accepted(warnings: int) -> str:
+    if not warnings:
+        return "This job would be accepted."
+    return f"This job would be accepted, with {'one thing' if warnings == 1 else f'{warnings} things'} to know first."
 
 
 def _count(number: int) -> str:

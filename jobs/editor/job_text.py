@@ -196,6 +196,13 @@ def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:
     tasks = spec.get("tasks")
     for index, task in enumerate(tasks if isinstance(tasks, list) else []):
         notes += _pod_spellings(tree, task, f"spec.tasks[{index}].template.spec")
+    volumes = spec.get("volumes")
+    for index, volume in enumerate(volumes if isinstance(volumes, list) else []):
+        if isinstance(volume, dict) and "claim" in volume and "volumeClaim" not in volume:
+            claim = volume.pop("claim")
+            volume["volumeClaim"] = claim.get("spec", claim) if isinstance(claim, dict) else claim
+            line = _at(tree, f"spec.volumes[{index}].claim")
+            notes.append(Note("claim is the older name of volumeClaim; it was read as volumeClaim.", line))
     return job, notes
 
 

@@ -2,7 +2,7 @@
 
 `default` changes what was written into what will be stored. `validate` finds
 everything wrong at once, each at its field, whatever the input looks like.
-`warn` says what is accepted but likely not meant.
+`warn` says what is accepted but likely not meant; most of it is known to `jobs.rules.warnings`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
 from jobs.controller import dependencies
 from jobs.plugins import arguments, table
-from jobs.rules import policies, updates
+from jobs.rules import policies, updates, warnings
 from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.usage import DEFAULT_QUEUE
@@ -92,11 +92,14 @@ def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]
 
 
 def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
-    """Return what a person should know about a job although it is accepted."""
-    if old is not None:
-        return []
+    """Return what a person should know about a job although it is accepted; of a change what it brings."""
+    known = [] if old is None else warn(old, None, view)
+    return [warning for warning in _warnings(job, view) if warning not in known]
+
+
+def _warnings(job: Object, view: JobRulesView) -> list[str]:
     spec = lenient.mapping(job, "spec")
-    found = list(_plugin_warnings(job))
+    found = [*_plugin_warnings(job), *warnings.of_job(job, view)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
@@ -353,8 +356,6 @@ def _plugin_warnings(job: Object) -> Iterator[str]:
 
 def _task_warnings(task: Any, path: str) -> Iterator[str]:
     pod = lenient.mapping(task, "template", "spec")
-    if templates.forever(lenient.mapping(task, "template")):
-        yield f"{path}.restartPolicy: containers start again whenever they end (Always), so the job cannot complete; choose OnFailure or Never."
     yield from pods.command_warnings(pod, path)
     if unknown := constraints.warning(pod, path):
         yield unknown

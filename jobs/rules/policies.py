@@ -52,6 +52,14 @@ def events_of(policy: Any) -> list[str]:
     return list(dict.fromkeys([*listed, *lenient.texts(policy, "events")]))
 
 
+def path_of(policy: Any, path: str, event: str) -> str:
+    """Return the path of an event of the policy at a path: that of `event`, or of its place among `events`."""
+    if lenient.text(policy, "event") == event:
+        return f"{path}.event"
+    listed = lenient.sequence(policy, "events")
+    return f"{path}.events[{listed.index(event)}]" if event in listed else path
+
+
 def _check_one(policy: Any, path: str) -> Iterator[Cause]:
     events, exit_code = events_of(policy), lenient.whole(policy, "exitCode")
     action = lenient.text(policy, "action")
@@ -66,7 +74,7 @@ def _check_one(policy: Any, path: str) -> Iterator[Cause]:
         )
     for event in events:
         if event not in ALLOWED_EVENTS:
-            yield not_supported(f"{path}.event", event, ALLOWED_EVENTS)
+            yield not_supported(path_of(policy, path, event), event, ALLOWED_EVENTS)
     # Policies for exit codes need an action as well (reference: volcano-job §10, Q-16).
     if not action:
         yield required(
@@ -87,7 +95,7 @@ def _repeated(policies: list[Any], path: str) -> Iterator[Cause]:
         here = events_of(policy)
         for event in here:
             if event in events:
-                yield duplicate(f"{path}[{number}].event", event)
+                yield duplicate(path_of(policy, f"{path}[{number}]", event), event)
         events.update(here)
         exit_code = lenient.whole(policy, "exitCode")
         if exit_code is not None and exit_code in exit_codes:

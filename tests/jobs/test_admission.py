@@ -42,6 +42,17 @@ REFUSED = [
         job(task(policies=[{"event": "PodFailed", "action": "Dance"}])),
         "spec.tasks[0].policies[0].action", "RestartJob", id="6 task policies",
     ),
+    *(
+        pytest.param(job(task(policies=written)), f"spec.tasks[0].policies{path}", text, id=f"6 {name}")
+        for name, written, path, text in (
+            ("event and exit code", [{"action": "AbortJob", "event": "PodFailed", "exitCode": 3}], "[0]", "simultaneously"),
+            ("neither", [{"action": "AbortJob"}], "[0]", "either event and exitCode should be specified"),
+            ("internal event", [{"action": "AbortJob", "events": ["PodFailed", "OutOfSync"]}], "[0].events[1]", "Unsupported value"),
+            ("event twice", [{"action": "AbortJob", "event": "Unknown"}, {"action": "RestartJob", "event": "Unknown"}], "[1].event", "Duplicate"),
+            ("exit code 0", [{"action": "AbortJob", "exitCode": 0}], "[0].exitCode", "0 is not a valid error code"),
+            ("star alone", [{"action": "AbortJob", "events": ["*", "PodFailed"]}], "", "if there's * here"),
+        )
+    ),
     pytest.param(
         job(task(name="t" * 55, replicas=1000), name="j123"), "spec.tasks[0].name", "64 characters long", id="7 pod names",
     ),
@@ -104,6 +115,18 @@ REFUSED = [
         job(task(replicas=4, minAvailable=1, partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1})),
         "spec.tasks[0].minAvailable", "minPartitions times partitionSize, 2", id="10 minimum of partitions",
     ),
+    *(
+        pytest.param(
+            job(task(replicas=0, partitionPolicy={"totalPartitions": 1, "partitionSize": 1, field: 0})),
+            f"spec.tasks[0].partitionPolicy.{field}", "greater than or equal to 1", id=f"10 no {field}",
+        )
+        for field in ("totalPartitions", "partitionSize")
+    ),
+    pytest.param(
+        job(task(replicas=1, partitionPolicy={"totalPartitions": 1, "partitionSize": 1,
+                 "networkTopology": {"highestTierAllowed": 1, "highestTierName": "a"}})),
+        "spec.tasks[0].partitionPolicy.networkTopology", "must not be specified at the same time", id="10 topology of partitions",
+    ),
     pytest.param(job(name="Bad_Name"), "metadata.name", "RFC 1123", id="11 job name"),
     pytest.param(job(name="a" * 64), "metadata.name", "shorten", id="11 long job name"),
     pytest.param(
@@ -118,10 +141,16 @@ REFUSED = [
                  "Unsupported value", id="13 internal event"),
     pytest.param(policies({"action": "SyncJob", "event": "PodFailed"}), "spec.policies[0].action",
                  "Unsupported value", id="13 internal action"),
+    pytest.param(policies({"action": "AbortJob", "event": "PodVanished"}), "spec.policies[0].event",
+                 "supported values", id="13 event that is none"),
+    pytest.param(policies({"event": "PodFailed"}), "spec.policies[0].action", "invalid policy action", id="13 no action"),
+    pytest.param(policies({"exitCode": 3, "action": "Dance"}), "spec.policies[0].action", "Unsupported value", id="13 exit code, no such action (Q-16)"),
+    pytest.param(policies({"action": "AbortJob", "event": "PodFailed", "timeout": "soon"}), "spec.policies[0].timeout",
+                 "is not a duration", id="13 timeout"),
     pytest.param(policies({"exitCode": 3}), "spec.policies[0].action", "invalid policy action", id="13 exit code without action (Q-16)"),
     pytest.param(
         policies({"action": "AbortJob", "event": "PodFailed"}, {"action": "RestartJob", "events": ["PodFailed"]}),
-        "spec.policies[1].event", "Duplicate", id="13 event twice",
+        "spec.policies[1].events[0]", "Duplicate", id="13 event twice",
     ),
     pytest.param(policies({"action": "AbortJob", "exitCode": 0}), "spec.policies[0].exitCode",
                  "0 is not a valid error code", id="13 exit code 0"),
@@ -354,7 +383,31 @@ UPDATES = [
     pytest.param(change(["spec", "tasks", 0, "minAvailable"], 4), {"spec.tasks[0].minAvailable": "greater than 'replicas'"}, id="1 task minimum"),
     pytest.param(change(["spec", "minAvailable"], 9), {"spec.minAvailable": "not be greater than total replicas"}, id="2 minimum above replicas"),
     pytest.param(change(["spec", "minAvailable"], -1), {"spec.minAvailable": "greater than or equal to 0"}, id="2 negative minimum"),
-    pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task removed"),
+    pytest.param(change(["spec", "networkTopology"], {"highestTierAllowed": 1, "highestTierName": "a"}), {"spec.networkTopology": "may not change"}, id="3 topology"),
+    pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task added"),
+    *(
+        pytest.param(change(["spec", field], value), {f"spec.{field}": "may not change"}, id=f"5 {field}")
+        for field, value in {
+            "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+            "plugins": {"env": []},
+            "minSuccess": 1,
+            "ttlSecondsAfterFinished": 60,
+            "schedulerName": "mine",
+            "runningEstimate": "1h",
+            "volumes": [],
+        }.items()
+    ),
+    *(
+        pytest.param(change(["spec", "tasks", 0, field], value), {f"spec.tasks[0].{field}": "may not change"}, id=f"5 {field} of a task")
+        for field, value in {
+            "name": "other",
+            "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+            "dependsOn": {"name": ["b"]},
+            "maxRetry": 9,
+            "topologyPolicy": "none",
+            "partitionPolicy": {"totalPartitions": 3, "partitionSize": 1},
+        }.items()
+    ),
     pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue"),
     pytest.param(change(["spec", "maxRetry"], 9), {"spec.maxRetry": "job updates may not change fields other than"}, id="5 maxRetry"),
     pytest.param(change(["spec", "tasks", 0, "template"], {}), {"spec.tasks[0].template": "may not change"}, id="5 template"),
@@ -375,6 +428,23 @@ def test_update(apply, expected):
     assert bool(found) == bool(expected)
     for field, text in expected.items():
         assert text in found[field]
+
+
+def test_1_partitions_bound_the_replicas_of_a_change():
+    old = defaulted(job(task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})))
+    new = copy.deepcopy(old)
+    new["spec"]["tasks"][0]["replicas"] = 6
+    found = {cause.field: cause.message for cause in admission.validate(new, old, CLUSTER)}
+    assert "totalPartitions times partitionSize, 4" in found["spec.tasks[0].replicas"]
+
+
+def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
+    old = defaulted(job(task(replicas=3), queue="team"))
+    new = copy.deepcopy(old)
+    new["spec"]["tasks"][0]["replicas"] = 2
+    new["spec"]["tasks"][0]["minAvailable"] = 2
+    new["spec"]["minAvailable"] = 2
+    assert admission.validate(new, old, Cluster(team={"status": {"state": "Closed"}})) == []
 
 
 def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them():

@@ -181,6 +181,16 @@ def test_unknown_fields_are_named_by_path():
     ]
 
 
+def test_unknown_fields_come_with_the_name_that_is_near():
+    obj = job(tasks=[task(replica=1, dependson={}, quux=1)], MinAvailable=1)
+    assert schema.misspelled(obj, Job) == {
+        "spec.tasks[0].replica": "replicas",
+        "spec.tasks[0].dependson": "dependsOn",
+        "spec.tasks[0].quux": "",
+        "spec.MinAvailable": "minAvailable",
+    }
+
+
 def test_nulls_of_fields_go_and_other_nulls_stay():
     obj = {
         "metadata": None,

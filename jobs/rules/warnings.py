@@ -1,0 +1,172 @@
+"""What is accepted of a job and can never work, or is surely not meant: the fact and the remedy, at its field.
+
+Each is one line of text, `path: sentence`, as the API's warnings are. What is said here must be true of
+the controller and the scheduler as they are: tests/jobs/test_warnings.py asks them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cluster.rules import templates
+from jobs.controller import dependencies
+from jobs.controller.facts import Dependency
+from jobs.lifecycle.situation import Task
+from jobs.rules import policy_warnings
+from kube import lenient
+from kube.kinds.batch import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kube.meta import Object
+
+
+class ClaimsView(Protocol):
+    """What may be asked about claims."""
+
+    def claim(self, namespace: str, name: str) -> Object | None: ...
+
+
+ITERATIONS = ("any", "all")
+
+
+def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
+    """Yield what is odd about a job that has its defaults."""
+    spec = lenient.mapping(job, "spec")
+    for rule in RULES:
+        yield from rule(spec)
+    yield from _missing_claims(spec, lenient.text(job, "metadata", "namespace"), view)
+    yield from policy_warnings.of_job(spec)
+
+
+def first_tasks(tasks: Sequence[Task], waits: Mapping[str, Dependency]) -> list[Task]:
+    """Return the tasks whose pods are made when no pod runs yet."""
+    by_name = {task.name: task for task in tasks}
+    return [task for task in tasks if dependencies.may_start(task.name, waits, by_name, {})]
+
+
+def never_starts(tasks: Sequence[Task], waits: Mapping[str, Dependency], min_available: int) -> bool:
+    """Say whether the gang needs pods that are made only once the gang runs.
+
+    The minimum is minAvailable pods of any tasks; each task's own minimum counts as well unless
+    these are more than minAvailable together (design §4; `scheduler.cycle.gang_layout`).
+    """
+    first = first_tasks(tasks, waits)
+    if sum(task.replicas for task in first) < min_available:
+        return True
+    counted = sum(task.needed for task in tasks) <= min_available
+    return counted and any(task.needed for task in tasks if task not in first)
+
+
+def _deadlock(spec: dict[str, Any]) -> Iterator[str]:
+    tasks, waits = _tasks(spec), _waits(spec)
+    minimum = lenient.whole(spec, "minAvailable") or 0
+    if not waits or dependencies.cycle({name: each.names for name, each in waits.items()}):
+        return
+    if not never_starts(tasks, waits, minimum):
+        return
+    first = first_tasks(tasks, waits)
+    number, late = next(((at, task) for at, task in enumerate(tasks) if task not in first), (0, None))
+    if late is None:
+        return  # the tasks are too small for minAvailable, which is refused
+    listed = _joined(waits[late.name].names, "or" if waits[late.name].any else "and")
+    enough = sum(task.needed for task in first)
+    yield (
+        f"spec.tasks[{number}].dependsOn: the job can never start: {late.name} waits for {listed}, and nothing starts "
+        f"without {late.name}, as minAvailable {minimum} needs them at the same time; set spec.minAvailable to {enough}."
+    )
+
+
+def _dependencies(spec: dict[str, Any]) -> Iterator[str]:
+    tasks, waits = {task.name: task for task in _tasks(spec)}, _waits(spec)
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        path, name = f"spec.tasks[{number}].dependsOn", lenient.text(task, "name")
+        for other in waits[name].names if name in waits else ():
+            if other in tasks and tasks[other].replicas == 0:
+                yield f"{path}.name: {other} has 0 replicas, so {name} does not wait for it; give {other} replicas or remove it here."
+        iteration = lenient.text(task, "dependsOn", "iteration")
+        if iteration and iteration not in ITERATIONS:
+            yield f"{path}.iteration: {iteration} is not known and means all; write any or all."
+
+
+def _min_success(spec: dict[str, Any]) -> Iterator[str]:
+    wanted, total = lenient.whole(spec, "minSuccess"), sum(task.replicas for task in _tasks(spec))
+    if wanted is not None and wanted > total:
+        yield (
+            f"spec.minSuccess: {wanted} pods can never succeed, as the tasks have {total} together, so the job ends "
+            f"as Failed; lower it to {total} or less."
+            if total
+            else "spec.minSuccess: no pod can succeed, as every task has 0 replicas; add replicas."
+        )
+
+
+def _at_once_deleted(spec: dict[str, Any]) -> Iterator[str]:
+    if lenient.whole(spec, "ttlSecondsAfterFinished") == 0:
+        yield (
+            "spec.ttlSecondsAfterFinished: with 0 the job and its pods are deleted as soon as it ends, and nobody "
+            "can look at the result; give it some time, such as 3600."
+        )
+
+
+def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
+    """Name the tasks whose pods never end, unless something else ends the job."""
+    tasks = lenient.sequence(spec, "tasks")
+    forever = [templates.forever(lenient.mapping(task, "template")) for task in tasks]
+    ends = sum(task.replicas for task, stays in zip(_tasks(spec), forever, strict=True) if not stays)
+    enough = lenient.whole(spec, "minSuccess")
+    if policy_warnings.asks(spec, Action.COMPLETE_JOB) or (enough is not None and enough <= ends):
+        return
+    for number, stays in enumerate(forever):
+        if stays:
+            yield (
+                f"spec.tasks[{number}].template.spec.restartPolicy: containers start again whenever they end (Always), "
+                "so the job cannot complete; choose OnFailure or Never."
+            )
+
+
+RULES: tuple[Callable[[dict[str, Any]], Iterator[str]], ...] = (
+    _deadlock,
+    _dependencies,
+    _min_success,
+    _at_once_deleted,
+    _runs_forever,
+)
+
+
+def _missing_claims(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
+    for number, volume in enumerate(lenient.sequence(spec, "volumes")):
+        name = lenient.text(volume, "volumeClaimName")
+        if not name or lenient.mapping(volume, "volumeClaim") or view.claim(namespace, name) is not None:
+            continue
+        where = lenient.text(volume, "mountPath")
+        yield (
+            f"spec.volumes[{number}].volumeClaimName: there is no claim {name} in namespace {namespace}; until there is, "
+            f"each pod gets an empty directory of its own at {where}. Create the claim first, or describe one with volumeClaim."
+        )
+
+
+def _tasks(spec: dict[str, Any]) -> list[Task]:
+    return [
+        Task(
+            lenient.text(task, "name"),
+            max(lenient.whole(task, "replicas") or 0, 0),
+            lenient.whole(task, "minAvailable"),
+        )
+        for task in lenient.sequence(spec, "tasks")
+    ]
+
+
+def _waits(spec: dict[str, Any]) -> dict[str, Dependency]:
+    """Return what each task that depends on others waits for, as the controller reads it."""
+    found = {}
+    for task in lenient.sequence(spec, "tasks"):
+        names = tuple(lenient.texts(task, "dependsOn", "name"))
+        is_any = lenient.text(task, "dependsOn", "iteration") == "any" and len(names) > 1
+        if names:
+            found[lenient.text(task, "name")] = Dependency(names, is_any)
+    return found
+
+
+def _joined(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

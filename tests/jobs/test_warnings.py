@@ -1,0 +1,257 @@
+"""What is said of a job that is accepted and cannot work: each rule has rows that it speaks of, and rows that it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.controller import dependencies
+from jobs.controller.facts import Dependency
+from jobs.lifecycle.situation import Task
+from jobs.rules import admission, warnings
+from tests.jobs.builders import CLUSTER, Cluster, defaulted, job, refusals, task
+from tests.scheduler import world
+
+ALWAYS, ON_FAILURE, NEVER = ({"restartPolicy": name} for name in ("Always", "OnFailure", "Never"))
+PARTITIONS = {"totalPartitions": 2, "partitionSize": 1}
+
+
+def policies(*written, **spec):
+    return job(*spec.pop("tasks", ()), policies=list(written), **spec)
+
+
+def on(event, action="AbortJob", **more):
+    return {"event": event, "action": action, **more}
+
+
+def code(number, action="AbortJob"):
+    return {"exitCode": number, "action": action}
+
+
+def told(obj, cluster=CLUSTER, old=None):
+    """What the rules of this module say: path → sentence."""
+    assert refusals(obj, cluster, old) == {}
+    made = copy.deepcopy(obj)
+    admission.default(made, old, cluster)
+    return dict(text.split(": ", 1) for text in admission.warn(made, old, cluster))
+
+
+ALWAYS_PATH = "spec.tasks[0].template.spec.restartPolicy"
+COMPLETES_ON_5 = {"exitCode": 5, "action": "CompleteJob"}
+FIRST, TASK = "spec.policies[0]", "spec.tasks[0].policies[0]"
+REMEDY = r"[;.,] [^;]*\b(add|choose|Create|give|leave|lower|make|move|name|put|remove|set|use|write|exit codes are)\b"
+ODD = [
+    pytest.param(policies(on("JobUpdated")), f"{FIRST}.event", "never happens", id="JobUpdated"),
+    pytest.param(
+        policies({"events": ["PodFailed", "JobUpdated"], "action": "AbortJob"}),
+        f"{FIRST}.events[1]", "remove it", id="JobUpdated among others",
+    ),
+    pytest.param(policies(on("PodPending")), f"{FIRST}.event", "timeout: 10m", id="PodPending without timeout"),
+    pytest.param(policies(on("PodPending", timeout="0s")), f"{FIRST}.event", "only after a timeout", id="PodPending at once"),
+    pytest.param(policies(on("PodFailed", timeout="-5m")), f"{FIRST}.timeout", "negative", id="negative timeout"),
+    pytest.param(
+        policies(on("PodFailed"), code(3)), "spec.policies[1].exitCode", "spec.policies[0] stands before it", id="exit code behind PodFailed",
+    ),
+    pytest.param(
+        policies(on("*", "CompleteJob"), code(3)), "spec.policies[1].exitCode", "put this policy first", id="exit code behind *",
+    ),
+    pytest.param(
+        job(task(policies=[on("PodFailed"), code(3)])), "spec.tasks[0].policies[1].exitCode", "never acts", id="the same of a task",
+    ),
+    pytest.param(
+        policies(on("PodFailed"), tasks=[task("a", policies=[on("*", "CompleteJob")]), task("b", policies=[on("PodFailed")])]),
+        f"{FIRST}.event", "policies of every task answer PodFailed first", id="overruled by every task",
+    ),
+    pytest.param(
+        policies(code(3), tasks=[task("a", policies=[code(3)])]), f"{FIRST}.exitCode", "every task answer", id="exit code overruled",
+    ),
+    pytest.param(job(task(policies=[on("Unknown")])), f"{TASK}.event", "move the policy to spec.policies", id="Unknown of a task"),
+    pytest.param(policies(on("Unknown", "RestartPod")), f"{FIRST}.action", "use RestartJob", id="Unknown names no pod"),
+    pytest.param(policies(on("PodFailed", "ResumeJob")), f"{FIRST}.action", "changes nothing", id="ResumeJob"),
+    pytest.param(
+        policies(on("PodFailed", "RestartPartition")), f"{FIRST}.action", "main are in no partition", id="RestartPartition",
+    ),
+    pytest.param(
+        policies(on("PodFailed", "RestartPartition"), tasks=[task("a"), task("b", 2, partitionPolicy=PARTITIONS), task("c")]),
+        f"{FIRST}.action", "a and c are in no partition", id="RestartPartition of some tasks",
+    ),
+    pytest.param(policies(on("TaskFailed")), f"{FIRST}.event", "restartPolicy Never", id="TaskFailed and Never"),
+    pytest.param(
+        job(task(pod=ALWAYS, policies=[on("TaskCompleted", "CompleteJob")])), f"{TASK}.event", "no pod succeeds", id="TaskCompleted and Always",
+    ),
+    pytest.param(policies(code(300)), f"{FIRST}.exitCode", "no process ends with 300", id="exit code above 255"),
+    pytest.param(policies(code(-1)), f"{FIRST}.exitCode", "no process ends with -1", id="exit code below 0"),
+    pytest.param(
+        policies(code(3), tasks=[task(pod=ON_FAILURE)]), f"{FIRST}.exitCode", "start again in their pods", id="exit code and OnFailure",
+    ),
+    pytest.param(
+        policies(on("*", "RestartJob")), f"{FIRST}.event", "starts again also when the task has completed", id="* restarts what completed",
+    ),
+    pytest.param(
+        policies(COMPLETES_ON_5, on("*", "TerminateJob"), tasks=[task("a"), task("b", pod=ALWAYS)]),
+        "spec.policies[1].event", "terminated also when a task has completed", id="* terminates what completed",
+    ),
+    pytest.param(
+        policies(on("PodFailed", "RestartJob"), maxRetry=1), f"{FIRST}.action", "maxRetry 1", id="no restart is left",
+    ),
+    pytest.param(job(task(replicas=3), minSuccess=4), "spec.minSuccess", "3 together", id="minSuccess above replicas"),
+    pytest.param(job(task(replicas=0), minSuccess=1), "spec.minSuccess", "add replicas", id="minSuccess without replicas"),
+    pytest.param(job(ttlSecondsAfterFinished=0), "spec.ttlSecondsAfterFinished", "as soon as it ends", id="ttl 0"),
+    pytest.param(
+        job(task("a", 0), task("b", dependsOn={"name": ["a"]})), "spec.tasks[1].dependsOn.name", "a has 0 replicas", id="nothing to wait for",
+    ),
+    pytest.param(
+        job(task("a"), task("b", dependsOn={"name": ["a"], "iteration": "first"}), minAvailable=1),
+        "spec.tasks[1].dependsOn.iteration", "any or all", id="unknown iteration",
+    ),
+    pytest.param(
+        job(task("prep"), task("train", dependsOn={"name": ["prep"]})),
+        "spec.tasks[1].dependsOn", "train waits for prep, and nothing starts without train", id="deadlock",
+    ),
+    pytest.param(
+        job(task("a"), task("b", dependsOn={"name": ["a", "c"], "iteration": "any"}), task("c", 2), minAvailable=4),
+        "spec.tasks[1].dependsOn", "waits for a or c", id="deadlock with any",
+    ),
+    pytest.param(
+        job(task("a", 3), task("b", 1, minAvailable=0, dependsOn={"name": ["a"]}), minAvailable=4),
+        "spec.tasks[1].dependsOn", "set spec.minAvailable to 3", id="deadlock by the number alone",
+    ),
+    pytest.param(job(task(pod=ALWAYS)), ALWAYS_PATH, "the job cannot complete", id="Always"),
+    pytest.param(
+        job(task("a", pod=ALWAYS), task("b"), minSuccess=2), ALWAYS_PATH, "choose OnFailure or Never", id="Always and minSuccess of all",
+    ),
+    pytest.param(
+        job(volumes=[{"mountPath": "/data", "volumeClaimName": "lost"}]),
+        "spec.volumes[0].volumeClaimName", "no claim lost in namespace default", id="missing claim",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("obj", "path", "words"), ODD)
+def test_said_at_its_field(obj, path, words):
+    found = told(obj)
+    assert list(found) == [path]
+    assert words in found[path]
+    assert re.search(REMEDY, found[path])
+
+
+FINE = [
+    pytest.param(policies(on("PodPending", timeout="10m")), id="PodPending with timeout"),
+    pytest.param(policies(code(3), on("PodFailed")), id="exit code first"),
+    pytest.param(
+        policies(on("PodFailed"), tasks=[task("a", policies=[on("*", "CompleteJob")]), task("b")]), id="not overruled for every task"
+    ),
+    pytest.param(
+        policies(on("PodPending", timeout="1m"), tasks=[task("a", policies=[on("*", "CompleteJob")])]), id="* without timeout answers no PodPending"
+    ),
+    pytest.param(policies(on("Unknown", "RestartJob")), id="Unknown of the job"),
+    pytest.param(
+        policies(on("Unknown", "RestartJob"), tasks=[task(policies=[on("*", "CompleteJob")])]), id="no task answers Unknown"
+    ),
+    pytest.param(
+        job(task(replicas=2, partitionPolicy=PARTITIONS, policies=[on("PodFailed", "RestartPartition")])), id="partitions"
+    ),
+    pytest.param(policies(on("TaskFailed"), tasks=[task(pod=ON_FAILURE)]), id="TaskFailed and OnFailure"),
+    pytest.param(
+        policies(on("TaskFailed"), tasks=[task(pod={"initContainers": [{"name": "side", "image": "i", "restartPolicy": "Always"}]})]),
+        id="TaskFailed and a sidecar that starts again",
+    ),
+    pytest.param(policies(on("TaskCompleted", "CompleteJob"), tasks=[task("a"), task("b", pod=ALWAYS)]), id="TaskCompleted of one task"),
+    pytest.param(
+        policies(code(137), tasks=[task(pod={**ON_FAILURE, "activeDeadlineSeconds": 9})]), id="exit code of a pod out of time"
+    ),
+    pytest.param(policies(on("*", "CompleteJob")), id="* completes"),
+    pytest.param(
+        job(task("ps", pod=ALWAYS), task("worker", policies=[on("TaskCompleted", "CompleteJob")])), id="Always until another task completes"
+    ),
+    pytest.param(job(task("a", pod=ALWAYS), task("b"), minSuccess=1), id="Always and minSuccess of the others"),
+    pytest.param(
+        policies(on("*", "RestartJob"), tasks=[task(pod=ALWAYS, policies=[on("PodFailed", "CompleteJob")])]), id="* where nothing completes"
+    ),
+    pytest.param(policies(on("PodFailed"), maxRetry=1), id="maxRetry without a restart"),
+    pytest.param(job(task(replicas=3), minSuccess=3), id="minSuccess of all"),
+    pytest.param(job(task("a"), task("b", dependsOn={"name": ["a"]}), minAvailable=1), id="minimum of the first task"),
+    pytest.param(
+        job(task("a"), task("b", 2, minAvailable=0, dependsOn={"name": ["a"]})), id="the second task is no part of the gang"
+    ),
+    pytest.param(job(volumes=[{"mountPath": "/data"}]), id="volume that names no claim"),
+    pytest.param(job(volumes=[{"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]), id="claim that is made"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("obj", FINE)
+def test_left_alone(obj):
+    assert told(obj) == {}
+
+
+def test_a_claim_that_exists_is_left_alone():
+    class WithClaims(Cluster):
+        def claim(self, namespace, name):
+            return {"metadata": {"name": name, "namespace": namespace}}
+
+    assert told(job(volumes=[{"mountPath": "/data", "volumeClaimName": "known"}]), WithClaims()) == {}
+
+
+def test_a_change_is_told_what_it_brings_and_nothing_else():
+    old = defaulted(job(task("a", 2), task("b", dependsOn={"name": ["a"]}), minAvailable=1, minSuccess=4))
+    changed = copy.deepcopy(old)
+    changed["spec"]["minAvailable"] = 3
+    assert list(told(changed, old=old)) == ["spec.tasks[1].dependsOn"]
+    assert told(copy.deepcopy(old), old=old) == {}
+
+
+NAMES = ("a", "b", "c", "d")
+
+
+@st.composite
+def gangs(draw):
+    """Tasks that may wait for tasks before them, and a minimum of the job."""
+    tasks, waits = [], {}
+    for number, name in enumerate(NAMES[: draw(st.integers(1, 4))]):
+        replicas = draw(st.integers(0, 3))
+        tasks.append(Task(name, replicas, draw(st.integers(0, replicas))))
+        before = draw(st.lists(st.sampled_from(NAMES[:number]), unique=True)) if number else []
+        if before:
+            waits[name] = Dependency(tuple(before), len(before) > 1 and draw(st.booleans()))
+    return tasks, waits, draw(st.integers(0, sum(each.replicas for each in tasks)))
+
+
+def play(tasks, waits, minimum):
+    """Make the pods that may be made, schedule them with room for all, let them run; return those that ran."""
+    roles = {each.name: each.needed for each in tasks}
+    cluster = world.World(
+        world.node("n", cpu="100", pods=100), world.queue(), world.group(minimum=minimum, minTaskMember=roles)
+    )
+    by_name = {each.name: each for each in tasks}
+    ran = {}
+    for _ in range(len(tasks) + 1):
+        ready = {name: sum(role == name for role in ran.values()) for name in by_name}
+        allowed = [each for each in tasks if dependencies.may_start(each.name, waits, by_name, ready)]
+        for each in allowed:
+            for index in range(each.replicas):
+                if (name := f"{each.name}-{index}") not in ran:
+                    cluster.put(world.pod(name, role=each.name))
+        cluster.cycle(seconds=1)
+        for name, node in cluster.where().items():
+            ran[name] = name[0]
+            cluster.put(world.pod(name, role=name[0], node=node, phase="Running"))
+    return set(ran)
+
+
+@given(gangs())
+@settings(max_examples=200, deadline=None)
+def test_a_job_that_never_starts_is_one_of_which_the_scheduler_places_nothing(gang):
+    tasks, waits, minimum = gang
+    every = {f"{each.name}-{index}" for each in tasks for index in range(each.replicas)}
+    ran = play(tasks, waits, minimum)
+    if warnings.never_starts(tasks, waits, minimum):
+        assert ran == set()
+        enough = sum(each.needed for each in warnings.first_tasks(tasks, waits))
+        assert enough
+        assert play(tasks, waits, enough) == every, "the remedy"
+    else:
+        assert ran == every
