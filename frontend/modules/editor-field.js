@@ -1,5 +1,5 @@
 // One input of the form and the field of the job behind it.
-import { pathText } from "./editor-model.js";
+import { pathText } from "./editor-node.js";
 
 let count = 0;
 

@@ -1,6 +1,8 @@
 // The form side of the job editor: shows what editor-model.js reads, and turns each change into a new text.
 
 import { fill, place, why } from "./editor-field.js";
+import { pluginList } from "./editor-plugins.js";
+import { policyList } from "./editor-policies.js";
 import { taskForm } from "./editor-task.js";
 import * as yaml from "./editor-write.js";
 
@@ -9,6 +11,8 @@ export function form(panel, root, page) {
   const tasks = panel.querySelector("[data-part=tasks]");
   const template = (name) =>
     root.querySelector(`template[data-template="${name}"]`).content.firstElementChild.cloneNode(true);
+  const policies = policyList(panel.querySelector("[data-part=policies]"), template, page, "job");
+  const plugins = pluginList(panel.querySelector("[data-part=plugins]"), template, page);
   const fields = new Map(); // name in the view -> input
   const shown = [];
   let view = { ok: false, tasks: [] };
@@ -35,30 +39,30 @@ export function form(panel, root, page) {
       return;
     }
     for (const [name, input] of fields) fill(input, view.job[name]);
+    policies.show(view.policies);
+    plugins.show(view.plugins);
     panel.querySelector("[data-do=add-task]").disabled = Boolean(view.tasksWhy);
     while (shown.length > view.tasks.length) shown.pop().element.remove();
+    const names = view.tasks.map((task) => task.name.text);
     view.tasks.forEach((task, index) => {
       if (!shown[index]) {
         shown[index] = taskForm(template("task"), template, page);
         tasks.append(shown[index].element);
       }
-      shown[index].show(task, index, view.tasks.length);
+      shown[index].show(task, index, names);
     });
     why(panel.querySelector("[data-path='spec.tasks'][data-error]"), view.tasksWhy ?? "");
   }
 
-  // Shows each cause at its field, or at the nearest field around it.
-  function blame(causes) {
+  // Shows each cause and each warning at its field, or at the nearest field around it.
+  function blame(causes, warnings) {
     const inputs = new Map();
     for (const input of panel.querySelectorAll("[data-path]")) {
       inputs.set(normal(input.dataset.path), input);
       clear(input);
     }
-    for (const { field, message } of causes) {
-      let path = normal(field);
-      while (path && !inputs.has(path)) path = path.slice(0, Math.max(path.lastIndexOf("."), 0));
-      if (path && path !== "spec") tell(inputs.get(path), message);
-    }
+    for (const { field, message } of causes) tell(nearest(inputs, field), message, "error");
+    for (const { field, message } of warnings) tell(nearest(inputs, field), message, "warning");
   }
 
   return { show, blame };
@@ -79,16 +83,31 @@ function errorOf(input) {
   return holder?.querySelector(":scope > [data-error]") ?? null;
 }
 
+function nearest(inputs, field) {
+  let path = normal(field);
+  while (path && !inputs.has(path)) path = path.slice(0, Math.max(path.lastIndexOf("."), 0));
+  return path && path !== "spec" ? inputs.get(path) : null;
+}
+
 function clear(input) {
   input.removeAttribute("aria-invalid");
   const error = errorOf(input);
   if (error && error !== input) why(error, "");
 }
 
-function tell(input, message) {
-  if (input.matches("input, select, textarea")) input.setAttribute("aria-invalid", "true");
+// Opens what hides an element.
+function open(element) {
+  for (let box = element.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+}
+
+// What is wrong stands before what is merely odd, and colours all that is said at the field.
+function tell(input, message, kind) {
+  if (!input) return;
+  if (kind === "error" && input.matches("input, select, textarea")) input.setAttribute("aria-invalid", "true");
   const error = errorOf(input);
   if (!error) return;
+  if (kind === "error") open(error);
+  if (error.hidden) error.dataset.kind = kind;
   const said = error.hidden || error.textContent === message ? message : `${error.textContent} ${message}`;
   why(error, said);
 }

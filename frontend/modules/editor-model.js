@@ -1,23 +1,13 @@
-// What the form shows of a job's YAML.
-//
-// A field is {path, text, state, why}. state is "set", "unset" or "foreign": foreign means the YAML holds
-// something that the form cannot show in full; it is shown as read-only and never written.
+// What the form shows of a job's YAML, as fields of editor-node.js.
 
-import { isAlias, isMap, isScalar, isSeq } from "yaml";
+import { isMap, isScalar, isSeq } from "yaml";
 import { mend } from "./editor-mend.js";
+import { field, foreign, list, mapping, pathText, walk, words } from "./editor-node.js";
 import { parse } from "./editor-text.js";
 
 const POD = ["template", "spec"];
 const CONTAINER = [...POD, "containers", 0];
 const SHELLS = new Set(["sh", "bash", "/bin/sh", "/bin/bash"]);
-
-// Returns a path as Kubernetes writes it: spec.tasks[0].template.spec.
-export function pathText(path) {
-  return path.reduce((text, step) => {
-    if (typeof step === "number" || !/^[\p{L}\p{N}_-]+$/u.test(step)) return `${text}[${step}]`;
-    return text ? `${text}.${step}` : step;
-  }, "");
-}
 
 // Returns the form's view of a text: {ok, why, job, tasks}.
 export function read(text) {
@@ -34,16 +24,12 @@ export function read(text) {
   if (doc.contents !== null && !isMap(doc.contents)) {
     return { ok: false, line: 1, why: "The YAML is not a job: it has to begin with apiVersion and kind." };
   }
-  const list = tasksPath(doc);
-  const found = walk(doc, list);
-  const count = found.state === "set" && isSeq(found.node) ? found.node.items.length : 0;
-  const tasks = Array.from({ length: count }, (_, index) => readTask(doc, [...list, index]));
-  const why = found.state === "foreign" || (found.state === "set" && !isSeq(found.node)) ? foreignTasks(found) : "";
-  return { ok: true, job: readJob(doc), tasks, tasksPath: list, tasksWhy: why };
-}
-
-function foreignTasks(found) {
-  return `The tasks are shown only in the YAML: ${found.why ?? "they are not a list."}`;
+  const path = tasksPath(doc);
+  const found = list(doc, path);
+  const tasks = Array.from({ length: found.count }, (_, index) => readTask(doc, [...path, index]));
+  const why = found.state === "foreign" ? `The tasks are shown only in the YAML: ${found.why}` : "";
+  const policies = readPolicies(doc, ["spec", "policies"]);
+  return { ok: true, job: readJob(doc), policies, plugins: readPlugins(doc), tasks, tasksPath: path, tasksWhy: why };
 }
 
 function readJob(doc) {
@@ -55,6 +41,7 @@ function readJob(doc) {
     minAvailable: at("spec", "minAvailable"),
     priorityClassName: at("spec", "priorityClassName"),
     maxRetry: at("spec", "maxRetry"),
+    minSuccess: at("spec", "minSuccess"),
     ttlSecondsAfterFinished: at("spec", "ttlSecondsAfterFinished"),
   };
 }
@@ -67,6 +54,14 @@ function readTask(doc, base) {
     path: base,
     name: at("name"),
     replicas: at("replicas"),
+    minAvailable: at("minAvailable"),
+    maxRetry: at("maxRetry"),
+    policies: readPolicies(doc, [...base, "policies"]),
+    dependsOn: {
+      path: [...base, "dependsOn"],
+      names: words(doc, [...base, "dependsOn", "name"]),
+      iteration: at("dependsOn", "iteration"),
+    },
     image: at(...CONTAINER, "image"),
     workingDir: at(...CONTAINER, "workingDir"),
     restartPolicy: at(...POD, "restartPolicy"),
@@ -82,52 +77,6 @@ function readTask(doc, base) {
 function tasksPath(doc) {
   const older = doc.hasIn(["spec", "taskSpecs"]) && !doc.hasIn(["spec", "tasks"]);
   return ["spec", older ? "taskSpecs" : "tasks"];
-}
-
-// Follows path and says what is there, or why the form cannot go on.
-function walk(doc, path) {
-  let node = doc.contents;
-  for (let depth = 0; depth <= path.length; depth += 1) {
-    const where = pathText(path.slice(0, depth)) || "the job";
-    if (isAlias(node)) return foreign(`${where} is the alias *${node.source}`);
-    if (node?.anchor) return foreign(`${where} is used elsewhere as *${node.anchor}`);
-    if (depth === path.length) return { state: "set", node };
-    if (node === null || node === undefined || (isScalar(node) && node.value === null)) return { state: "unset" };
-    const step = path[depth];
-    if (typeof step === "number" ? !isSeq(node) : !isMap(node)) {
-      return foreign(`${where} is not a ${typeof step === "number" ? "list" : "mapping"}`);
-    }
-    if (!node.has(step)) {
-      if (isMap(node) && node.items.some((pair) => String(pair.key) === "<<"))
-        return foreign(`${where} takes over values with <<`);
-      return { state: "unset" };
-    }
-    node = node.get(step, true);
-  }
-  return { state: "unset" };
-}
-
-const foreign = (what) => ({ state: "foreign", why: `${what}; change it in the YAML.` });
-
-export function field(doc, path) {
-  const found = walk(doc, path);
-  if (found.state !== "set") return { path, text: "", ...found };
-  const { node } = found;
-  if (!isScalar(node)) return { path, text: "", ...foreign(`${pathText(path)} is not a single value`) };
-  if (node.value === null) return { path, text: "", state: "unset" };
-  const text = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
-  return { path, text, state: "set" };
-}
-
-export function words(doc, path) {
-  const found = walk(doc, path);
-  if (found.state !== "set") return { path, words: [], ...found };
-  if (isScalar(found.node) && found.node.value === null) return { path, words: [], state: "unset" };
-  if (!isSeq(found.node)) return { path, words: [], ...foreign(`${pathText(path)} is not a list`) };
-  const items = found.node.items.map((_, index) => field(doc, [...path, index]));
-  const odd = items.find((item) => item.state === "foreign");
-  if (odd) return { path, words: [], state: "foreign", why: odd.why };
-  return { path, words: items.map((item) => item.text), state: "set" };
 }
 
 export function readCommand(doc, base) {
@@ -173,4 +122,28 @@ function readResources(doc, path) {
     request: field(doc, [...path, "requests", name]),
     limit: field(doc, [...path, "limits", name]),
   }));
+}
+
+// Returns the policies at path: {path, state, why, rows}. The events of a row are those of event and of events.
+function readPolicies(doc, path) {
+  const { count, ...found } = list(doc, path);
+  return { ...found, rows: Array.from({ length: count }, (_, index) => readPolicy(doc, [...path, index])) };
+}
+
+function readPolicy(doc, path) {
+  const at = (...rest) => field(doc, [...path, ...rest]);
+  const more = list(doc, [...path, "events"]);
+  const listed = Array.from({ length: more.count }, (_, index) => at("events", index));
+  const single = at("event");
+  const events = [...(single.state === "unset" ? [] : [single]), ...listed];
+  const [exitCode, action, timeout] = ["exitCode", "action", "timeout"].map((name) => at(name));
+  const odd = [mapping(doc, path), more, ...events, exitCode, timeout].find((each) => each.state === "foreign");
+  return { path, why: odd?.why ?? "", events: events.length > 0 ? events : [single], exitCode, action, timeout };
+}
+
+// Returns the plugins: {path, state, why, chosen}, where chosen holds the arguments of each by its name.
+function readPlugins(doc) {
+  const path = ["spec", "plugins"];
+  const { keys, ...found } = mapping(doc, path);
+  return { ...found, chosen: new Map(keys.map((name) => [name, words(doc, [...path, name])])) };
 }

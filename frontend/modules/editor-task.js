@@ -1,12 +1,25 @@
 // One task of the form: its plain fields, its command in two spellings, its variables and its resources.
 import { fill, grow, place, why } from "./editor-field.js";
-import { pathText } from "./editor-model.js";
+import { pathText } from "./editor-node.js";
+import { orderList } from "./editor-order.js";
+import { policyList } from "./editor-policies.js";
+import { wordList } from "./editor-words.js";
 import * as yaml from "./editor-write.js";
 
-const PLAIN = ["name", "replicas", "image", "workingDir", "restartPolicy", "simulated", "seconds"];
+const PLAIN = [
+  "name",
+  "replicas",
+  "minAvailable",
+  "maxRetry",
+  "image",
+  "workingDir",
+  "restartPolicy",
+  "simulated",
+  "seconds",
+];
 const CONTAINER = ["template", "spec", "containers", 0];
 
-// Returns the element of a task with show(task, index, count) and focus(). page offers text() and write(text).
+// Returns the element of a task with show(task, index, names) and focus(); names are those of all tasks. page offers text() and write(text).
 export function taskForm(element, template, page) {
   const part = (name) => element.querySelector(`[data-part="${name}"]`);
   const on = (name, act) => element.querySelector(`[data-do="${name}"]`).addEventListener("click", () => act());
@@ -39,14 +52,20 @@ export function taskForm(element, template, page) {
     part("env").lastElementChild?.querySelector("input").select();
   });
   on("add-resource", addResource);
-  for (const list of element.querySelectorAll("[data-part=words]")) {
-    list.querySelector("[data-do=add-word]").addEventListener("click", () => {
-      edit((text) => yaml.writeWords(text, words(list).path, [...words(list).words, ""]));
-      list.querySelector(".word:last-child textarea")?.focus();
-    });
-  }
-
-  const words = (list) => task.command[list.dataset.list];
+  const policies = policyList(part("policies"), template, page, "task");
+  const order = orderList(part("order"), template, page);
+  const lists = [...element.querySelectorAll("[data-part=words]")].map((list) => {
+    const words = () => task.command[list.dataset.list];
+    const rows = wordList(list.querySelector(".words"), template, (now) =>
+      edit((text) => yaml.writeWords(text, words().path, now)),
+    );
+    const add = list.querySelector("[data-do=add-word]");
+    add.addEventListener("click", () => rows.add());
+    return () => {
+      rows.show(words().words, words().path, list.dataset.list === "args" ? "Argument" : "Word");
+      add.disabled = words().state === "foreign";
+    };
+  });
 
   function choose(next) {
     spelling = next;
@@ -69,42 +88,9 @@ export function taskForm(element, template, page) {
     area.readOnly = isOther;
     const foreign = [command, args].find((each) => each.state === "foreign");
     element.querySelector("[data-do=to-shell]").hidden = !isOther || Boolean(foreign);
-    for (const list of element.querySelectorAll("[data-part=words]")) showWords(list);
+    for (const showWords of lists) showWords();
     place(part("command"), command.path);
     why(part("command").querySelector(":scope > [data-why]"), foreign?.why ?? "");
-  }
-
-  function showWords(list) {
-    const { words: shown, state, path } = words(list);
-    const holder = list.querySelector(".words");
-    const change = (index, make) => {
-      const now = [...words(list).words];
-      make(now, index);
-      edit((text) => yaml.writeWords(text, words(list).path, now));
-    };
-    while (holder.children.length > shown.length) holder.lastElementChild.remove();
-    while (holder.children.length < shown.length) holder.append(word(holder.children.length, change));
-    shown.forEach((value, index) => {
-      const area = holder.children[index].querySelector("textarea");
-      if (area !== document.activeElement && area.value !== value) area.value = value;
-      grow(area);
-      area.setAttribute("aria-label", `${list.dataset.list === "args" ? "Argument" : "Word"} ${index + 1}`);
-      place(area, [...path, index]);
-    });
-    list.querySelector("[data-do=add-word]").disabled = state === "foreign";
-  }
-
-  function word(index, change) {
-    const row = template("word");
-    const area = row.querySelector("textarea");
-    area.addEventListener("input", () => {
-      grow(area);
-      change(index, (now) => now.splice(index, 1, area.value));
-    });
-    row
-      .querySelector("[data-do=remove-word]")
-      .addEventListener("click", () => change(index, (now) => now.splice(index, 1)));
-    return row;
   }
 
   function showEnv() {
@@ -198,7 +184,7 @@ export function taskForm(element, template, page) {
     name.focus();
   }
 
-  function show(next, index, count) {
+  function show(next, index, names) {
     task = next;
     part("number").textContent = task.name.text || String(index + 1);
     for (const name of PLAIN) {
@@ -209,7 +195,12 @@ export function taskForm(element, template, page) {
     showCommand();
     showEnv();
     showResources();
-    element.querySelector("[data-do=remove-task]").disabled = count === 1;
+    policies.show(task.policies);
+    order.show(
+      task.dependsOn,
+      names.filter((name, other) => other !== index && name),
+    );
+    element.querySelector("[data-do=remove-task]").disabled = names.length === 1;
     const more = `This task has ${task.others} more container${task.others === 1 ? "" : "s"}, which only the YAML shows.`;
     why(part("others"), task.others ? more : "");
   }

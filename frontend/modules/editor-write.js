@@ -1,7 +1,8 @@
 // What each change of the form does to a job's YAML: one path changes, everything else stays.
 
 import { mend } from "./editor-mend.js";
-import { field, read, readCommand, words } from "./editor-model.js";
+import { read, readCommand } from "./editor-model.js";
+import { field, words } from "./editor-node.js";
 import { append, parse, remove, set } from "./editor-text.js";
 
 export const SKELETON = `apiVersion: batch.volcano.sh/v1alpha1
@@ -27,6 +28,7 @@ spec:
         restartPolicy: Never
 `;
 
+const TASK = ["name", "replicas", "minAvailable", "maxRetry", "dependsOn", "policies", "template"];
 const ORDER = {
   "": ["apiVersion", "kind", "metadata", "spec", "status"],
   metadata: ["name", "generateName", "namespace", "labels", "annotations"],
@@ -36,17 +38,21 @@ const ORDER = {
     "queue",
     "priorityClassName",
     "maxRetry",
+    "minSuccess",
+    "ttlSecondsAfterFinished",
     "policies",
     "plugins",
     "volumes",
     "tasks",
   ],
-  task: ["name", "replicas", "minAvailable", "policies", "template"],
+  task: TASK,
+  policy: ["event", "events", "exitCode", "action", "timeout"],
+  dependsOn: [...TASK, "iteration"], // placed in a task when it is new
   pod: ["initContainers", "containers", "restartPolicy"],
   container: ["name", "image", "workingDir", "command", "args", "env", "resources"],
   resources: ["requests", "limits"],
 };
-const NUMBERS = new Set(["replicas", "minAvailable", "maxRetry", "ttlSecondsAfterFinished"]);
+const NUMBERS = new Set(["replicas", "minAvailable", "maxRetry", "minSuccess", "ttlSecondsAfterFinished", "exitCode"]);
 
 // Returns text with the field at path set to what was typed; nothing typed removes it, unless it is to stay.
 export function write(text, path, typed, { stays = false } = {}) {
@@ -108,6 +114,49 @@ export function removeItem(text, path) {
   return remove(mend(text).text, path, path.length - 2);
 }
 
+// Returns text with one more policy in the list at path.
+export function addPolicy(text, path, policy) {
+  return append(mend(text).text, path, policy, orderAt(path));
+}
+
+// Returns text with one more event in the policy at path.
+export function addEvent(text, path, event) {
+  const list = [...path, "events"];
+  return append(mend(text).text, list, event, orderAt(list));
+}
+
+// Returns text in which the policy at path answers an exit code and no event.
+export function answerCode(text, path, code) {
+  const source = set(mend(text).text, [...path, "exitCode"], code, ORDER.policy);
+  return ["event", "events"].reduce((it, name) => remove(it, [...path, name]), source);
+}
+
+// Returns text in which the policy at path answers one event and no exit code.
+export function answerEvent(text, path, event) {
+  return remove(set(mend(text).text, [...path, "event"], event, ORDER.policy), [...path, "exitCode"]);
+}
+
+// Returns text with a plugin, with these arguments; without arguments it has an empty list.
+export function writePlugin(text, name, list) {
+  const source = mend(text).text;
+  const path = ["spec", "plugins", name];
+  const now = words(parse(source), path);
+  if (now.state === "foreign") return text;
+  if (now.words.length !== list.length || list.length === 0) return set(source, path, list, orderAt(path.slice(0, 2)));
+  return list.reduce((it, word, index) => (word === now.words[index] ? it : set(it, [...path, index], word)), source);
+}
+
+// Returns text without a plugin; the mapping of plugins goes with the last.
+export function removePlugin(text, name) {
+  return remove(mend(text).text, ["spec", "plugins", name], 1);
+}
+
+// Returns text in which the task waits for these tasks; how many of them it waits for goes with the last.
+export function writeDependencies(text, path, names) {
+  const source = writeWords(text, [...path, "name"], names);
+  return names.length > 0 ? source : remove(source, path);
+}
+
 // Returns text with one more task, named apart from the others.
 export function addTask(text) {
   const source = mend(text).text.trim() === "" ? SKELETON.replace(/ {2}tasks:[\s\S]*/, "") : mend(text).text;
@@ -127,6 +176,8 @@ export function addTask(text) {
 }
 
 function keepDepth(path) {
+  const policy = path.lastIndexOf("policies");
+  if (policy >= 0) return policy + 2;
   const at = path.lastIndexOf("containers");
   if (at >= 0) return at + 2;
   return path[0] === "spec" && path.length > 3 ? 3 : 1;
@@ -135,6 +186,7 @@ function keepDepth(path) {
 function orderAt(path) {
   const last = path.at(-2);
   if (path.length === 1) return ORDER[""];
+  if (path.at(-3) === "policies") return ORDER.policy;
   if (last === 0 && path.at(-3) === "containers") return ORDER.container;
   if (typeof last === "number" && path.length === 4) return ORDER.task;
   if (last === "spec" && path.length > 2) return ORDER.pod;

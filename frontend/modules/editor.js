@@ -43,23 +43,25 @@ export function mount(root) {
 
   function told(report, text) {
     if (text !== code.text()) return;
-    const placed = form.blame(report.causes);
+    form.blame(report.causes, report.warnings);
     code.mark([
       ...report.causes.map((cause) => ({ ...cause, severity: "error" })),
+      ...report.warnings.map((warning) => ({ ...warning, severity: "warning" })),
       ...report.notes.map((note) => ({ ...note, severity: "info" })),
     ]);
-    say({ state: report.accepted ? "accepted" : "refused", ...report, placed });
+    say({ state: report.accepted ? "accepted" : "refused", ...report });
   }
 
   function say({ state, verdict, summary = "", causes = [], notes = [], warnings = [], text = "" }) {
     const says = part("says");
     delete says.dataset.checking;
     says.dataset.state = state;
+    says.toggleAttribute("data-warned", warnings.length > 0);
     part("verdict").textContent = verdict;
     part("summary").textContent = summary;
     const lines = [
       ...causes.map((each) => finding(each, "error")),
-      ...warnings.map((message) => finding({ message }, "warning")),
+      ...warnings.map((each) => finding(each, "warning")),
       ...notes.map((each) => finding(each, "note")),
     ];
     if (text) lines.push(mended(text));
@@ -76,7 +78,7 @@ export function mount(root) {
       item.append(link, " ");
     }
     item.append(message);
-    if (field && kind === "error") {
+    if (field) {
       const path = document.createElement("code");
       path.textContent = field;
       item.append(" ", path);

@@ -180,3 +180,16 @@ export function gangLine(data, { scale, labels, width }, height) {
     ),
   ];
 }
+
+// Returns a line for each thing that was done to the whole job; what it was stands in words below the picture.
+export function markLines(data, { scale, labels, width }, height) {
+  return data.marks.flatMap(([time, message]) => {
+    const x = scale(time);
+    if (x < labels || x > width) return [];
+    const line = svg("line", { class: "t-mark", x1: x, x2: x, y1: 16, y2: height });
+    const flag = svg("path", { class: "t-flag", d: `M${x} 16h9l-3 4 3 4h-9z` });
+    const both = svg("g", {});
+    both.append(svg("title", {}, message), line, flag);
+    return [both];
+  });
+}

@@ -2,7 +2,7 @@
 // The data comes in data-drawn, which the live page replaces; what runs is drawn anew each second.
 
 import { clockTime, now, span } from "./time.js";
-import { axis, bandRows, barRows, gangLine, svg } from "./timeline-draw.js";
+import { axis, bandRows, barRows, gangLine, markLines, svg } from "./timeline-draw.js";
 
 const LABELS = 150;
 const TOP = 24;
@@ -63,7 +63,12 @@ export function mount(root) {
       role: "img",
       "aria-label": words(),
     });
-    picture.append(...axis(frame, height), ...rows.elements, ...gangLine(data, frame, height));
+    picture.append(
+      ...axis(frame, height),
+      ...rows.elements,
+      ...gangLine(data, frame, height),
+      ...markLines(data, frame, height),
+    );
     box.replaceChildren(picture);
     clearTimeout(timer);
     if (isOpen()) timer = setTimeout(() => requestAnimationFrame(draw), 1000);

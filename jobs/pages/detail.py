@@ -17,7 +17,7 @@ from dashboard.live.topics import address
 from dashboard.parts import paging
 from dashboard.parts.phases import POD_PHASES
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
-from jobs.pages import milestones, progress, timeline
+from jobs.pages import milestones, plugin_sentences, policy_sentences, progress, timeline
 from jobs.pages.reading import Job, Pod, PodGroup
 from jobs.rules import allowed_actions
 from kube.kinds.core import Event
@@ -82,6 +82,18 @@ class Detail:
         found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
         return found[0].read(PodGroup) if found else None
 
+    @cached_property
+    def marks(self) -> list[timeline.Mark]:
+        """What policies and Commands did to the job."""
+        found = store.find(
+            EVENTS,
+            namespace=self.stored.namespace,
+            owner=self.stored.uid,
+            order="-created",
+            limit=MOST_EVENTS,
+        )
+        return timeline.marks_of([stored.read(Event) for stored in found])
+
     @property
     def why(self) -> str:
         """Why the job waits, in a sentence with numbers; empty when it does not wait."""
@@ -142,17 +154,23 @@ class Detail:
         return _render(context, "actions")["job-actions"]
 
     def timeline_parts(self) -> dict[str, str]:
-        """Return the tasks with their gangs, and the timeline."""
-        bars = self.bars
+        """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
+        bars, marks = self.bars, self.marks
         context = {
             "job": self.job,
             "tasks": progress.of_tasks(self.job),
             "summaries": timeline.summaries(bars),
-            "timeline": timeline.data(self.job, bars, self.stored.created),
+            "timeline": timeline.data(self.job, bars, self.stored.created, marks),
+            "marks": marks,
             "most_bars": timeline.MOST_BARS,
             "pods": len(bars),
         }
-        return _render(context, "tasks", "timeline")
+        context |= {
+            "policies": policy_sentences.of_job(self.stored.object),
+            "restarts": policy_sentences.restarts(self.stored.object),
+            "plugins": plugin_sentences.of_job(self.stored.object),
+        }
+        return _render(context, "tasks", "timeline", "policies", "plugins")
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""

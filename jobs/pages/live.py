@@ -52,8 +52,9 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
 @live.topic("jobs:timeline")
 @_of_job
 def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
-    """The tasks and the timeline of the pods."""
-    return Parts(shown.timeline_parts(), watches=shown.watches)
+    """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
+    about = Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
+    return Parts(shown.timeline_parts(), watches=[*shown.watches, about])
 
 
 @live.topic("jobs:pods")

@@ -10,13 +10,19 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.pages.reading import moment
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.pages.reading import Job, Pod
+    from kube.kinds.core import Event
 
 MOST_BARS = 500
 MOST_POINTS = 240
+MOST_MARKS = 30
+# The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
+MARKED = ("ExecuteAction", "CommandIssued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,22 @@ class TaskSummary:
     ran_most: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that was done to the whole job at a moment, in ms: by a policy, or asked for by a Command."""
+
+    at: int
+    reason: str
+    message: str
+
+
+def marks_of(events: Sequence[Event]) -> list[Mark]:
+    """Return what was done to the job, the oldest first."""
+    times = [(moment(event.seen), event) for event in events if event.reason in MARKED]
+    found = [Mark(at, event.reason, event.message) for at, event in times if at is not None]
+    return sorted(found, key=lambda mark: mark.at)[-MOST_MARKS:]
+
+
 def bar_of(pod: Pod, created: int) -> Bar:
     """Return the bar of a pod; times that run backwards are straightened."""
     scheduled, started, finished = pod.scheduled, pod.started, pod.finished
@@ -81,7 +103,7 @@ def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
     return starts[needed - 1] if 0 < needed <= len(starts) else None
 
 
-def data(job: Job, bars: Sequence[Bar], created: int) -> str:
+def data(job: Job, bars: Sequence[Bar], created: int, marks: Sequence[Mark] = ()) -> str:
     """Return what the browser draws, as JSON."""
     zero = min([created, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
@@ -93,6 +115,7 @@ def data(job: Job, bars: Sequence[Bar], created: int) -> str:
         "met": None if met is None else met - zero,
         "tasks": tasks,
         "pods": len(bars),
+        "marks": [[mark.at - zero, mark.message] for mark in marks],
     }
     if len(bars) > MOST_BARS:
         drawn["bands"] = [_band([bar for bar in bars if bar.pod.task == task], zero) for task in tasks]

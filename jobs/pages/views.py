@@ -25,7 +25,7 @@ from jobs.editor.forms import JobForm
 from jobs.editor.samples import SAMPLES
 from jobs.pages import detail, listing, live, pod_log
 from jobs.pages.detail import Detail
-from jobs.rules import allowed_actions
+from jobs.rules import allowed_actions, words
 from kube.errors import ApiError, Forbidden, NotFound
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, JOBS
@@ -144,7 +144,16 @@ def _editor(
     source: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    context = {"form": form, "report": report, "source": source, "samples": SAMPLES.values()}
+    context = {
+        "form": form,
+        "report": report,
+        "source": source,
+        "samples": SAMPLES.values(),
+        "job_events": words.event_choices(of_task=False),
+        "task_events": words.event_choices(of_task=True),
+        "policy_actions": [each for each in words.ACTIONS if each.is_offered],
+        "plugins": words.PLUGINS,
+    }
     return render(request, "jobs/new.html", context, status=status)
 
 

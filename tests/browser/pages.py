@@ -13,6 +13,7 @@ PAGES = {
     "jobs, none found": "/jobs/?q=nothing-has-this-name",
     "new job": "/jobs/new/",
     "running job": "/jobs/default/running/",
+    "job with policies": "/jobs/default/guarded/",
     "waiting job": "/jobs/default/waiting/",
     "completed job": "/jobs/default/finished/",
     "failed job": "/jobs/default/failed/",

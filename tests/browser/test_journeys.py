@@ -1,4 +1,4 @@
-"""Ten journeys of people through the product, in a real browser."""
+"""Journeys of people through the product, in a real browser."""
 
 from __future__ import annotations
 
@@ -11,21 +11,13 @@ from playwright.sync_api import expect
 
 from kube.resources import QUEUES
 from tests.browser import world
+from tests.browser.world import write
 from tests.system.harness import System
 from tests.system.seed import TF_JOB
 from tests.system.work import Person, held, job, shell
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
-
-
-PASTE = """
-(box, text) => {
-  const clipboardData = new DataTransfer();
-  clipboardData.setData("text/plain", text);
-  box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
-}
-"""
 
 
 def live(page):
@@ -41,14 +33,6 @@ def stays(page):
 
 def unchanged(page):
     return page.evaluate("window.sameDocument === true")
-
-
-def editor(page, text):
-    """Select the whole text of the YAML editor and paste another one over it."""
-    box = page.locator(".cm-content")
-    box.click()
-    page.keyboard.press("ControlOrMeta+a")
-    box.evaluate(PASTE, text)
 
 
 def yaml_of(page):
@@ -86,7 +70,7 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
     text = yaml_of(page).replace(
         "minAvailable: 1", "minAvailable: 1\n  unknownToTheForm: # kept\n    deep: [1, 2]"
     )
-    editor(page, text.replace("name: from-the-form", "name: from-the-text"))
+    write(page, text.replace("name: from-the-form", "name: from-the-text"))
     expect(form.get_by_label("Name", exact=True).first).to_have_value("from-the-text")
     form.get_by_label("Replicas").first.fill("2")
     until(lambda: "replicas: 2" in yaml_of(page))
@@ -95,7 +79,7 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
     expect(form.locator(".task-form")).to_have_count(2)
     form.locator(".task-form").nth(1).get_by_role("button", name="Remove this task").click()
     expect(form.locator(".task-form")).to_have_count(1)
-    editor(page, yaml_of(page).replace("  unknownToTheForm: # kept\n    deep: [1, 2]\n", ""))
+    write(page, yaml_of(page).replace("  unknownToTheForm: # kept\n    deep: [1, 2]\n", ""))
     form.get_by_label("Shell line").first.fill("echo written in the form")
     expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "accepted")
     page.get_by_role("button", name="Submit the job").click()
@@ -123,9 +107,110 @@ def test_form_asks_for_simulated_nodes(page):
     expect(page.locator("#job-head")).to_contain_text("simulated")
 
 
+def test_policies_plugins_and_order_are_written_in_the_form(page, watcher):
+    page.goto("/jobs/new/")
+    form, says = page.locator("[data-part=form]"), page.locator("[data-part=says]")
+    form.get_by_label("Name", exact=True).first.fill("guarded-by-form")
+    form.get_by_text("Policies: what follows").first.click()
+    form.get_by_role("button", name="Policy", exact=True).first.click()
+    policy = form.locator(".policy").first
+    expect(policy.get_by_label("When")).to_be_focused()
+    policy.get_by_label("When").select_option("PodEvicted")
+    policy.get_by_role("button", name="or when").click()
+    policy.get_by_label("or when, 2").select_option("PodPending")
+    expect(policy).to_contain_text("acts only after a timeout")
+    policy.get_by_label("Then").select_option(label="restart the pod (RestartPod)")
+    policy.get_by_label("After").fill("10m")
+    expect(policy).not_to_contain_text("acts only after a timeout")
+    form.get_by_role("button", name="Policy", exact=True).first.click()
+    second = form.locator(".policy").nth(1)
+    second.get_by_label("When").select_option("exitCode")
+    second.get_by_label("Exit code").fill("42")
+    second.get_by_label("Then").select_option("AbortJob")
+    form.get_by_text("Plugins: what the pods").click()
+    form.get_by_label("env", exact=True).check()
+    form.get_by_role("button", name="Add a task").click()
+    other = form.locator(".task-form").nth(1)
+    other.get_by_label("main").check()
+    form.get_by_label("Pods that must start together").fill("2")
+    expect(says).to_contain_text("The job can never start: task-2 waits for main")
+    expect(says).to_contain_text("accepted, with one thing to know first")
+    expect(other).to_contain_text("set spec.minAvailable to 1")
+    form.get_by_label("Pods that must start together").fill("1")
+    expect(says).to_contain_text("This job would be accepted.")
+    page.get_by_role("button", name="Submit the job").click()
+    page.wait_for_url("**/jobs/default/guarded-by-form/")
+    panel = live(page).locator("#job-policies")
+    expect(panel).to_contain_text("after 10m, restart the pod, unless the pod runs by then")
+    expect(panel).to_contain_text("When a pod fails with exit code 42: suspend the job; it can be resumed.")
+    expect(page.locator("#job-plugins")).to_contain_text("VC_TASK_INDEX")
+    expect(page.locator("#job-head")).to_contain_text("Completed")
+    spec = watcher.job("guarded-by-form")["spec"]
+    assert spec["policies"] == [
+        {"event": "PodEvicted", "events": ["PodPending"], "action": "RestartPod", "timeout": "10m"},
+        {"exitCode": 42, "action": "AbortJob"},
+    ]
+    assert spec["plugins"] == {"env": []}
+    assert spec["tasks"][1]["dependsOn"] == {"name": ["main"]}
+
+
+def test_rows_of_policies_and_plugins_follow_the_text(page):
+    page.goto("/jobs/new/")
+    write(page, world.GUARDED)
+    form = page.locator("[data-part=form]")
+    job_rows = form.locator("[data-part=policies]").first
+    expect(job_rows.locator(".policy")).to_have_count(2)
+    form.get_by_text("Policies: what follows").first.click()
+    expect(job_rows.get_by_label("After").first).to_have_value("5m")
+    expect(job_rows.get_by_role("textbox", name="Exit code")).to_have_value("300")
+    expect(form.get_by_label("pytorch", exact=True)).to_be_checked()
+    expect(form.get_by_label("Argument of pytorch 1")).to_have_value("--master=prep")
+    expect(form.locator(".task-form").nth(1).get_by_label("prep")).to_be_checked()
+    job_rows.get_by_role("button", name="Remove this policy").first.click()
+    expect(job_rows.locator(".policy")).to_have_count(1)
+    form.get_by_text("Plugins: what the pods").click()
+    form.get_by_label("pytorch", exact=True).uncheck()
+    until(lambda: "pytorch" not in yaml_of(page))
+    assert "# stays" in yaml_of(page)
+    assert "exitCode: 300" in yaml_of(page)
+
+
+def test_a_problem_opens_what_hides_its_field(page):
+    page.goto("/jobs/new/")
+    write(page, world.GUARDED.replace("timeout: 5m", "timeout: soon"))
+    expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "refused")
+    after = page.locator("[data-part=form] .policy").first.get_by_label("After")
+    expect(after).to_be_visible()
+    expect(after).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("[data-part=form] .policy").first).to_contain_text("is not a duration")
+
+
+def test_a_policy_is_written_with_the_keyboard_alone(page):
+    page.goto("/jobs/new/")
+    page.wait_for_selector("[data-part=form]:not([hidden])")
+    page.locator("[data-part=policies] > summary").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".policy").get_by_label("When")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    until(lambda: "event: PodEvicted" in yaml_of(page))
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    until(lambda: "action: RestartTask" in yaml_of(page))
+    page.keyboard.press("Tab")
+    page.keyboard.type("30s")
+    until(lambda: 'timeout: "30s"' in yaml_of(page))
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    until(lambda: "policies" not in yaml_of(page))
+    expect(page.get_by_role("button", name="Policy", exact=True).first).to_be_focused()
+
+
 def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watcher):
     page.goto("/jobs/new/")
-    editor(page, TF_JOB)
+    write(page, TF_JOB)
     expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "accepted")
     expect(page.locator("[data-part=form] .task-form")).to_have_count(2)
     page.get_by_role("button", name="Submit the job").click()
@@ -150,7 +235,7 @@ def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watche
 )
 def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words):
     page.goto("/jobs/new/")
-    editor(page, yaml_of(page).replace(old, new))
+    write(page, yaml_of(page).replace(old, new))
     expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "refused")
     marked = page.locator("[data-part=form] [aria-invalid=true]").first
     expect(marked).to_be_visible()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import world
 from tests.browser.pages import PAGES, PUBLIC
+from tests.browser.world import write
 
 pytestmark = pytest.mark.system
 
@@ -39,6 +41,22 @@ def test_page_keeps_nobody_out_and_fits_the_window(enter, axe, name):
     if name == "new job":
         # What it says moves the page, and axe takes what is elsewhere by then for the background.
         page.wait_for_selector(JUDGED)
+    assert findings(page, axe) == []
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert findings(page, axe) == [], "in the dark theme"
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        needed = page.evaluate("document.documentElement.scrollWidth")
+        assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
+
+
+def test_form_with_every_part_open_keeps_nobody_out_and_fits_the_window(enter, axe):
+    page = enter(theme="light", reduced_motion="reduce")
+    page.goto(PAGES["new job"])
+    page.wait_for_selector(JUDGED)
+    write(page, world.GUARDED)
+    expect(page.locator(".editor-says")).to_have_attribute("data-warned", "")
+    page.evaluate("for (const each of document.querySelectorAll('.editor details')) each.open = true")
     assert findings(page, axe) == []
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     assert findings(page, axe) == [], "in the dark theme"

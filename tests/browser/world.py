@@ -12,6 +12,50 @@ from tests.waiting import HANG_S
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
+PASTE = """
+(box, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
+}
+"""
+GUARDED = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: guarded
+  namespace: default
+spec:
+  minAvailable: 1
+  policies:
+  - events: [PodFailed, PodEvicted]
+    action: RestartTask
+    timeout: 5m
+  - exitCode: 300  # stays
+    action: AbortJob
+  plugins:
+    pytorch: ["--master=prep"]
+  tasks:
+  - name: prep
+    replicas: 1
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: ["true"]}
+  - name: train
+    replicas: 2
+    dependsOn:
+      name: [prep]
+    policies:
+    - event: TaskCompleted
+      action: CompleteJob
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: ["true"]}
+"""
 WIDE = {"width": 1360, "height": 860}
 
 
@@ -31,9 +75,25 @@ def furnish(system):
             )
         )
         person.create(job("running", shell(TICKS, terminationGracePeriodSeconds=0), queue="training"))
+        person.create(
+            job(
+                "guarded",
+                shell(TICKS, terminationGracePeriodSeconds=0),
+                policies=[
+                    {"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"},
+                    {"event": "JobUpdated", "action": "AbortJob"},
+                ],
+                plugins={"env": [], "svc": ["--inject-hosts-env=false"]},
+            )
+        )
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
-        for name, phase in (("finished", "Completed"), ("failed", "Failed"), ("running", "Running")):
+        for name, phase in (
+            ("finished", "Completed"),
+            ("failed", "Failed"),
+            ("running", "Running"),
+            ("guarded", "Running"),
+        ):
             watcher.reaches(name, phase)
 
 
@@ -48,6 +108,14 @@ def nap(replicas, seconds=3600):
         annotations=note,
         nodeSelector=SIMULATED,
     )
+
+
+def write(page, text):
+    """Select the whole text of the YAML editor and paste another one over it."""
+    box = page.locator(".cm-content")
+    box.click()
+    page.keyboard.press("ControlOrMeta+a")
+    box.evaluate(PASTE, text)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ PAGES = {
     "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 8,
     "/jobs/?owner=alice&queue=queue-3": 8,
     "/jobs/new/": 3,
-    "/jobs/default/job-00042/": 10,
+    "/jobs/default/job-00042/": 11,
     "/jobs/default/job-00042/?tab=logs": 8,
     "/jobs/default/job-00042/?tab=events": 9,
     "/jobs/default/job-00042/?tab=yaml": 8,

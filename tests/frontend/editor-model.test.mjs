@@ -48,7 +48,9 @@ const scalars = (tasks, index) => [
   ["spec", "queue"],
   ["spec", "minAvailable"],
   ["spec", "priorityClassName"],
+  ["spec", "minSuccess"],
   [...tasks, index, "replicas"],
+  [...tasks, index, "minAvailable"],
   [...tasks, index, ...C, "image"],
   [...tasks, index, ...C, "workingDir"],
   [...tasks, index, ...C, "resources", "requests", "cpu"],
@@ -66,7 +68,7 @@ test("a form field changes exactly its own path in generated jobs", () => {
     const typed = r.pick(["7", "new-value", "yes", "a: b # c", "it's", "*", "012"]);
     if (String(at(object, path)).startsWith("#")) return; // as a block it looks like a comment, and goes
     const after = yaml.write(text, path, typed);
-    const number = /replicas|minAvailable/.test(path.at(-1)) && typed === "7";
+    const number = /replicas|minAvailable|minSuccess/.test(path.at(-1)) && typed === "7";
     assert.deepEqual(load(after), put(object, path, number ? 7 : typed), `seed ${seed} ${path}\n${text}\n---\n${after}`);
     assert.deepEqual(comments(after), comments(text), `seed ${seed}: comments`);
     const before = new Set(text.split("\n"));
@@ -135,6 +137,107 @@ test("commands, environment and tasks are added and removed without touching the
     assert.deepEqual(load(yaml.removeItem(more, [...view.tasksPath, tasks.length])), object, note);
     assert.deepEqual(comments(more), comments(text), note);
   }, 80);
+});
+
+test("policies are shown, added, changed and taken away without touching the rest", () => {
+  each(({ r, object, text, seed }) => {
+    const view = read(text);
+    const index = r.below(view.tasks.length + 1);
+    const list = index < view.tasks.length ? view.tasks[index].policies : view.policies;
+    const written = at(object, list.path) ?? [];
+    const note = `seed ${seed} ${list.path}\n${text}`;
+    const events = list.rows.map((row) => row.events.map((each) => each.text).filter(Boolean));
+    assert.deepEqual(events, written.map((each) => [...(each.event ? [each.event] : []), ...(each.events ?? [])]), note);
+    assert.deepEqual(list.rows.map((row) => row.exitCode.text), written.map((each) => String(each.exitCode ?? "")), note);
+    const policy = { event: "PodEvicted", action: "RestartPod" };
+    const added = yaml.addPolicy(text, list.path, policy);
+    assert.deepEqual(load(added), put(object, list.path, [...written, policy]), note);
+    const base = [...list.path, written.length];
+    const longer = yaml.addEvent(added, base, "PodPending");
+    assert.deepEqual(at(load(longer), base), { ...policy, events: ["PodPending"] }, note);
+    assert.deepEqual(load(yaml.removeItem(longer, [...base, "events", 0])), load(added), note);
+    const late = yaml.write(added, [...base, "timeout"], "10m");
+    assert.deepEqual(at(load(late), base), { ...policy, timeout: "10m" }, note);
+    assert.deepEqual(load(yaml.write(late, [...base, "timeout"], "")), load(added), note);
+    const coded = yaml.answerCode(longer, base, 42);
+    assert.deepEqual(at(load(coded), base), { exitCode: 42, action: "RestartPod" }, note);
+    assert.deepEqual(load(yaml.answerEvent(coded, base, "PodEvicted")), load(added), note);
+    assert.deepEqual(load(yaml.removeItem(coded, base)), object, note);
+    assert.deepEqual(comments(coded), comments(text), note);
+  }, 120);
+});
+
+test("plugins are shown, chosen and left without touching the rest", () => {
+  each(({ r, object, text, seed }) => {
+    const { chosen } = read(text).plugins;
+    const written = object.spec.plugins ?? {};
+    const note = `seed ${seed}\n${text}`;
+    assert.deepEqual(Object.fromEntries([...chosen].map(([name, { words }]) => [name, words])), Object.fromEntries(Object.entries(written).map(([name, list]) => [name, list ?? []])), note);
+    const path = ["spec", "plugins", "ray"];
+    const added = yaml.writePlugin(text, "ray", []);
+    assert.deepEqual(load(added), put(object, path, []), note);
+    const argued = yaml.writePlugin(added, "ray", ["--port=1", ""]);
+    assert.deepEqual(load(argued), put(object, path, ["--port=1", ""]), note);
+    assert.deepEqual(load(yaml.writePlugin(argued, "ray", ["--port=12", ""])), put(object, path, ["--port=12", ""]), note);
+    assert.deepEqual(load(yaml.removePlugin(yaml.writePlugin(argued, "ray", []), "ray")), object, note);
+    const [one] = Object.keys(written);
+    if (one === undefined) return;
+    const left = yaml.removePlugin(text, one);
+    assert.equal(at(load(left), ["spec", "plugins", one]), undefined, note);
+    assert.deepEqual(load(yaml.removePlugin(yaml.writePlugin(text, r.pick(Object.keys(written)), ["--a"]), "never")).spec.tasks, object.spec.tasks);
+  }, 120);
+});
+
+test("what a task waits for is shown, added and taken away without touching the rest", () => {
+  each(({ r, object, text, seed }) => {
+    const view = read(text);
+    const index = r.below(view.tasks.length);
+    const { path, names, iteration } = view.tasks[index].dependsOn;
+    const written = at(object, path);
+    const note = `seed ${seed}\n${text}`;
+    assert.deepEqual([names.words, iteration.text], [written?.name ?? [], written?.iteration ?? ""], note);
+    const more = yaml.writeDependencies(text, path, [...names.words, "more"]);
+    assert.deepEqual(load(more), put(object, [...path, "name"], [...names.words, "more"]), note);
+    assert.deepEqual(load(yaml.writeDependencies(more, path, [])), put(object, path, undefined), note);
+    const any = yaml.write(more, [...path, "iteration"], "any");
+    assert.equal(at(load(any), [...path, "iteration"]), "any", note);
+  }, 120);
+});
+
+test("what is new stands where people look for it", () => {
+  const text = "spec:\n  tasks:\n  - name: a\n    replicas: 1\n    template: {}\n";
+  const task = ["spec", "tasks", 0];
+  const all = [
+    (it) => yaml.write(it, [...task, "minAvailable"], "1"),
+    (it) => yaml.writeDependencies(it, [...task, "dependsOn"], ["b"]),
+    (it) => yaml.addPolicy(it, [...task, "policies"], { event: "PodFailed", action: "RestartTask" }),
+    (it) => yaml.addPolicy(it, ["spec", "policies"], { exitCode: 3, action: "AbortJob" }),
+    (it) => yaml.write(it, ["spec", "policies", 0, "timeout"], "5m"),
+    (it) => yaml.writePlugin(it, "svc", []),
+    (it) => yaml.write(it, ["spec", "minSuccess"], "1"),
+  ].reduce((it, change) => change(it), text);
+  assert.equal(
+    all,
+    `spec:
+  minSuccess: 1
+  policies:
+  - exitCode: 3
+    action: AbortJob
+    timeout: 5m
+  plugins:
+    svc: []
+  tasks:
+  - name: a
+    replicas: 1
+    minAvailable: 1
+    dependsOn:
+      name: ["b"]
+    policies:
+    - event: PodFailed
+      action: RestartTask
+    template: {}
+`,
+  );
 });
 
 const TF_JOB = `apiVersion: batch.volcano.sh/v1alpha1

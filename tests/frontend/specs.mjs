@@ -41,6 +41,7 @@ function container(r, name) {
 function task(r, index) {
   const it = { name: `task-${index}`, replicas: r.below(9) };
   if (r.chance(0.3)) it.policies = [{ event: "*", action: "RestartJob" }];
+  else if (r.chance(0.3)) it.policies = [{ exitCode: 3, action: "AbortJob" }, { events: ["PodFailed", "Unknown"], action: "RestartTask", timeout: "5m" }];
   if (r.chance(0.2)) it.dependsOn = { name: ["task-0"], iteration: "any" };
   it.template = { spec: { containers: [container(r, `main-${index}`)] } };
   if (r.chance(0.2)) it.template.spec.containers.push(container(r, "side"));
@@ -56,7 +57,7 @@ export function job(r) {
   if (r.chance(0.4)) it.metadata.namespace = "default";
   if (r.chance(0.5)) it.spec.minAvailable = r.below(5);
   if (r.chance(0.5)) it.spec.queue = r.pick(["default", "team-a"]);
-  if (r.chance(0.3)) it.spec.plugins = { ssh: [], env: [], svc: ["--disable-network-policy=true"] };
+  if (r.chance(0.3)) it.spec.plugins = { ssh: [], env: [], svc: ["--disable-network-policy=true"], mpi: null };
   if (r.chance(0.2)) it.spec.futureField = { deep: [1, { x: null }, [true, 2.5]] };
   if (r.chance(0.3)) it.spec.policies = [{ event: "PodFailed", action: "AbortJob", timeout: "5m" }];
   it.spec[r.chance(0.2) ? "taskSpecs" : "tasks"] = Array.from({ length: 1 + r.below(4) }, (_, i) => task(r, i));

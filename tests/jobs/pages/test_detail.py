@@ -116,6 +116,48 @@ def test_events_of_the_job_and_its_pods_are_shown_and_those_of_namesakes_are_not
     assert "Nor this." not in content
 
 
+POLICIES = {
+    "policies": [{"event": "PodFailed", "action": "RestartJob"}],
+    "plugins": {"svc": ["--inject-hosts-env=false"]},
+}
+
+
+def test_the_page_says_what_policies_will_do_and_what_plugins_gave(client, alice, parse):
+    world.make("train", "Running", spec=POLICIES, counts={"retryCount": 1})
+    page = parse(client.get("/jobs/default/train/"))
+    policies, plugins = (text_of(page, f".//*[@id='job-{part}']") for part in ("policies", "plugins"))
+    assert "When a pod fails: restart the whole job.PodFailed → RestartJob" in policies
+    assert "1 of 3 restarts is used up" in policies
+    assert "svc --inject-hosts-env=false" in plugins
+    assert "found as train-worker-0.train to train-worker-3.train" in plugins
+
+
+def test_a_job_without_policies_and_plugins_has_no_panels_for_them(client, running, parse):
+    page = parse(client.get("/jobs/default/train/"))
+    for part in ("policies", "plugins"):
+        panel = page.find(f".//*[@id='job-{part}']")
+        assert panel.get("hidden") is not None
+        assert text_of(page, f".//*[@id='job-{part}']") == ""
+
+
+def test_what_a_policy_did_is_an_event_and_a_mark_in_the_timeline(client, running, parse):
+    said = "A pod of worker failed: RestartJob <now>."
+    fired = world.event_object(running, "ExecuteAction", said, now=T - 5000)
+    later = world.event_object(running, "CommandIssued", "Suspended by alice.", now=T - 1000)
+    placed = world.event_object(running, "Placed", "All four.", now=T - 4000)
+    pods = world.event_object(running, "ExecuteAction", "Of a pod.", about="Pod", name="train-worker-0")
+    for event in (later, fired, placed, pods):
+        store.write(Create(EVENTS, event))
+    page = parse(client.get("/jobs/default/train/"))
+    drawn = json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
+    assert drawn["marks"] == [[55_000, said], [59_000, "Suspended by alice."]]
+    assert said in text_of(page, ".//*[@id='job-timeline']")
+    rows = parse(client.get("/jobs/default/train/?tab=events")).findall(".//tbody/tr")
+    (row,) = (each for each in rows if "RestartJob" in "".join(each.itertext()))
+    assert row.find("td[@data-label='Reason']").text == "ExecuteAction"
+    assert row.find("td[@data-label='Message']").text.strip() == said
+
+
 def test_a_series_of_events_shows_its_count(client, running):
     event = world.event_object(running, "Placed", "Again and again.")
     series = {"count": 7, "lastObservedTime": "2026-01-01T00:09:00.000001Z"}

@@ -91,6 +91,50 @@ def test_a_problem_is_said_at_its_field_and_line(client, alice, change, field, l
     assert names() == []
 
 
+def test_an_unknown_field_is_refused_at_its_line_with_the_name_that_is_near(client, alice):
+    text = GOOD.replace("replicas: 4", "replica: 4", 1)
+    report = client.post("/jobs/validate/", {"text": text}).json()
+    (cause,) = (each for each in report["causes"] if each["field"] == "spec.tasks[0].replica")
+    assert (
+        cause["message"] == "There is no field spec.tasks[0].replica; replicas is the nearest that there is."
+    )
+    assert text.split("\n")[cause["line"] - 1].strip() == "replica: 4"
+    assert report["warnings"] == []
+    assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 422
+    assert names() == []
+
+
+POLICY = "  policies:\n  - {event: PodFailed, action: RestartJob}\n  - {exitCode: 3, action: AbortJob}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "fields"),
+    [
+        pytest.param(("", ""), "This job would be accepted.", [], id="nothing to know"),
+        pytest.param(
+            ("  tasks:\n", f"{POLICY}  tasks:\n"),
+            "This job would be accepted, with one thing to know first.",
+            ["spec.policies[1].exitCode"],
+            id="one thing",
+        ),
+        pytest.param(
+            ("  tasks:\n", f"{POLICY}  ttlSecondsAfterFinished: 0\n  tasks:\n"),
+            "This job would be accepted, with 2 things to know first.",
+            ["spec.ttlSecondsAfterFinished", "spec.policies[1].exitCode"],
+            id="two things",
+        ),
+    ],
+)
+def test_the_headline_says_what_stands_below_it(client, alice, change, verdict, fields):
+    text = GOOD.replace(*change, 1) if change[0] else GOOD
+    report = client.post("/jobs/validate/", {"text": text}).json()
+    assert (report["accepted"], report["verdict"]) == (True, verdict)
+    assert [warning["field"] for warning in report["warnings"]] == fields
+    for warning in report["warnings"]:
+        line = text.split("\n")[warning["line"] - 1]
+        assert warning["field"].rpartition(".")[2] in line
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("n", "reads words like"), ("no", "reads words like"), ("42", "put it in quotes")]
 )

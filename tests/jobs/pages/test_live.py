@@ -8,7 +8,7 @@ from cluster import access
 from cluster.store import Delete, store
 from dashboard.live import messages, topics
 from kube.errors import Forbidden
-from kube.resources import JOBS, PODS
+from kube.resources import EVENTS, JOBS, PODS
 from tests.jobs.pages import world
 
 TOPICS = ("jobs:detail", "jobs:timeline", "jobs:pods", "jobs:events", "jobs:yaml")
@@ -75,3 +75,14 @@ def test_every_part_watches_the_jobs_pods_and_nobody_elses(alice, job):
     parts, _ = render(alice, "jobs:pods?name=train&namespace=default")
     owners = {watch.owner for watch in parts.watches if watch.resource == PODS.id}
     assert owners == {job.uid}
+
+
+def test_the_timeline_hears_what_is_told_of_the_job_and_of_no_other(alice, job):
+    parts, _ = render(alice, "jobs:timeline?name=train&namespace=default")
+    (watch,) = (each for each in parts.watches if each.resource == EVENTS.id)
+    assert watch.owner == job.uid
+    assert EVENTS.index(world.event_object(job, "ExecuteAction", "Restarted.")).owner == job.uid
+    assert (
+        EVENTS.index(world.event_object(job, "Started", "Began.", about="Pod", name="train-worker-0")).owner
+        != job.uid
+    )

@@ -116,6 +116,15 @@ def test_older_spellings_of_the_seed_are_read_with_notes():
     assert [note.line for note in document.notes] == [8, 9]
 
 
+def test_the_seeds_claim_of_a_volume_is_read_as_a_claim_that_is_made():
+    volume = "  volumes:\n  - mountPath: /data\n    claim:\n      spec: {storageClassName: s}\n"
+    document = job_text.read(f"{HEAD}spec:\n{volume}")
+    assert document.object["spec"]["volumes"] == [
+        {"mountPath": "/data", "volumeClaim": {"storageClassName": "s"}}
+    ]
+    assert [note.line for note in document.notes] == [6]
+
+
 @pytest.mark.parametrize(
     ("path", "line"),
     [

@@ -51,6 +51,7 @@ def job_object(
     minimum=4,
     queue="default",
     owner="alice",
+    spec=None,
     **metadata,
 ):
     return {
@@ -70,6 +71,7 @@ def job_object(
                 {"name": task, "replicas": replicas, "minAvailable": replicas, "template": TEMPLATE}
                 for task, replicas in tasks
             ],
+            **(spec or {}),
         },
     }
 

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import pytest
+
+from jobs.pages import plugin_sentences, policy_sentences
+from jobs.plugins.table import PLUGINS
+from tests.jobs.builders import defaulted, job, task
+
+TRAIN = (task("master", 1), task("worker", 4))
+
+
+def said(*policies, tasks=(), **spec):
+    found = policy_sentences.of_job(defaulted(job(*tasks, policies=list(policies), **spec)))
+    return [f"{each.when}: {each.then}." for each in found]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        pytest.param({"event": "PodFailed", "action": "RestartJob"}, "When a pod fails: restart the whole job.", id="event"),
+        pytest.param(
+            {"event": "PodFailed", "events": ["PodEvicted"], "action": "AbortJob"},
+            "When a pod fails or a pod is evicted or deleted: suspend the job; it can be resumed.",
+            id="events",
+        ),
+        pytest.param(
+            {"exitCode": 3, "action": "TerminateJob"}, "When a pod fails with exit code 3: end the job as Terminated.", id="exit code"
+        ),
+        pytest.param(
+            {"event": "PodPending", "action": "RestartPod", "timeout": "10m"},
+            "When a pod waits to start: after 10m, restart the pod, unless the pod runs by then.",
+            id="timeout",
+        ),
+        pytest.param(
+            {"event": "TaskCompleted", "action": "CompleteJob", "timeout": "1h"},
+            "When a task has completed: after 1h, end the job as Completed.",
+            id="timeout of what is not undone",
+        ),
+        pytest.param(
+            {"event": "Unknown", "action": "RestartJob"},
+            "When pods of the gang are lost and cannot be placed again: restart the whole job.",
+            id="Unknown",
+        ),
+    ],
+)  # fmt: skip
+def test_a_policy_is_a_sentence(policy, expected):
+    assert said(policy) == [expected]
+
+
+def test_policies_of_tasks_come_first_and_name_their_task():
+    own = task("worker", policies=[{"event": "TaskFailed", "action": "RestartTask"}], maxRetry=5)
+    assert said({"event": "PodFailed", "action": "RestartJob"}, tasks=[own]) == [
+        "When containers of worker restart too often (5 times): restart all pods of the task.",
+        "When a pod fails: restart the whole job.",
+    ]
+
+
+def test_a_policy_that_cannot_act_says_why():
+    stored = defaulted(job(policies=[{"event": "JobUpdated", "action": "AbortJob"}]))
+    (sentence,) = policy_sentences.of_job(stored)
+    assert sentence.names == "JobUpdated → AbortJob"
+    assert sentence.doubts == ("JobUpdated never happens, so nothing follows from it; remove it.",)
+
+
+@pytest.mark.parametrize(
+    ("action", "used", "expected"),
+    [
+        ("RestartJob", 1, "1 of 3 restarts is used up; with restart 3 the job fails instead."),
+        ("RestartPod", 0, "0 of 3 restarts are used up; with restart 3 the job fails instead."),
+        ("AbortJob", 0, ""),
+        ("AbortJob", 2, "2 of 3 restarts are used up; with restart 3 the job fails instead."),
+    ],
+)
+def test_restarts_are_counted_where_there_may_be_any(action, used, expected):
+    stored = defaulted(job(policies=[{"event": "PodFailed", "action": action}]))
+    stored["status"] = {"retryCount": used}
+    assert policy_sentences.restarts(stored) == expected
+
+
+def gave(plugin, *arguments, tasks=TRAIN):
+    found = plugin_sentences.of_job(defaulted(job(*tasks, name="train", plugins={plugin: list(arguments)})))
+    return " ".join(next(each.gave for each in found if each.name == plugin))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "arguments", "expected"),
+    [
+        ("env", (), "VC_TASK_INDEX and VK_TASK_INDEX"),
+        ("svc", (), "Pods of worker are found as train-worker-0.train to train-worker-3.train."),
+        ("svc", (), "Pods of master are found as train-master-0.train."),
+        ("svc", (), "NetworkPolicy train"),
+        ("ssh", ("--ssh-port=2200",), "in /root/.ssh of each container, from the Secret train-ssh; clients use port 2200"),
+        ("pytorch", ("--port", "9000"), "MASTER_ADDR is train-master-0.train, MASTER_PORT 9000, WORLD_SIZE 5."),
+        ("pytorch", (), "RANK is 0 in master and 1 to 4 in worker."),
+        ("pytorch", ("--master=boss",), "No pod of a task boss leads, so nothing is set."),
+        ("tensorflow", ("--ps=master",), "In TF_CONFIG ps is train-master-0.train at port 2222."),
+        ("mpi", (), "MPI_HOST in the pods of master is the list train-worker-0.train to train-worker-3.train."),
+        ("ray", ("--head=master",), "The head is train-master-0.train; workers join it at port 6379."),
+        ("ray", ("--dashboardPort=80",), "Service train-head-svc leads to it: port 6379 for workers, 80 for the dashboard"),
+        ("hcclrank", (), "is 0 in master, unless RANK is set. The annotation hccl/rankIndex is 1 to 4 in worker"),
+    ],
+)  # fmt: skip
+def test_a_plugin_says_what_it_gave(plugin, arguments, expected):
+    assert expected in gave(plugin, *arguments)
+
+
+def test_arguments_of_svc_leave_out_what_they_switch_off():
+    text = gave("svc", "--inject-hosts-env=false", "--disable-network-policy")
+    assert "VC_TASK_HOSTS" not in text
+    assert "NetworkPolicy" not in text
+
+
+def test_a_host_name_of_a_template_is_one_for_all_pods():
+    named = task("worker", 3, pod={"hostname": "w", "subdomain": "d"})
+    assert "Pods of worker are found as w.d." in gave("svc", tasks=[named])
+
+
+def test_every_plugin_has_something_to_say():
+    assert set(plugin_sentences.SAYS) == set(PLUGINS)
