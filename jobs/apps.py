@@ -1,4 +1,4 @@
-"""The jobs application: Volcano Jobs, their rules and their controller."""
+"""The jobs application: Volcano Jobs and what makes them, their rules and their controllers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ class JobsConfig(AppConfig):
 
         from cluster.api import admission as chain
         from cluster.runtime.registry import Registration, register
+        from jobs.crons import admission as crons
+        from jobs.crons import live as crons_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.editor import samples  # noqa: F401  topics, streams, offers register themselves
+        from jobs.flows import admission as flows
+        from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
         from jobs.rules import admission
         from kube.resources import (
             CLAIMS,
             COMMANDS,
             CONFIGMAPS,
+            CRON_JOBS,
+            JOB_FLOWS,
+            JOB_TEMPLATES,
             JOBS,
             LIMIT_RANGES,
             NETWORK_POLICIES,
@@ -55,3 +62,22 @@ class JobsConfig(AppConfig):
             )
         )
         chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)
+        register(
+            Registration(
+                "jobflows",
+                "jobs.flows.controller.FlowConsumer",
+                (JOB_FLOWS, JOB_TEMPLATES, JOBS),
+                hears="changes",
+            )
+        )
+        register(
+            Registration("cronjobs", "jobs.crons.controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes")
+        )
+        chain.register(JOB_FLOWS, default=flows.default, validate=flows.validate, warn=flows.warn)
+        chain.register(
+            JOB_TEMPLATES,
+            default=flows.default_template,
+            validate=flows.validate_template,
+            warn=flows.warn_template,
+        )
+        chain.register(CRON_JOBS, default=crons.default, validate=crons.validate, warn=crons.warn)

@@ -90,6 +90,19 @@ def job(obj: Object) -> Index:
     return Index(state.get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator)
 
 
+def job_flow(obj: Object) -> Index:
+    owner, creator = _common(obj)
+    state = _part(_part(obj, "status"), "state")
+    return Index(state.get("phase") or "", "", "", owner, creator)
+
+
+def cron_job(obj: Object) -> Index:
+    """A cron job has no phase: whether it makes jobs stands for it."""
+    owner, creator = _common(obj)
+    is_suspended = _part(obj, "spec").get("suspend") is True
+    return Index("Suspended" if is_suspended else "Scheduled", "", "", owner, creator)
+
+
 def queue(obj: Object) -> Index:
     owner, creator = _common(obj)
     return Index(_part(obj, "status").get("state") or "", "", "", owner, creator)

@@ -91,8 +91,12 @@ class Condition(View):
 
 def now_text(now: int) -> str:
     """Write a moment with microseconds, as status times are: `2026-01-01T00:00:00.123000Z`."""
-    moment = EPOCH + min(max(now, 0), _LAST) * _MILLISECOND
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment_of(now).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment_of(now: int) -> datetime:
+    """Return a moment as a datetime, in UTC."""
+    return EPOCH + min(max(now, 0), _LAST) * _MILLISECOND
 
 
 def timestamp(now: int) -> str:
@@ -108,6 +112,11 @@ def parse_time(text: str) -> int:
         moment = datetime.fromisoformat(text.upper())
     except ValueError as error:
         raise ValueError(f"{text!r} is not a time: {error}.") from error
+    return milliseconds(moment)
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return a datetime with a time zone as milliseconds since the epoch."""
     return (moment - EPOCH) // _MILLISECOND
 
 

@@ -353,6 +353,16 @@ JOBS = _core(
     status_subresource=True,
     index=indexes.job,
 )
+CRON_JOBS = _core(
+    "CronJob",
+    "cronjobs",
+    ("cronvcjob", "cronvj"),
+    _AGE,
+    group="batch.volcano.sh",
+    version="v1alpha1",
+    status_subresource=True,
+    index=indexes.cron_job,
+)
 COMMANDS = _core("Command", "commands", (), _AGE, group="bus.volcano.sh", version="v1alpha1")
 QUEUES = _core(
     "Queue",
@@ -378,6 +388,26 @@ POD_GROUPS = _core(
     version="v1beta1",
     index=indexes.pod_group,
 )
+JOB_FLOWS = _core(
+    "JobFlow",
+    "jobflows",
+    ("jf",),
+    Column("Status", path="status.state.phase"),
+    _AGE,
+    group="flow.volcano.sh",
+    version="v1alpha1",
+    status_subresource=True,
+    index=indexes.job_flow,
+)
+JOB_TEMPLATES = _core(
+    "JobTemplate",
+    "jobtemplates",
+    ("jt",),
+    _AGE,
+    group="flow.volcano.sh",
+    version="v1alpha1",
+    status_subresource=True,
+)
 
 # In the order of discovery, in which kubectl looks for a name: `kubectl get jobs` are those of batch/v1.
 ALL = (
@@ -400,9 +430,12 @@ ALL = (
     LEASES,
     CUSTOM_RESOURCE_DEFINITIONS,
     JOBS,
+    CRON_JOBS,
     COMMANDS,
     QUEUES,
     POD_GROUPS,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
 )
 
 

@@ -2,7 +2,9 @@
 
 Administrators of everything may mount any that is not the cluster's own;
 everybody else those below the directories of VOLCANO_UI_HOST_PATHS, of which
-there are none unless it is set. The door refuses what it can tell from the
+there are none unless it is set. In the jobs of a flow several people have a
+hand, who made its templates and who made it, so an administrator's word does
+not count for them. The door refuses what it can tell from the
 text of a path. The node asks anew before it starts a container, because roles
 change and controllers make pods, and judges the directory that it opened.
 """
@@ -10,7 +12,8 @@ change and controllers make pods, and judges the directory that it opened.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -20,6 +23,7 @@ from cluster.access.ownership import creator_of, line
 from cluster.store import store
 from kube import lenient
 from kube.errors import Forbidden, NotFound
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 EVERYTHING = ("/",)
+SHARED = (JOB_TEMPLATES, JOB_FLOWS)  # what several people make jobs with
 
 
 def remedy() -> str:
@@ -46,9 +51,25 @@ def remedy() -> str:
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     """Raise Forbidden for a pod, or an object with a pod template, with a path that its creator may not mount."""
     for path in _paths(obj):
-        if not _lies_below(path, settings.HOST_PATHS) and not is_administrator(actor):
-            name = lenient.text(obj, "metadata", "name")
+        if _lies_below(path, settings.HOST_PATHS):
+            continue
+        name = lenient.text(obj, "metadata", "name")
+        if resource in SHARED:
+            detail = "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
+            raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {detail}')
+        if not is_administrator(actor):
             raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {remedy()}')
+
+
+def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> None:
+    """Raise Forbidden when a change brings a pod that mounts what whoever makes the change may not mount.
+
+    Pods and jobs stay as they are. What makes later ones can be changed, and who may not mount a
+    path himself must not decide what runs with it either: any change of such a pod counts.
+    """
+    known = [pod for pod in _pod_specs(old) if any(_paths_of(pod))]
+    if any(pod not in known for pod in _pod_specs(new) if any(_paths_of(pod))):
+        check_create(actor, resource, new)
 
 
 def within(pod: Pod) -> tuple[str, ...]:
@@ -56,7 +77,7 @@ def within(pod: Pod) -> tuple[str, ...]:
 
     Everybody who had a hand in it must be allowed: who made it, and who made
     what controls it. A pod that names nobody may mount what everybody may: who
-    takes the owner off a pod must not gain by it.
+    takes the owner off a pod must not gain by it. So may a pod of a flow.
     """
     people = set(_people(pod))
     return EVERYTHING if people and all(map(_may_everything, people)) else tuple(settings.HOST_PATHS)
@@ -71,12 +92,28 @@ def is_administrator(actor: Actor) -> bool:
 
 
 def _paths(obj: Object) -> Iterator[str]:
+    return chain.from_iterable(map(_paths_of, _pod_specs(obj)))
+
+
+def _pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
+    """Yield the specs of all pods that an object is, or describes."""
     spec = lenient.mapping(obj, "spec")
-    tasks = [lenient.mapping(task, "template", "spec") for task in lenient.sequence(spec, "tasks")]
-    for one in (spec, lenient.mapping(spec, "template", "spec"), *tasks):
-        for volume in lenient.sequence(one, "volumes"):
-            if lenient.mapping(volume, "hostPath"):
-                yield lenient.text(volume, "hostPath", "path")
+    flows = lenient.sequence(spec, "flows")
+    jobs = (
+        spec,
+        lenient.mapping(spec, "jobTemplate", "spec"),
+        *(lenient.mapping(flow, "patch", "jobSpec") for flow in flows),
+    )
+    yield from (spec, lenient.mapping(spec, "template", "spec"))
+    yield from (
+        lenient.mapping(task, "template", "spec") for job in jobs for task in lenient.sequence(job, "tasks")
+    )
+
+
+def _paths_of(pod: dict[str, Any]) -> Iterator[str]:
+    for volume in lenient.sequence(pod, "volumes"):
+        if lenient.mapping(volume, "hostPath"):
+            yield lenient.text(volume, "hostPath", "path")
 
 
 def _lies_below(path: str, directories: list[str]) -> bool:
@@ -85,7 +122,7 @@ def _lies_below(path: str, directories: list[str]) -> bool:
 
 
 def _people(pod: Pod) -> Iterator[str | None]:
-    """Yield the names of who made a pod and what controls it; None for somebody who is not known any more."""
+    """Yield the names of who made a pod and what controls it; None for somebody who is not known."""
     owners = [
         {
             "apiVersion": one.api_version,
@@ -102,8 +139,9 @@ def _people(pod: Pod) -> Iterator[str | None]:
         "ownerReferences": owners,
     }
     for each in line({"metadata": meta}, _stored):
-        creator = creator_of(each) if each else None
-        if creator or each is None:
+        if each is None or each.get("kind") == JOB_FLOWS.kind:
+            yield None
+        elif creator := creator_of(each):
             yield creator
 
 

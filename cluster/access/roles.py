@@ -50,6 +50,9 @@ Row = tuple[str, str, str, str]
 NAMESPACED: dict[str, Row] = {
     #                                  viewer  submitter     operator   administrator
     "jobs.batch.volcano.sh":           ("r",   "c u* d*",    "u d",     ""),
+    "cronjobs.batch.volcano.sh":       ("r",   "c u* d*",    "u d",     ""),
+    "jobflows.flow.volcano.sh":        ("r",   "c u* d*",    "u d",     ""),
+    "jobtemplates.flow.volcano.sh":    ("r",   "c u* d*",    "u d",     ""),
     "jobs.batch":                      ("r",   "c u* d*",    "u d",     ""),
     "pods":                            ("r",   "c u* d*",    "u d",     ""),
     "pods/log":                        ("r",   "",           "",        ""),

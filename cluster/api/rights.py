@@ -114,6 +114,7 @@ def check_change(
     place, name = place_of(resource, old), metadata.name_of(old)
     access.require(actor, verb, target, place, name, owner=owner_of(old, view))
     if new is not None:
+        hostpaths.check_change(actor, resource, old, new)
         _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
 
 

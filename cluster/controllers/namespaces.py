@@ -43,6 +43,7 @@ AUTHORITY = "kube-root-ca.crt"
 # What every namespace has, by its kind.
 KEPT = {SERVICE_ACCOUNTS.id: DEFAULT_ACCOUNT, CONFIGMAPS.id: AUTHORITY}
 ROOM = 1000  # objects deleted in one transaction
+_MAKERS = (resources.CRON_JOBS, resources.JOB_FLOWS)  # they go first, as they make jobs
 SOONEST_MS, LATEST_MS = 200, 5000  # between two looks at a namespace that waits for its pods
 AFTER_MS = 10_000  # when a namespace that is gone is looked into again
 MOST_LOOKS = 30
@@ -210,7 +211,7 @@ def content(namespace: str) -> Content:
 
 def _kinds() -> list[Resource]:
     """Return the kinds that lie in namespaces: owners before what they own, events last."""
-    first = (resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
+    first = (*_MAKERS, resources.JOBS, resources.BATCH_JOBS, resources.POD_GROUPS)
     last = (resources.PODS, resources.EVENTS)
     custom_kinds.look_again()
     added = [kind for kind in resources.custom() if kind.storage]

@@ -23,7 +23,7 @@ _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
 def check(template: Any, path: str) -> list[Cause]:
     """Return everything wrong with a pod template that is right by its schema."""
-    causes = list(_check_metadata(lenient.mapping(template, "metadata"), f"{path}.metadata"))
+    causes = list(check_metadata(lenient.mapping(template, "metadata"), f"{path}.metadata"))
     spec, where = lenient.mapping(template, "spec"), f"{path}.spec"
     containers = lenient.sequence(spec, "containers")
     if not containers:
@@ -61,7 +61,8 @@ def whole_cpus(template: Any) -> Iterator[tuple[str, bool]]:
             yield f"spec.{kind}[{number}]", cpu is not None and cpu > 0 and cpu.denominator == 1
 
 
-def _check_metadata(metadata: dict[str, Any], path: str) -> Iterator[Cause]:
+def check_metadata(metadata: dict[str, Any], path: str) -> Iterator[Cause]:
+    """Say what is wrong with the labels and annotations of a template."""
     for field in ("labels", "annotations"):
         for key, value in lenient.mapping(metadata, field).items():
             problem = names.qualified_name(str(key))

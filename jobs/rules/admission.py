@@ -49,7 +49,7 @@ def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     spec = job.get("spec")
     if not isinstance(spec, dict):
         return
-    _respell(spec, lenient.mapping(old, "spec") if old else {})
+    respell(spec, lenient.mapping(old, "spec") if old else {})
     before = None if old is None else lenient.mapping(old, "spec")
     if before is not None:
         _keep_made_claims(spec, before)
@@ -115,7 +115,7 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
     return found
 
 
-def _respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
+def respell(spec: dict[str, Any], before: dict[str, Any]) -> None:
     """Store the Job seed's spellings (taskSpecs, claim, priorityClass) under today's names."""
     if "taskSpecs" in spec:
         written = spec.pop("taskSpecs")

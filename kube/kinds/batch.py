@@ -1,13 +1,14 @@
-"""Job of `batch.volcano.sh/v1alpha1` and Command of `bus.volcano.sh/v1alpha1` (reference: volcano-job §1, §3)."""
+"""Job and CronJob of `batch.volcano.sh/v1alpha1`, Command of `bus.volcano.sh/v1alpha1`.
+
+References: volcano-job §1, §3; volcano-queue-podgroup-cli §7.3.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 from kube.kinds.core import PodTemplateSpec
-from kube.kinds.fields import (
-    View,
-)
+from kube.kinds.fields import AnyObject, View
 from kube.meta import ObjectMeta
 
 
@@ -58,6 +59,14 @@ class Action(StrEnum):
     SYNC_QUEUE = "SyncQueue"
     OPEN_QUEUE = "OpenQueue"
     CLOSE_QUEUE = "CloseQueue"
+
+
+class ConcurrencyPolicy(StrEnum):
+    """What a cron job does at a time at which an earlier job has not ended."""
+
+    ALLOW = "Allow"
+    FORBID = "Forbid"
+    REPLACE = "Replace"
 
 
 class LifecyclePolicy(View):
@@ -160,3 +169,40 @@ class Job(View):
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
+
+
+class JobTemplateSpec(View):
+    """The jobs of a cron job; their spec as it is written."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: AnyObject = {}
+
+
+class CronJobSpec(View):
+    """When jobs are made, and which."""
+
+    schedule: str = ""
+    time_zone: str = ""
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = ""
+    suspend: bool = False
+    job_template: JobTemplateSpec = JobTemplateSpec()
+    successful_jobs_history_limit: int = 3
+    failed_jobs_history_limit: int = 1
+
+
+class CronJobStatus(View):
+    """What was made of a cron job."""
+
+    last_schedule_time: str = ""
+    last_successful_time: str = ""
+
+
+class CronJob(View):
+    """Jobs that are made again and again, at times."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()

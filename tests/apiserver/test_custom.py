@@ -140,4 +140,4 @@ def test_roles_hold_for_custom_kinds(defined):
     assert mine.patch(f"{CRON_TABS}/other", {"spec": {"replicas": 2}}).status_code == 403
     assert mine.patch(f"{CRON_TABS}/other/scale", {"spec": {"replicas": 2}}).status_code == 403
     assert mine.get(CRON_TABS.replace("default", "other")).status_code == 403
-    assert mine.post(DEFINITIONS, samples.JOB_FLOW).status_code == 403
+    assert mine.post(DEFINITIONS, samples.TASK_FLOW).status_code == 403

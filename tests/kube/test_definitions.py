@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from kube import definitions, resources, schema
-from kube.kinds import accounts, batch, core, reviews, scheduling
+from kube.kinds import accounts, batch, core, flow, reviews, scheduling
 from kube.meta import ObjectMeta, OwnerReference
 
 from .test_schema import json
@@ -19,6 +19,8 @@ VIEWS = {
     ObjectMeta: definitions.OBJECT_META,
     accounts.TokenRequest: "io.k8s.api.authentication.v1.TokenRequest",
     batch.Job: "sh.volcano.batch.v1alpha1.Job",
+    batch.CronJob: "sh.volcano.batch.v1alpha1.CronJob",
+    flow.JobFlow: "sh.volcano.flow.v1alpha1.JobFlow",
     core.ConfigMap: "io.k8s.api.core.v1.ConfigMap",
     core.Event: "io.k8s.api.core.v1.Event",
     core.Lease: "io.k8s.api.coordination.v1.Lease",
@@ -91,6 +93,9 @@ def test_what_is_asked_of_kubernetes_types_names_fields_that_they_have(name):
     [
         ("sh.volcano.batch.v1alpha1.LifecyclePolicy", "event", batch.JobEvent),
         ("sh.volcano.batch.v1alpha1.JobState", "phase", batch.JobPhase),
+        ("sh.volcano.batch.v1alpha1.CronJobSpec", "concurrencyPolicy", batch.ConcurrencyPolicy),
+        ("sh.volcano.flow.v1alpha1.State", "phase", flow.FlowPhase),
+        ("sh.volcano.flow.v1alpha1.JobFlowSpec", "jobRetainPolicy", flow.RetainPolicy),
         ("sh.volcano.scheduling.v1beta1.QueueStatus", "state", scheduling.QueueState),
         ("sh.volcano.scheduling.v1beta1.QueueSpec", "dequeueStrategy", scheduling.DequeueStrategy),
         ("sh.volcano.scheduling.v1beta1.PodGroupStatus", "phase", scheduling.PodGroupPhase),

@@ -51,6 +51,9 @@ OWNED = {
         ),
         (resources.LEASES, "leases.coordination.k8s.io", "coordination.k8s.io/v1", "Lease"),
         (resources.JOBS, "jobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "Job"),
+        (resources.CRON_JOBS, "cronjobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "CronJob"),
+        (resources.JOB_FLOWS, "jobflows.flow.volcano.sh", "flow.volcano.sh/v1alpha1", "JobFlow"),
+        (resources.JOB_TEMPLATES, "jobtemplates.flow.volcano.sh", "flow.volcano.sh/v1alpha1", "JobTemplate"),
         (resources.COMMANDS, "commands.bus.volcano.sh", "bus.volcano.sh/v1alpha1", "Command"),
         (resources.QUEUES, "queues.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "Queue"),
         (
@@ -141,6 +144,9 @@ def test_each_column_has_a_path_or_a_cell(resource):
     [
         pytest.param(resources.PODS, {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, ("Running", "", "n1", "u1", "alice"), id="pod, whose queue is its group's"),
         pytest.param(resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}}, ("Failed", "q2", "", "u1", "alice"), id="job"),
+        pytest.param(resources.CRON_JOBS, {"metadata": OWNED}, ("Scheduled", "", "", "u1", "alice"), id="cron job"),
+        pytest.param(resources.CRON_JOBS, {"spec": {"suspend": True}}, ("Suspended", "", "", "", ""), id="suspended cron job"),
+        pytest.param(resources.JOB_FLOWS, {"metadata": OWNED, "status": {"state": {"phase": "Succeed"}}}, ("Succeed", "", "", "u1", "alice"), id="job flow"),
         pytest.param(resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", ""), id="queue"),
         pytest.param(resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}}, ("Inqueue", "q", "", "", ""), id="pod group"),
         pytest.param(resources.POD_GROUPS, {"spec": {}}, ("", "default", "", "", ""), id="pod group that names no queue"),

@@ -15,7 +15,9 @@ from kube.errors import Forbidden, NotFound
 from kube.resources import (
     BATCH_JOBS,
     CONFIGMAPS,
+    CRON_JOBS,
     EVENTS,
+    JOB_FLOWS,
     JOBS,
     NAMESPACES,
     POD_GROUPS,
@@ -232,6 +234,18 @@ def test_more_than_one_transaction_holds_are_deleted(controller, monkeypatch):
     gone()
     later(controller)
     assert not exists()
+
+
+@pytest.mark.parametrize("maker", [CRON_JOBS, JOB_FLOWS], ids=lambda kind: kind.kind)
+def test_what_makes_jobs_goes_before_the_jobs(controller, monkeypatch, maker):
+    monkeypatch.setattr(namespaces, "ROOM", 1)
+    made()
+    put(JOBS, "j")
+    put(maker, "m")
+    gone()
+    while store.find(maker, namespace="work"):
+        assert store.find(JOBS, namespace="work")
+        controller.step()
 
 
 def test_a_finalizer_of_somebody_else_holds_a_namespace_until_it_is_finalized(controller):

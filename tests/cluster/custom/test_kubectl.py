@@ -72,18 +72,18 @@ def test_person_defines_a_kind_and_works_with_it(kubectl):
     assert [row[0] for row in lines(kubectl("get", "ct", "--no-headers"))] == ["one"]
 
 
-def test_volcanos_flows_can_be_installed_as_custom_kinds(kubectl):
-    kubectl("apply", "-f", "-", given=[samples.JOB_FLOW, samples.JOB_TEMPLATE])
+def test_flows_can_be_installed_as_custom_kinds(kubectl):
+    kubectl("apply", "-f", "-", given=[samples.TASK_FLOW, samples.TASK_TEMPLATE])
     flow = {
-        "apiVersion": "flow.volcano.sh/v1alpha1",
-        "kind": "JobFlow",
+        "apiVersion": "flow.example.com/v1alpha1",
+        "kind": "TaskFlow",
         "metadata": {"name": "nightly"},
         "spec": {"flows": [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]},
     }
     kubectl("create", "-f", "-", given=[flow])
     status = '{"status": {"state": {"phase": "Running"}}}'
-    kubectl("patch", "jf", "nightly", "--subresource=status", "--type=merge", "-p", status)
-    assert lines(kubectl("get", "jobflows"))[1][:2] == ["nightly", "Running"]
+    kubectl("patch", "tf", "nightly", "--subresource=status", "--type=merge", "-p", status)
+    assert lines(kubectl("get", "taskflows"))[1][:2] == ["nightly", "Running"]
 
 
 def test_built_in_kinds_of_volcano_cannot_be_installed_again(kubectl):

@@ -268,8 +268,8 @@ def test_definition_that_cannot_be_read_harms_nobody():
     ]
     broken["status"] = {"conditions": [{"type": "Established", "status": "True"}], "acceptedNames": 3}
     store.write(Create(DEFINITIONS, broken))
-    define(samples.JOB_FLOW)
-    assert resources.by_path("flow.volcano.sh", "v1alpha1", "jobflows") is not None
+    define(samples.TASK_FLOW)
+    assert resources.by_path("flow.example.com", "v1alpha1", "taskflows") is not None
 
 
 def test_built_in_kinds_stay_whatever_is_defined():
@@ -285,9 +285,9 @@ def test_built_in_kinds_stay_whatever_is_defined():
     assert resources.by_id("jobs.batch.volcano.sh") is resources.JOBS
 
 
-def test_job_flow_is_checked_by_its_schema():
-    define(samples.JOB_FLOW)
-    kind = resources.by_path("flow.volcano.sh", "v1alpha1", "jobflows")
+def test_flow_is_checked_by_its_schema():
+    define(samples.TASK_FLOW)
+    kind = resources.by_path("flow.example.com", "v1alpha1", "taskflows")
     flow = {
         "metadata": {"name": "f", "namespace": "default"},
         "spec": {"jobRetainPolicy": "keep", "flows": [{"name": ""}, {}]},

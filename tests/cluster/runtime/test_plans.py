@@ -7,6 +7,7 @@ import dataclasses
 import msgspec
 import pytest
 
+from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Plan, Runner
@@ -16,8 +17,11 @@ from jobs.rules import admission
 from kube import resources
 from kube.resources import (
     COMMANDS,
+    CRON_JOBS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DISRUPTION_BUDGETS,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
     JOBS,
     NAMESPACES,
     NODES,
@@ -110,6 +114,11 @@ def make_world():
     }
     admission.default(job, None, None)
     store.write(Create(JOBS, job))
+    template = {"spec": {"tasks": [{**task, "replicas": 0, "minAvailable": 0}]}}  # a job without pods
+    create(JOB_TEMPLATES, "none", **template)
+    create(JOB_FLOWS, "flow", spec={"flows": [{"name": "none"}]})
+    cron = {"metadata": {"name": "cron", **HERE}, "spec": {"schedule": "@every 1m", "jobTemplate": template}}
+    store.write(Create(CRON_JOBS, cron), now=clock.milliseconds() - 90_000)
 
 
 def command(action, kind, stored):
@@ -122,6 +131,7 @@ def test_every_consumer_plans_data(runners, settings):
     settle(runners)
     make_world()
     settle(runners)
+    assert [job.name.partition("-")[0] for job in store.find(JOBS)] == ["cron", "demo", "flow"]
     assert [pod.object["spec"]["nodeName"] for pod in store.find(PODS)] == ["node", "node"]
     command("CloseQueue", QUEUES, store.get(QUEUES, "", "default"))
     command("AbortJob", JOBS, store.get(JOBS, "default", "demo"))

@@ -97,13 +97,13 @@ def cron_tab(name="my-cron", namespace="default", **spec):
     }
 
 
-# Volcano's JobFlow and JobTemplate as a user would install them (reference: volcano-queue-podgroup-cli §6, §7.1).
-JOB_FLOW = definition(
-    "jobflows",
-    "flow.volcano.sh",
-    "JobFlow",
-    singular="jobflow",
-    shortNames=["jf"],
+# After Volcano's JobFlow and JobTemplate, which are built in (reference: volcano-queue-podgroup-cli §6, §7.1).
+TASK_FLOW = definition(
+    "taskflows",
+    "flow.example.com",
+    "TaskFlow",
+    singular="taskflow",
+    shortNames=["tf"],
     versions=[
         version(
             "v1alpha1",
@@ -152,12 +152,12 @@ JOB_FLOW = definition(
         )
     ],
 )
-JOB_TEMPLATE = definition(
-    "jobtemplates",
-    "flow.volcano.sh",
-    "JobTemplate",
-    singular="jobtemplate",
-    shortNames=["jt"],
+TASK_TEMPLATE = definition(
+    "tasktemplates",
+    "flow.example.com",
+    "TaskTemplate",
+    singular="tasktemplate",
+    shortNames=["tt"],
     versions=[version("v1alpha1", subresources={"status": {}})],
 )
 # After cert-manager's Certificate: conditions as a map, columns that look for one, deep secrets and selectors.
@@ -305,8 +305,8 @@ WORKLOAD = definition(
 )
 ALL = {
     "crontab": CRON_TAB,
-    "jobflow": JOB_FLOW,
-    "jobtemplate": JOB_TEMPLATE,
+    "taskflow": TASK_FLOW,
+    "tasktemplate": TASK_TEMPLATE,
     "certificate": CERTIFICATE,
     "workload": WORKLOAD,
 }

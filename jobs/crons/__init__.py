@@ -1,0 +1,1 @@
+"""Volcano's CronJob: jobs that are made again and again, at times."""

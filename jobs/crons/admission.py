@@ -1,0 +1,111 @@
+"""Which cron jobs are accepted, and what is filled in (reference: volcano-queue-podgroup-cli §7.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules import templates
+from jobs.crons import schedule
+from jobs.crons.schedule import ScheduleError
+from jobs.made import jobs
+from kube import lenient
+from kube.errors import Cause, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.rules.admission import JobRulesView
+    from kube.meta import Object
+
+DEFAULTS = {
+    "concurrencyPolicy": "Allow",
+    "suspend": False,
+    "successfulJobsHistoryLimit": 3,
+    "failedJobsHistoryLimit": 1,
+}
+LONGEST_NAME = 52  # a job's name has a dash and the minute behind it, and is a label
+_SUFFIX = "-00000000"
+_TEMPLATE = "spec.jobTemplate.spec"
+
+
+def default(cron: Object, old: Object | None, _view: JobRulesView) -> None:
+    """Fill in what a cron job leaves open; what its template does is filled in when a job is made."""
+    spec = cron.get("spec")
+    if not isinstance(spec, dict):
+        return
+    for field, value in DEFAULTS.items():
+        if spec.get(field) in (None, ""):
+            spec[field] = value
+    template = spec.get("jobTemplate")
+    if isinstance(template, dict):
+        jobs.default_spec(template, lenient.mapping(old, "spec", "jobTemplate"))
+
+
+def validate(cron: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
+    """Return everything that is wrong with a cron job that is created or changed.
+
+    What has not changed may stay as it is: rules become stricter, and time zones are taken away.
+    """
+    spec = lenient.mapping(cron, "spec")
+    before = lenient.mapping(old, "spec") if old else {}
+    causes = list(_check_name(cron)) if old is None else []
+    when = ("schedule", "timeZone")
+    if old is None or any(spec.get(field) != before.get(field) for field in when):
+        causes += _check_times(spec)
+    if old is None or spec.get("jobTemplate") != before.get("jobTemplate"):
+        causes += _check_template(cron, spec, view)
+    return causes
+
+
+def warn(cron: Object, old: Object | None, view: JobRulesView) -> list[str]:
+    """Return what a person should know about a new cron job although it is accepted."""
+    if old is not None:
+        return []
+    wanted = lenient.mapping(cron, "spec", "jobTemplate", "spec")
+    return jobs.warnings(_longest(cron), _namespace(cron), wanted, view, _TEMPLATE)
+
+
+def _check_name(cron: Object) -> Iterator[Cause]:
+    name = lenient.text(cron, "metadata", "name")
+    if len(name) > LONGEST_NAME:
+        detail = f"must be no more than {LONGEST_NAME} characters, as its jobs have the minute behind it; shorten it."
+        yield invalid("metadata.name", name, detail)
+
+
+def _check_times(spec: dict[str, Any]) -> Iterator[Cause]:
+    text, name = lenient.text(spec, "schedule"), lenient.text(spec, "timeZone")
+    if not text.strip():
+        yield required("spec.schedule", "say when jobs are made, such as 0 2 * * * for each day at two.")
+    where = schedule.zone("")
+    try:
+        where = schedule.zone(name)
+    except ScheduleError as error:
+        yield invalid("spec.timeZone", name, str(error))
+    if spec.get("timeZone") == "":
+        yield invalid("spec.timeZone", "", "must not be empty; name a time zone, or leave it out for UTC.")
+    if text.strip():
+        try:
+            schedule.parse(text, where, created=0)
+        except ScheduleError as error:
+            yield invalid("spec.schedule", text, str(error))
+
+
+def _check_template(cron: Object, spec: dict[str, Any], view: JobRulesView) -> list[Cause]:
+    if not lenient.mapping(spec, "jobTemplate", "spec"):
+        return [required(_TEMPLATE, "describe the jobs that are made: add tasks.")]
+    written = lenient.mapping(spec, "jobTemplate", "metadata")
+    wanted = spec["jobTemplate"]["spec"]
+    return [
+        *templates.check_metadata(written, "spec.jobTemplate.metadata"),
+        *jobs.check_spec(_longest(cron), _namespace(cron), wanted, view, _TEMPLATE),
+    ]
+
+
+def _longest(cron: Object) -> str:
+    """Return a name as its jobs have it."""
+    name = lenient.text(cron, "metadata", "name") or lenient.text(cron, "metadata", "generateName") + "x" * 5
+    return name + _SUFFIX
+
+
+def _namespace(cron: Object) -> str:
+    return lenient.text(cron, "metadata", "namespace")

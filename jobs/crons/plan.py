@@ -1,0 +1,275 @@
+"""What must be written so that a cron job's jobs are made at their times (reference: volcano-queue-podgroup-cli §7.3).
+
+`reconcile` looks at a cron job and the jobs that were made for it, and
+returns writes, all or none to be carried out. A job is made in the
+transaction that notes for which time, under a name made of that time: so
+each time has one job at most, whoever asks how often.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster.writes import Create, Delete, Update
+from jobs.crons import schedule
+from jobs.crons.schedule import MINUTE_MS, ScheduleError
+from jobs.made import jobs
+from kube import events, meta
+from kube.kinds.batch import ConcurrencyPolicy, JobPhase
+from kube.resources import CRON_JOBS, EVENTS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cluster.writes import Write
+    from jobs.crons.schedule import Times
+    from jobs.made.jobs import MadeJob
+    from jobs.rules.admission import JobRulesView
+    from kube.kinds.batch import CronJob
+    from kube.meta import Object
+
+COMPONENT = jobs.COMPONENT
+MANY_MISSED = 100  # times that are not made up for, beyond which an event says so (Kubernetes' number)
+BY_HAND = "cronjob.kubernetes.io/instantiate"  # what `kubectl create job --from` writes
+SCHEDULED = "volcano.sh/cronjob-scheduled-timestamp"
+_FAILED = (JobPhase.FAILED, JobPhase.TERMINATED)
+
+
+class Run(NamedTuple):
+    """A job that is to be made: for which time, under which name, and whether many were missed before it."""
+
+    at: int
+    name: str
+    is_after_many: bool
+
+
+class Notice(NamedTuple):
+    """Why a job that should be made now is not: the reason and the words of an event."""
+
+    reason: str
+    message: str
+
+
+class Outcome(NamedTuple):
+    """The writes; when to look again because a time comes; why the job of this time is not made.
+
+    A refused job is to be tried again, as what refuses it may change.
+    """
+
+    writes: Sequence[Write]
+    due: int | None = None
+    notice: Notice | None = None
+    refused: bool = False
+
+
+class Known(NamedTuple):
+    """A cron job, the jobs that were made for it, and those of them that were deleted since it was last looked at."""
+
+    cron: CronJob
+    status: Object  # as it is stored
+    jobs: Sequence[MadeJob]
+    gone: Sequence[MadeJob] = ()
+
+
+def wanted(cron: CronJob, now: int) -> Run | None:
+    """Return the job that should be made now: for the last time that has come, if none was made for it yet."""
+    times = times_of(cron)
+    if times is None or cron.spec.suspend or cron.metadata.deletion_timestamp:
+        return None
+    since = _since(cron, now)
+    at = times.latest(now)
+    if at is None or at <= since:
+        return None
+    missed = sum(1 for _ in islice(_until(times, since, at), MANY_MISSED + 1))
+    return Run(at, f"{cron.metadata.name}-{at // MINUTE_MS}", missed > MANY_MISSED)
+
+
+def reconcile(known: Known, view: JobRulesView, now: int, *, is_taken: bool = False) -> Outcome:
+    """Return what a cron job needs; `is_taken` says that the name of the wanted job belongs to somebody else."""
+    cron = known.cron
+    if cron.metadata.deletion_timestamp:
+        return Outcome(())
+    round_ = _Round(known, now)
+    round_.note_ends()
+    round_.trim()
+    run = wanted(cron, now)
+    notice = None if run is None else round_.start(run, view, is_taken=is_taken)
+    round_.write_status()
+    refused = notice is not None and notice.reason == "FailedCreate"
+    return Outcome(round_.writes, upcoming(cron, now), notice, refused)
+
+
+def job_for(cron: CronJob, at: int) -> dict[str, Any]:
+    """Return the job of a time, without defaults."""
+    template = cron.spec.job_template
+    annotations = {**template.metadata.annotations, SCHEDULED: _written(cron, at)}
+    name = f"{cron.metadata.name}-{at // MINUTE_MS}"
+    labels = template.metadata.labels
+    return jobs.make(CRON_JOBS, cron.metadata, name, template.spec, labels=labels, annotations=annotations)
+
+
+class _Round:
+    """One look at a cron job: what was found, the status as it should be, and the writes so far."""
+
+    def __init__(self, known: Known, now: int) -> None:
+        self.cron, self.before, self.now = known.cron, known.status, now
+        self.jobs, self.gone = known.jobs, known.gone
+        self.active = [job for job in known.jobs if not job.is_finished]
+        self.status: dict[str, Any] = {key: value for key, value in known.status.items() if key != "active"}
+        self.writes: list[Write] = []
+
+    def note_ends(self) -> None:
+        """Tell which active jobs have ended, and note when one last completed."""
+        were_active = {each.get("uid") for each in self.before.get("active") or ()}
+        for job in (*self.jobs, *self.gone):
+            if job.is_finished and job.uid in were_active:
+                self.tell("SawCompletedJob", f"Saw completed job: {job.name}, status: {job.phase}")
+        completed = [job.ended for job in (*self.jobs, *self.gone) if job.phase is JobPhase.COMPLETED]
+        last = max([*completed, self.before.get("lastSuccessfulTime") or ""])
+        if last:
+            self.status["lastSuccessfulTime"] = last
+
+    def trim(self) -> None:
+        """Delete the oldest of the jobs that have ended, beyond the limits."""
+        spec = self.cron.spec
+        completed = [job for job in self.jobs if job.phase is JobPhase.COMPLETED]
+        failed = [job for job in self.jobs if job.phase in _FAILED]
+        for ended, most in (
+            (completed, spec.successful_jobs_history_limit),
+            (failed, spec.failed_jobs_history_limit),
+        ):
+            oldest_first = sorted(ended, key=lambda job: (job.metadata.creation_timestamp, job.name))
+            for job in oldest_first[: max(len(ended) - most, 0)]:
+                self._delete(job)
+
+    def start(self, run: Run, view: JobRulesView, *, is_taken: bool) -> Notice | None:
+        """Make the job of a time, or return why it is not made."""
+        names = ", ".join(job.name for job in self.active)
+        policy = self.cron.spec.concurrency_policy
+        if any(job.name == run.name for job in self.jobs):
+            self._note_run(run)
+            return None
+        if is_taken:
+            self._note_run(run)  # its time passes, as the name stays taken
+            return Notice("ForeignJob", f"A job named {run.name} exists that is not of this cron job")
+        if self.active and policy == ConcurrencyPolicy.FORBID:
+            return Notice("ForbidConcurrent", f"Not starting job, because {names} has not ended")
+        job = job_for(self.cron, run.at)
+        causes = jobs.complete(job, view)
+        if causes:
+            detail = "; ".join(map(str, causes[:3]))
+            return Notice("FailedCreate", f"Error creating job {run.name}: {detail}")
+        if policy == ConcurrencyPolicy.REPLACE:
+            self._replace(names)
+        self.writes.append(Create(JOBS, job))
+        self._note_run(run)
+        self._tell_of(run)
+        return None
+
+    def write_status(self) -> None:
+        """Write the status if it is another than before."""
+        if self.active:
+            self.status["active"] = [_reference(job) for job in self.active]
+        if self.status != self.before:
+            self.writes.append(Update(CRON_JOBS, {**self._about(), "status": self.status}, "status"))
+
+    def tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
+        """Tell something of the cron job in an event."""
+        self.writes.append(
+            Create(
+                EVENTS, events.event(self._about(), reason, message, self.now, component=COMPONENT, kind=kind)
+            )
+        )
+
+    def _replace(self, names: str) -> None:
+        if self.active:
+            self.tell("ReplaceConcurrent", f"Replacing {names}, which has not ended")
+        for job in self.active:
+            self._delete(job)
+        self.active = []
+
+    def _delete(self, job: MadeJob) -> None:
+        if not job.is_deleted:
+            self.writes.append(Delete(JOBS, job.metadata.namespace, job.name, uid=job.uid))
+            self.tell("SuccessfulDelete", f"Deleted job {job.name}")
+
+    def _note_run(self, run: Run) -> None:
+        self.status["lastScheduleTime"] = meta.timestamp(run.at)
+
+    def _tell_of(self, run: Run) -> None:
+        self.tell("SuccessfulCreate", f"Created job {run.name}")
+        if run.is_after_many:
+            text = (
+                f"More than {MANY_MISSED} times were missed before {_written(self.cron, run.at)}; their jobs are not"
+                " made. Set startingDeadlineSeconds, or check that the clock is right."
+            )
+            self.tell("TooManyMissedTimes", text, events.WARNING)
+
+    def _about(self) -> dict[str, Any]:
+        return about(self.cron)
+
+
+def about(cron: CronJob) -> dict[str, Any]:
+    """Return as much of a cron job as events and writes of its status need."""
+    metadata = {
+        "namespace": cron.metadata.namespace,
+        "name": cron.metadata.name,
+        "uid": cron.metadata.uid,
+    }
+    return {"apiVersion": CRON_JOBS.api_version, "kind": CRON_JOBS.kind, "metadata": metadata}
+
+
+def times_of(cron: CronJob) -> Times | None:
+    """Return the times of a cron job, None when they cannot be read any more, as that of a time zone that is gone."""
+    try:
+        where = schedule.zone(cron.spec.time_zone)
+        return schedule.parse(cron.spec.schedule, where, meta.parse_time(cron.metadata.creation_timestamp))
+    except ScheduleError:
+        return None
+
+
+def _since(cron: CronJob, now: int) -> int:
+    """Return the moment after which times count that no job was made for."""
+    earliest = meta.parse_time(cron.status.last_schedule_time or cron.metadata.creation_timestamp)
+    deadline = cron.spec.starting_deadline_seconds
+    return earliest if deadline is None else max(earliest, now - deadline * 1000 - 1)
+
+
+def _until(times: Times, since: int, last: int) -> Iterator[int]:
+    for each in times.after(since):
+        if each >= last:
+            return
+        yield each
+
+
+def upcoming(cron: CronJob, now: int) -> int | None:
+    """Return the moment of the next job; None while the cron job is suspended."""
+    times = None if cron.spec.suspend else times_of(cron)
+    return None if times is None else next(times.after(now), None)
+
+
+def by_hand(cron: CronJob) -> dict[str, Any]:
+    """Return a job that somebody asks for now, without defaults; it counts as the cron job's own."""
+    job = job_for(cron, 0)
+    metadata = job["metadata"]
+    del metadata["name"], metadata["annotations"][SCHEDULED]
+    metadata["annotations"][BY_HAND] = "manual"
+    metadata["generateName"] = f"{cron.metadata.name}-"
+    return job
+
+
+def _written(cron: CronJob, at: int) -> str:
+    """Return a time as RFC 3339 writes it, in the cron job's zone."""
+    local = meta.moment_of(at).astimezone(schedule.zone(cron.spec.time_zone))
+    return local.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _reference(job: MadeJob) -> Mapping[str, str]:
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "namespace": job.metadata.namespace,
+        "name": job.name,
+        "uid": job.uid,
+    }

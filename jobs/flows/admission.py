@@ -1,0 +1,219 @@
+"""Which job flows and job templates are accepted, and what is filled in (reference: volcano-queue-podgroup-cli §7.1, §7.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from jobs.controller import dependencies
+from jobs.flows import steps
+from jobs.flows.plan import FINISHED
+from jobs.made import jobs
+from jobs.rules.admission import LONGEST_POD_NAME, JobRulesView
+from kube import definitions, lenient, names, schema
+from kube.errors import Cause, duplicate, forbidden, invalid, required
+from kube.kinds.flow import Flow, JobFlow, RetainPolicy
+from kube.patch import PatchError
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+    from kube.resources import Resource
+
+UNSENT = (
+    "no requests are sent to pods to find out whether a job may start; wait for the phase of a task with"
+    " taskStatusList, or leave the probe out to wait until the targets have completed."
+)
+
+
+class FlowRulesView(JobRulesView, Protocol):
+    """What the rules for flows may ask about the cluster."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+
+
+def default(flow: Object, _old: Object | None, _view: FlowRulesView) -> None:
+    """Fill in what a flow leaves open."""
+    spec = flow.get("spec")
+    if isinstance(spec, dict) and not spec.get("jobRetainPolicy"):
+        spec["jobRetainPolicy"] = str(RetainPolicy.RETAIN)
+
+
+def validate(flow: Object, old: Object | None, view: FlowRulesView) -> list[Cause]:
+    """Return everything that is wrong with a flow that is created or changed.
+
+    What depends on templates is judged by those that are there; a flow may be
+    created before them.
+    """
+    if told := schema.check(flow, definitions.of(JOB_FLOWS)):
+        return told
+    if old is not None:
+        if lenient.sequence(flow, "spec", "flows") == lenient.sequence(old, "spec", "flows"):
+            return []
+        phase = lenient.text(old, "status", "state", "phase")
+        if phase in FINISHED:
+            detail = f"the flow is over ({phase}), and nothing is run of it any more; create another."
+            return [forbidden("spec.flows", detail)]
+    causes: list[Cause] = []
+    for rule in (_check_steps, _check_graph, _check_probes):
+        causes += rule(flow)
+    return causes or [*_check_templates(flow, view)]
+
+
+def warn(flow: Object, old: Object | None, view: FlowRulesView) -> list[str]:
+    """Return what a person should know about a new flow although it is accepted."""
+    if old is not None:
+        return []
+    place = lenient.text(flow, "metadata", "namespace")
+    return [
+        f"{path}.name: there is no job template {name} in namespace {place}; the job is made when there is one."
+        for path, step in _steps(flow)
+        if (name := lenient.text(step, "name")) and view.get(JOB_TEMPLATES, place, name) is None
+    ]
+
+
+def default_template(template: Object, old: Object | None, _view: JobRulesView) -> None:
+    """Store the seeds' spellings as today's; what a template leaves open is filled in when a job is made."""
+    jobs.default_spec(template, old)
+
+
+def validate_template(template: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
+    """Return everything that is wrong with a template: what would be wrong with a job of this spec."""
+    spec = lenient.mapping(template, "spec")
+    if old is not None and spec == lenient.mapping(old, "spec"):
+        return []
+    if not spec:
+        return [required("spec", "describe the jobs that are made from the template: add tasks.")]
+    return jobs.check_spec(
+        _name(template), lenient.text(template, "metadata", "namespace"), spec, view, "spec"
+    )
+
+
+def warn_template(template: Object, old: Object | None, view: JobRulesView) -> list[str]:
+    """Return what a person should know about a new template although it is accepted."""
+    if old is not None:
+        return []
+    place = lenient.text(template, "metadata", "namespace")
+    return jobs.warnings(_name(template), place, lenient.mapping(template, "spec"), view, "spec")
+
+
+def _name(owner: Object) -> str:
+    return (
+        lenient.text(owner, "metadata", "name") or lenient.text(owner, "metadata", "generateName") + "x" * 5
+    )
+
+
+def _steps(flow: Object) -> Iterator[tuple[str, Any]]:
+    """Yield the jobs of a flow with their paths."""
+    for number, step in enumerate(lenient.sequence(flow, "spec", "flows")):
+        yield f"spec.flows[{number}]", step
+
+
+def _check_steps(flow: Object) -> Iterator[Cause]:
+    """Each job is made from a template of its own, and gets a name that pods can have."""
+    seen: set[str] = set()
+    for path, step in _steps(flow):
+        name = lenient.text(step, "name")
+        if problem := names.dns_subdomain(name):
+            yield invalid(f"{path}.name", name, f"must be the name of a job template: {problem}")
+            continue
+        if name in seen:
+            cause = duplicate(f"{path}.name", name)
+            detail = "a flow runs a template once; make another template, or another flow."
+            yield cause._replace(message=f"{cause.message}: {detail}")
+        seen.add(name)
+        job = steps.job_name(_name(flow), name)
+        if len(job) > LONGEST_POD_NAME:
+            detail = (
+                f"makes the job name {job}, {len(job)} characters long; {LONGEST_POD_NAME} are allowed:"
+                " shorten the name of the flow or of the template."
+            )
+            yield invalid(f"{path}.name", name, detail)
+
+
+def _check_graph(flow: Object) -> Iterator[Cause]:
+    """Jobs wait for others of the flow, and never in a circle (reference: §7.1)."""
+    waits_for = {
+        lenient.text(step, "name"): lenient.texts(step, "dependsOn", "targets") for _, step in _steps(flow)
+    }
+    for path, step in _steps(flow):
+        targets = lenient.texts(step, "dependsOn", "targets")
+        for number, target in enumerate(targets):
+            where = f"{path}.dependsOn.targets[{number}]"
+            if target not in waits_for:
+                detail = (
+                    "jobflow Flow is not DAG: vertex is not defined; name one of spec.flows, or add it there."
+                )
+                yield invalid(where, target, detail)
+            elif target in targets[:number]:
+                yield duplicate(where, target)
+    circle = dependencies.cycle(waits_for)
+    if circle:
+        detail = "jobflow Flow is not DAG: these wait for each other; break the circle."
+        yield invalid("spec.flows", " → ".join(circle), detail)
+
+
+def _check_probes(flow: Object) -> Iterator[Cause]:
+    """What is asked of targets can be found out, and there are targets."""
+    for path, step in _steps(flow):
+        probe, where = lenient.mapping(step, "dependsOn", "probe"), f"{path}.dependsOn.probe"
+        for field in ("httpGetList", "tcpSocketList"):
+            if lenient.sequence(probe, field):
+                yield forbidden(f"{where}.{field}", UNSENT)
+        asked = lenient.sequence(probe, "taskStatusList")
+        if asked and not lenient.texts(step, "dependsOn", "targets"):
+            detail = "a probe asks about the tasks of targets; name the jobs that have them."
+            yield required(f"{path}.dependsOn.targets", detail)
+        for number, each in enumerate(asked):
+            for field, remedy in (
+                ("taskName", "name a task of a target."),
+                ("phase", "say which phase its pods must have come to, such as Running."),
+            ):
+                if not lenient.text(each, field):
+                    yield required(f"{where}.taskStatusList[{number}].{field}", remedy)
+
+
+def _check_templates(flow: Object, view: FlowRulesView) -> Iterator[Cause]:
+    """Patches fit the templates that are there, what comes of them is a job, and probes name tasks of theirs."""
+    place = lenient.text(flow, "metadata", "namespace")
+    whole = msgspec.convert(_without_status(flow), JobFlow)
+    found = {step.name: view.get(JOB_TEMPLATES, place, step.name) for step in whole.spec.flows}
+    for number, step in enumerate(whole.spec.flows):
+        path, template = f"spec.flows[{number}]", found[step.name]
+        if template is not None:
+            yield from _check_job(whole, step, template, view, path)
+        yield from _check_tasks(step, found, f"{path}.dependsOn.probe.taskStatusList")
+
+
+def _check_job(
+    flow: JobFlow, step: Flow, template: Object, view: FlowRulesView, path: str
+) -> Iterator[Cause]:
+    written = f"{path}.patch.jobSpec" if step.patch.job_spec else f"{path}.name"
+    try:
+        job = steps.job_for(flow, step, template)
+    except PatchError as error:
+        yield invalid(written, step.name, f"the patch does not fit the template: {error}")
+        return
+    job_name = steps.job_name(flow.metadata.name or "x" * 5, step.name)
+    for cause in jobs.check_spec(job_name, flow.metadata.namespace, job["spec"], view, "spec"):
+        yield cause._replace(field=written, message=f"{cause.message} (at {cause.field} of job {job_name})")
+
+
+def _check_tasks(step: Flow, templates: dict[str, Object | None], path: str) -> Iterator[Cause]:
+    probe, targets = step.depends_on.probe, [templates.get(name) for name in step.depends_on.targets]
+    if probe is None or any(target is None for target in targets):
+        return
+    tasks = {
+        lenient.text(task, "name") for each in targets for task in lenient.sequence(each, "spec", "tasks")
+    }
+    for number, asked in enumerate(probe.task_status_list):
+        if asked.task_name not in tasks:
+            detail = f"no target has this task; choose one of {', '.join(sorted(tasks))}."
+            yield invalid(f"{path}[{number}].taskName", asked.task_name, detail)
+
+
+def _without_status(flow: Object) -> Object:
+    return {key: value for key, value in flow.items() if key != "status"}

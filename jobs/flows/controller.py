@@ -1,0 +1,161 @@
+"""The flow controller: makes the jobs of flows in their order, and keeps the status of flows and of job templates.
+
+Reads flows, templates and the jobs that were made from them. A template's
+status lists the jobs that were made from it: what is made and what is deleted
+is told here once each, so the list is kept by these changes, and made from
+all jobs of the namespace when the template is new.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.store import Group, Update, store
+from cluster.writes import Timer
+from jobs.flows import plan, steps
+from jobs.flows.plan import Known
+from jobs.made import maker
+from jobs.made.maker import AGAIN, AGAIN_MS, Maker
+from kube import lenient
+from kube.kinds.flow import FlowPhase, JobFlow
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cluster.api.cluster_view import ClusterView
+    from cluster.runtime.consumer import Plan
+    from cluster.store import Change, Stored
+    from jobs.made.maker import Family, MakerState
+    from kube.meta import Object
+
+NAME = "jobflows"
+UNFINISHED = ("", *(phase.value for phase in FlowPhase if phase not in plan.FINISHED))
+log = logging.getLogger(__name__)
+
+
+class FlowConsumer(Maker):
+    """Makes the jobs of flows."""
+
+    name = NAME
+    kind = JOB_FLOWS
+
+    def unfinished(self) -> list[str]:
+        """Return the keys of the flows that are not over."""
+        return list(store.names(JOB_FLOWS, phase=UNFINISHED).values())
+
+    def plan(self, state: MakerState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Look at each flow and each template that something happened to."""
+        found = super().plan(state, changes, timers, now)
+        found.groups = [*found.groups, *_lists_of_jobs(changes)]
+        return found
+
+    def note(self, state: MakerState, change: Change) -> None:
+        """Note which flow a change is about; a template may be what flows of its namespace wait for."""
+        if change.resource == JOB_TEMPLATES.id:
+            place = f"{change.namespace}/"
+            state.stale |= dict.fromkeys(key for key in state.waiting if key.startswith(place))
+        else:
+            super().note(state, change)
+
+    def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
+        """Make the jobs whose turn it is, and keep the status."""
+        flows = {family.owner.key: (family, flow) for family, flow in _readable(families)}
+        wanted = {
+            f"{flow.metadata.namespace}/{name}": key
+            for key, (family, flow) in flows.items()
+            for step in flow.spec.flows
+            if (name := steps.job_name(flow.metadata.name, step.name)) not in family.jobs
+        }
+        taken = maker.holders(list(wanted), state, wanted)
+        named = {
+            f"{flow.metadata.namespace}/{step.name}" for _, flow in flows.values() for step in flow.spec.flows
+        }
+        templates = {key: found.object for key, found in store.by_keys(JOB_TEMPLATES, sorted(named)).items()}
+        view = maker.view()
+        for family, flow in flows.values():
+            place = flow.metadata.namespace
+            known = Known(
+                flow,
+                family.owner.object.get("status") or {},
+                family.jobs,
+                family.gone,
+                _in(place, templates),
+                {key.partition("/")[2] for key in taken if key.startswith(f"{place}/")},
+            )
+            yield from _look_at(state, known, view, now)
+
+
+def _look_at(state: MakerState, known: Known, view: ClusterView, now: int) -> Iterator[Group | Timer]:
+    """Look at one flow; one that cannot be planned is left as it is, and never stops the others."""
+    key = plan.key_of(known.flow)
+    try:
+        outcome = plan.reconcile(known, view, now)
+    except Exception:
+        log.exception("flow %s cannot be planned; it waits until something about it changes", key)
+        return
+    yield from outcome.groups
+    state.waiting.pop(key, None)
+    if outcome.waits:
+        state.waiting[key] = None
+    if outcome.refused:
+        yield Timer(AGAIN, key, now + AGAIN_MS)
+
+
+def _in(namespace: str, templates: Mapping[str, Object]) -> dict[str, Object]:
+    """Return the templates of a namespace, by their names."""
+    found = ((key.partition("/"), template) for key, template in templates.items())
+    return {name: template for (place, _, name), template in found if place == namespace}
+
+
+def _readable(families: Sequence[Family]) -> Iterator[tuple[Family, JobFlow]]:
+    """Yield the families whose flow can be read."""
+    for family in families:
+        try:
+            yield family, family.owner.read(JobFlow)
+        except msgspec.ValidationError as error:
+            log.error("ignored flow %s, which cannot be read: %s", family.owner.key, error)
+
+
+def _lists_of_jobs(changes: Sequence[Change]) -> Iterator[Group]:
+    """Write into the status of templates which jobs were made from them."""
+    happened: dict[str, dict[str, bool]] = {}  # key of a template → name of a job → whether it is there
+    new: set[str] = set()
+    for change in changes:
+        if change.resource == JOB_TEMPLATES.id and change.verb == "ADDED":
+            new.add(change.key)
+        elif change.resource == JOBS.id and change.verb != "MODIFIED" and (key := _template_of(change)):
+            happened.setdefault(key, {})[change.name] = change.verb == "ADDED"
+    for key, template in store.by_keys(JOB_TEMPLATES, sorted({*happened, *new})).items():
+        before = lenient.texts(template.object, "status", "jobDependsOnList")
+        known = set(_made_from(key, template.namespace) if key in new else before)
+        for name, is_there in happened.get(key, {}).items():
+            (known.add if is_there else known.discard)(name)
+        if sorted(known) != before:
+            yield Group([_list_update(template, sorted(known))])
+
+
+def _made_from(key: str, namespace: str) -> Iterator[str]:
+    """Yield the names of the jobs that were made from a template, before it was made again."""
+    return (stored.name for stored in store.find(JOBS, namespace=namespace) if _template_of(stored) == key)
+
+
+def _template_of(job: Stored | Change) -> str:
+    """Return the key of the template that a job was made from, "" for none; annotations tell it, or labels."""
+    if steps.BY_TEMPLATE.encode() not in job.body:
+        return ""
+    for field in ("annotations", "labels"):
+        place, _, name = lenient.text(job.object, "metadata", field, steps.BY_TEMPLATE).partition(".")
+        if name and place == job.namespace:
+            return f"{place}/{name}"
+    return ""
+
+
+def _list_update(template: Stored, names: list[str]) -> Update:
+    metadata = {"namespace": template.namespace, "name": template.name, "uid": template.uid}
+    about = {"apiVersion": JOB_TEMPLATES.api_version, "kind": JOB_TEMPLATES.kind, "metadata": metadata}
+    status = {**(template.object.get("status") or {}), "jobDependsOnList": names}
+    return Update(JOB_TEMPLATES, {**about, "status": status}, "status")

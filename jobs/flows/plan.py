@@ -1,0 +1,227 @@
+"""What must be written so that the jobs of a flow run in their order (reference: volcano-queue-podgroup-cli §7.1).
+
+`reconcile` looks at a flow, its jobs and the templates, and returns groups of
+writes; asked again after they were carried out, it returns nothing. A job has
+a name made of those of the flow and of its template, so it is made once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster.writes import Create, Delete, Group, Update
+from jobs.flows import status, steps
+from jobs.lifecycle.phases import phase_of
+from jobs.made import jobs
+from kube import events
+from kube.kinds.batch import JobPhase
+from kube.kinds.flow import FlowPhase, RetainPolicy
+from kube.patch import PatchError
+from kube.resources import EVENTS, JOB_FLOWS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from jobs.made.jobs import MadeJob
+    from jobs.rules.admission import JobRulesView
+    from kube.kinds.flow import Flow, JobFlow
+    from kube.meta import Object
+
+COMPONENT = jobs.COMPONENT
+IN_PROGRESS = "InProgress"  # the reason of a flow of which there is nothing else to tell
+FINISHED = (FlowPhase.SUCCEED, FlowPhase.FAILED)
+_BAD = (JobPhase.FAILED, JobPhase.TERMINATED)
+_BEGUN = (JobPhase.RUNNING, JobPhase.RESTARTING, JobPhase.COMPLETING, JobPhase.COMPLETED)
+
+
+class Known(NamedTuple):
+    """A flow and what there is for it.
+
+    `jobs` were made for it and are there, `gone` have been deleted since it
+    was last looked at, both by their names. `templates` are those that it
+    names. `taken` are names of jobs that belong to somebody else.
+    """
+
+    flow: JobFlow
+    status: Object  # as it is stored
+    jobs: Mapping[str, MadeJob]
+    gone: Mapping[str, MadeJob]
+    templates: Mapping[str, Object]
+    taken: Collection[str]
+
+
+class Outcome(NamedTuple):
+    """Groups of writes, each to be carried out or not; whether a job cannot be made as things are, and was refused.
+
+    A refused job is to be tried again, as what refuses it may change.
+    """
+
+    groups: list[Group]
+    waits: bool = False
+    refused: bool = False
+
+
+class Problem(NamedTuple):
+    """Why a job that should be made is not."""
+
+    reason: str
+    message: str
+
+
+def reconcile(known: Known, view: JobRulesView, now: int) -> Outcome:
+    """Return what brings a flow one step further."""
+    if known.flow.metadata.deletion_timestamp:
+        state = {
+            "phase": str(FlowPhase.TERMINATING),
+            "reason": "Deleted",
+            "message": "The flow is being deleted.",
+        }
+        return Outcome(_status_group(known, {**known.status, "state": state}, now))
+    ended = {name: job for name, job in known.gone.items() if job.is_finished and name not in known.jobs}
+    counted = {**ended, **known.jobs}
+    entries = status.entries(known.flow, known.status, counted, now)
+    phases = {step: phase_of(entry["state"]) for step, entry in entries.items()}
+    phase = _phase(known.flow, phases)
+    problems: list[Problem] = []
+    groups: list[Group] = []
+    if phase not in FINISHED:
+        groups = _make(known, phases, problems, view, now)
+    state = _state(known.flow, phase, phases, problems)
+    after = status.status_after(known.status, entries, counted, state)
+    groups = [*_status_group(known, after, now), *groups, *_clear(known, phase)]
+    return Outcome(groups, bool(problems), any(problem.reason == "JobRefused" for problem in problems))
+
+
+def about(flow: JobFlow) -> dict[str, Any]:
+    """Return as much of a flow as events and writes of its status need."""
+    metadata = {
+        "namespace": flow.metadata.namespace,
+        "name": flow.metadata.name,
+        "uid": flow.metadata.uid,
+    }
+    return {"apiVersion": JOB_FLOWS.api_version, "kind": JOB_FLOWS.kind, "metadata": metadata}
+
+
+def key_of(flow: JobFlow) -> str:
+    """Return `namespace/name`."""
+    return f"{flow.metadata.namespace}/{flow.metadata.name}"
+
+
+def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
+    """Return the phase of a flow whose jobs are in these; one that is over stays as it is."""
+    before = flow.status.state.phase
+    if before in FINISHED:
+        return FlowPhase(before)
+    if any(phase in _BAD for phase in phases.values()):
+        return FlowPhase.FAILED
+    if all(phases.get(step.name) is JobPhase.COMPLETED for step in flow.spec.flows):
+        return FlowPhase.SUCCEED
+    has_begun = any(phase in _BEGUN for phase in phases.values())
+    return FlowPhase.RUNNING if has_begun or before == FlowPhase.RUNNING else FlowPhase.PENDING
+
+
+def _make(
+    known: Known, phases: Mapping[str, JobPhase], problems: list[Problem], view: JobRulesView, now: int
+) -> list[Group]:
+    """Make the jobs whose turn it is; note why one cannot be made."""
+    flow = known.flow
+    made = {
+        step.name: known.jobs[name]
+        for step in flow.spec.flows
+        if (name := steps.job_name(flow.metadata.name, step.name)) in known.jobs
+    }
+    groups = []
+    for step in flow.spec.flows:
+        if step.name in phases or not steps.may_start(step, made, phases):
+            continue
+        found = _job(known, step, view)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            text = f"Created job {found['metadata']['name']} from template {step.name}."
+            groups.append(Group([Create(JOBS, found), _event(flow, "Created", text, now)], key_of(flow)))
+    return groups
+
+
+def _job(known: Known, step: Flow, view: JobRulesView) -> Object | Problem:
+    """Return the job of a step, or why it cannot be made now."""
+    name, template = steps.job_name(known.flow.metadata.name, step.name), known.templates.get(step.name)
+    if name in known.taken:
+        text = f"A job named {name} exists that is not of this flow; delete it, or make the flow under another name."
+        return Problem("NameTaken", text)
+    if template is None:
+        text = (
+            f"There is no job template {step.name} in namespace {known.flow.metadata.namespace}; create it."
+        )
+        return Problem("TemplateNotFound", text)
+    try:
+        job = steps.job_for(known.flow, step, template)
+    except PatchError as error:
+        return Problem("JobRefused", f"The patch of {step.name} does not fit its template: {error}")
+    causes = jobs.complete(job, view)
+    if causes:
+        return Problem("JobRefused", f"Job {name} is refused: {'; '.join(map(str, causes[:3]))}")
+    return job
+
+
+def _clear(known: Known, phase: FlowPhase) -> list[Group]:
+    """Delete the jobs of a flow that has succeeded, if that is wished."""
+    flow = known.flow
+    if phase is not FlowPhase.SUCCEED or flow.spec.job_retain_policy != RetainPolicy.DELETE:
+        return []
+    return [
+        Group([Delete(JOBS, flow.metadata.namespace, job.name, uid=job.uid)], key_of(flow))
+        for job in known.jobs.values()
+        if not job.is_deleted
+    ]
+
+
+def _state(
+    flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
+) -> dict[str, str]:
+    """Return the phase of a flow with its reason and message; those of one that is over stay."""
+    before = flow.status.state
+    if phase in FINISHED and before.phase == phase:
+        return {"phase": str(phase), "reason": before.reason, "message": before.message}
+    reason, message = _told(flow, phase, phases, problems)
+    return {"phase": str(phase), "reason": reason, "message": message}
+
+
+def _told(
+    flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
+) -> tuple[str, str]:
+    total = len(flow.spec.flows)
+    if phase is FlowPhase.FAILED:
+        bad = [
+            f"{steps.job_name(flow.metadata.name, step)} ({each})"
+            for step, each in phases.items()
+            if each in _BAD
+        ]
+        return "JobFailed", f"No more jobs are made, because of {', '.join(bad)}."
+    if phase is FlowPhase.SUCCEED:
+        return "AllCompleted", f"All jobs have completed: {total} of {total}."
+    if problems:
+        return problems[0].reason, problems[0].message
+    aborted = [step for step, each in phases.items() if each in (JobPhase.ABORTED, JobPhase.ABORTING)]
+    if aborted:
+        names = ", ".join(steps.job_name(flow.metadata.name, step) for step in aborted)
+        return "JobAborted", f"Waiting for {names}, which was aborted; resume it."
+    completed = sum(each is JobPhase.COMPLETED for each in phases.values())
+    return IN_PROGRESS, f"{completed} of {total} jobs have completed."
+
+
+def _status_group(known: Known, after: dict[str, Any], now: int) -> list[Group]:
+    """Return the writes of a status that is another than before, with an event when the state tells something new."""
+    if after == known.status:
+        return []
+    flow, state, before = known.flow, after["state"], known.flow.status.state
+    writes: list[Update | Create] = [Update(JOB_FLOWS, {**about(flow), "status": after}, "status")]
+    is_news = (state["phase"], state["reason"]) != (before.phase, before.reason)
+    if is_news and state["reason"] != IN_PROGRESS:
+        kind = events.NORMAL if state["phase"] == FlowPhase.SUCCEED else events.WARNING
+        writes.append(_event(flow, state["reason"], state["message"], now, kind))
+    return [Group(writes, key_of(flow))]
+
+
+def _event(flow: JobFlow, reason: str, message: str, now: int, kind: str = events.NORMAL) -> Create:
+    return Create(EVENTS, events.event(about(flow), reason, message, now, component=COMPONENT, kind=kind))

@@ -1,0 +1,111 @@
+"""What the status of a flow tells (reference: volcano-queue-podgroup-cli §7.1).
+
+`jobStatusList` is also what the controller remembers: a job that has ended
+stays in it, so that it is not made again when it is deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jobs.flows.steps import job_name
+from jobs.lifecycle.phases import FINISHED, phase_of
+from kube import lenient, meta
+from kube.kinds.batch import JobPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.made.jobs import MadeJob
+    from kube.kinds.flow import JobFlow
+    from kube.meta import Object
+
+MOST_HISTORIES = 100  # phases that are remembered of one job
+# Each job is in one list: as Volcano's design has it, those on their way to a phase are with those that have come to it.
+LIST_OF = {
+    JobPhase.PENDING: "pendingJobs",
+    JobPhase.RUNNING: "runningJobs",
+    JobPhase.RESTARTING: "runningJobs",
+    JobPhase.COMPLETING: "completedJobs",
+    JobPhase.COMPLETED: "completedJobs",
+    JobPhase.FAILED: "failedJobs",
+    JobPhase.TERMINATING: "terminatedJobs",
+    JobPhase.TERMINATED: "terminatedJobs",
+    JobPhase.ABORTING: "unKnowJobs",
+    JobPhase.ABORTED: "unKnowJobs",
+}
+
+
+def entries(
+    flow: JobFlow, before: Object, jobs: Mapping[str, MadeJob], now: int
+) -> dict[str, dict[str, Any]]:
+    """Return an entry of jobStatusList for each job that was made and counts, by the name of its template.
+
+    `jobs` are those that are there, and those that have just been deleted, by
+    their names. One that was deleted before it had ended does not count: it
+    is made again.
+    """
+    known = {lenient.text(each, "name"): each for each in lenient.sequence(before, "jobStatusList")}
+    found = {}
+    for step in flow.spec.flows:
+        name = job_name(flow.metadata.name, step.name)
+        if name in jobs:
+            found[step.name] = _entry(jobs[name], known.get(name), now)
+        elif name in known and phase_of(lenient.text(known[name], "state")) in FINISHED:
+            found[step.name] = known[name]
+    return found
+
+
+def status_after(
+    before: Object,
+    made: Mapping[str, dict[str, Any]],
+    jobs: Mapping[str, MadeJob],
+    state: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return the status of a flow with these entries and this state; what nobody here writes is kept."""
+    ours = {*LIST_OF.values(), "jobStatusList", "conditions", "state"}
+    status: dict[str, Any] = {key: value for key, value in before.items() if key not in ours}
+    for entry in made.values():
+        status.setdefault(LIST_OF[phase_of(entry["state"])], []).append(entry["name"])
+    known = lenient.mapping(before, "conditions")
+    conditions = {
+        entry["name"]: _condition(jobs[entry["name"]]) if entry["name"] in jobs else known.get(entry["name"])
+        for entry in made.values()
+    }
+    if made:
+        status["jobStatusList"] = list(made.values())
+        status["conditions"] = {name: told for name, told in conditions.items() if told}
+    return {**status, "state": dict(state)}
+
+
+def _entry(job: MadeJob, before: Object | None, now: int) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": job.name,
+        "state": str(job.phase),
+        "startTimestamp": job.metadata.creation_timestamp,
+        "restartCount": job.status.retry_count,
+    }
+    if job.ended:
+        entry["endTimestamp"] = job.ended
+    is_the_same = lenient.text(before, "startTimestamp") == job.metadata.creation_timestamp
+    histories = lenient.sequence(before, "runningHistories") if is_the_same else []
+    entry["runningHistories"] = _histories(histories, str(job.phase), meta.timestamp(now))
+    return entry
+
+
+def _histories(known: list[dict[str, Any]], phase: str, moment: str) -> list[dict[str, Any]]:
+    if known and known[-1].get("state") == phase:
+        return known
+    earlier = [*known[:-1], {**known[-1], "endTimestamp": moment}] if known else []
+    return [*earlier, {"state": phase, "startTimestamp": moment}][-MOST_HISTORIES:]
+
+
+def _condition(job: MadeJob) -> dict[str, Any]:
+    found: dict[str, Any] = {"phase": str(job.phase), "createTime": job.metadata.creation_timestamp}
+    if job.status.running_duration:
+        found["runningDuration"] = job.status.running_duration
+    if job.status.task_status_count:
+        found["taskStatusCount"] = msgspec.to_builtins(job.status.task_status_count)
+    return found

@@ -1,0 +1,124 @@
+"""The jobs of a flow: how each is called, made from its template, and what it waits for.
+
+A flow lists its jobs in `spec.flows`; each is made from the JobTemplate of its
+name (reference: volcano-queue-podgroup-cli §7.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobs.made import jobs
+from kube import lenient, patch
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import PodPhase
+from kube.resources import JOB_FLOWS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jobs.made.jobs import MadeJob
+    from kube.kinds.flow import Flow, JobFlow, TaskStatus
+    from kube.meta import Object
+
+BY_TEMPLATE, BY_FLOW = "volcano.sh/createdByJobTemplate", "volcano.sh/createdByJobFlow"
+POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
+
+
+def job_name(flow: str, step: str) -> str:
+    """Return how the job of a flow is called that is made from a template."""
+    return f"{flow}-{step}"
+
+
+def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:
+    """Return the job of a flow, without defaults; PatchError when the flow's changes do not fit the template.
+
+    The labels that say what it was made from are left out where they are no
+    values of labels; the annotations always tell.
+    """
+    owner = flow.metadata
+    annotations = {
+        BY_TEMPLATE: f"{owner.namespace}.{step.name}",
+        BY_FLOW: f"{owner.namespace}.{owner.name}",
+    }
+    labels = {key: value for key, value in annotations.items() if jobs.as_label(value)}
+    spec = patched(lenient.mapping(template, "spec"), step.patch.job_spec)
+    name = job_name(owner.name, step.name)
+    return jobs.make(JOB_FLOWS, owner, name, spec, labels=labels, annotations=annotations)
+
+
+def by_hand(template: Object) -> Object:
+    """Return a job that somebody makes from a template and that belongs to no flow, without defaults."""
+    place, name = (lenient.text(template, "metadata", field) for field in ("namespace", "name"))
+    made_from = {BY_TEMPLATE: f"{place}.{name}"}
+    metadata: dict[str, Any] = {"generateName": f"{name}-", "namespace": place, "annotations": made_from}
+    if jobs.as_label(made_from[BY_TEMPLATE]):
+        metadata["labels"] = dict(made_from)
+    spec = patch.merge(lenient.mapping(template, "spec"), {})
+    return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata, "spec": spec}
+
+
+def patched(spec: Object, changes: Mapping[str, Any]) -> Object:
+    """Return a job's spec with a flow's changes laid over it; PatchError when they cannot be.
+
+    Tasks are found by their names, volumes by their mountPath; a pod template
+    is changed by a strategic merge patch; what else is written replaces what
+    the template says (Volcano's design for overriding templates). null takes
+    a field away.
+    """
+    rest = {key: value for key, value in changes.items() if key not in ("tasks", "volumes")}
+    found = patch.merge(spec, rest)
+    if "tasks" in changes:
+        found["tasks"] = _merged(spec.get("tasks"), changes["tasks"], "name", _patched_task)
+    if "volumes" in changes:
+        found["volumes"] = _merged(spec.get("volumes"), changes["volumes"], "mountPath", patch.merge)
+    return found
+
+
+def _merged(items: Any, changes: Any, key: str, merge: Callable[[Object, Object], Object]) -> list[Any]:
+    """Return a list in which the items that changes name are changed, and those that it adds come last."""
+    known = {lenient.text(item, key): item for item in items or () if isinstance(item, dict)}
+    for change in changes if isinstance(changes, list) else ():
+        if not isinstance(change, dict) or not lenient.text(change, key):
+            raise patch.PatchError(f"Each item must be an object with a {key}, by which it is found.")
+        name = change[key]
+        known[name] = merge(known.get(name, {}), change)
+    return list(known.values())
+
+
+def _patched_task(task: Object, change: Object) -> Object:
+    found = patch.merge(task, {key: value for key, value in change.items() if key != "template"})
+    if isinstance(change.get("template"), dict):
+        found["template"] = patch.strategic(task.get("template") or {}, change["template"], POD_TEMPLATE)
+    return found
+
+
+def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
+    """Say whether all that a job of a flow waits for has happened.
+
+    `made` are the flow's jobs that are there, `phases` those of all that were
+    made, by the names of their templates. A target must have completed, or
+    the probe must hold for those of its tasks that it names.
+    """
+    probe = step.depends_on.probe
+    asked = probe.task_status_list if probe else []
+    return all(
+        phases.get(target) is JobPhase.COMPLETED or (target in made and _holds(asked, made[target]))
+        for target in step.depends_on.targets
+    )
+
+
+def _holds(asked: Sequence[TaskStatus], job: MadeJob) -> bool:
+    """Say whether enough pods of each task that is asked about are in the phase; False when the job has none of these."""
+    least = {
+        task.name: max(1 if task.min_available is None else task.min_available, 1) for task in job.spec.tasks
+    }
+    of_job = [each for each in asked if each.task_name in least]
+    return bool(of_job) and all(_count(job, each) >= least[each.task_name] for each in of_job)
+
+
+def _count(job: MadeJob, asked: TaskStatus) -> int:
+    """Count the pods of a task that are in a phase; who has succeeded has been running."""
+    counted = job.status.task_status_count.get(asked.task_name)
+    phases = (PodPhase.RUNNING, PodPhase.SUCCEEDED) if asked.phase == PodPhase.RUNNING else (asked.phase,)
+    return 0 if counted is None else sum(counted.phase.get(phase, 0) for phase in phases)

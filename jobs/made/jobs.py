@@ -1,0 +1,161 @@
+"""Jobs that a controller makes for an object: how they are made, and what is read of them.
+
+They do not pass the door, so what the door does for a person's job is done
+here: the same defaults and the same rules, and the creator is who created
+the object that they are made for.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from jobs.lifecycle.phases import FINISHED, phase_of
+from jobs.rules import admission
+from kube import lenient, meta, names
+from kube.kinds.batch import JobPhase, JobStatus
+from kube.kinds.fields import View
+from kube.meta import ObjectMeta
+from kube.resources import CREATOR_ANNOTATION, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.rules.admission import JobRulesView
+    from kube.errors import Cause
+    from kube.meta import Object
+    from kube.resources import Resource
+
+COMPONENT = "vc-controller-manager"
+
+
+class _Task(View):
+    name: str = ""
+    min_available: int | None = None
+
+
+class _Spec(View):
+    tasks: list[_Task] = []
+
+
+class MadeJob(View):
+    """What the controller of an object reads of a job that was made for it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+    status: JobStatus = JobStatus()
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.metadata.name
+
+    @property
+    def uid(self) -> str:
+        """The job's uid."""
+        return self.metadata.uid
+
+    @property
+    def phase(self) -> JobPhase:
+        """The job's phase; Pending when no controller has seen it."""
+        return phase_of(self.status.state.phase)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has come to its end."""
+        return self.phase in FINISHED
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody has deleted the job, which may still be there for its pods."""
+        return bool(self.metadata.deletion_timestamp)
+
+    @property
+    def ended(self) -> str:
+        """When the job came to its end, as a time in whole seconds; "" while it goes on."""
+        since = self.status.state.last_transition_time
+        return meta.timestamp(meta.parse_time(since)) if self.is_finished and since else ""
+
+
+def reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
+    """Return the owner reference by which a job names the object that it is made for as its controller."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def make(
+    resource: Resource,
+    owner: ObjectMeta,
+    name: str,
+    spec: Object,
+    *,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+) -> Object:
+    """Return a new job for an object, without defaults; only the object says who created it."""
+    noted = {key: value for key, value in annotations.items() if key != CREATOR_ANNOTATION}
+    if creator := owner.annotations.get(CREATOR_ANNOTATION):
+        noted[CREATOR_ANNOTATION] = creator
+    metadata: dict[str, Any] = {"name": name, "namespace": owner.namespace}
+    if labels:
+        metadata["labels"] = dict(labels)
+    if noted:
+        metadata["annotations"] = noted
+    metadata["ownerReferences"] = [reference(resource, owner)]
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": metadata,
+        "spec": copy.deepcopy(spec),
+    }
+
+
+def complete(job: Object, view: JobRulesView) -> list[Cause]:
+    """Fill in what a job leaves open, and return what would be refused of it if a person submitted it."""
+    admission.default(job, None, view)
+    return admission.validate(job, None, view)
+
+
+def check_spec(name: str, namespace: str, spec: Any, view: JobRulesView, path: str) -> list[Cause]:
+    """Return what is wrong with a spec from which jobs will be made, at its field below `path`.
+
+    `name` is that of the longest job, or the part of it that is known: pods
+    are called by it. Whether the queue takes jobs is asked when one is made.
+    """
+    job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
+    found = []
+    for cause in complete(job, view):
+        if cause.field != "spec.queue" and not cause.field.startswith("metadata."):
+            below = cause.field.removeprefix("spec").removeprefix(".")
+            found.append(cause._replace(field=f"{path}.{below}" if below else path))
+    return found
+
+
+def warnings(name: str, namespace: str, spec: Any, view: JobRulesView, path: str) -> list[str]:
+    """Return what a person should know about a spec from which jobs will be made, such as that its queue is closed."""
+    job = {"metadata": {"name": name, "namespace": namespace}, "spec": copy.deepcopy(spec)}
+    closed = [str(cause) for cause in complete(job, view) if cause.field == "spec.queue"]
+    found = [*closed, *admission.warn(job, None, view)]
+    return [f"{path}{text.removeprefix('spec')}" if text.startswith("spec") else text for text in found]
+
+
+def default_spec(owner: Object, old: Object | None) -> None:
+    """Store the seeds' spellings in the spec of an object that is a job's spec, as that of a template.
+
+    What is left open stays open until a job is made: a default may follow
+    from what a patch changes, as the minimum from the replicas.
+    """
+    spec = lenient.mapping(owner, "spec")
+    if spec:
+        admission.respell(spec, lenient.mapping(old, "spec"))
+
+
+def as_label(text: str) -> str:
+    """Return a text if it can be the value of a label, else ""."""
+    return "" if names.label_value(text) else text

@@ -1,0 +1,201 @@
+"""Consumers that make jobs for objects of one kind.
+
+What happens to an object, or to a job that was made for it, makes the object
+stale. It is then read anew with all its jobs, at one revision, and its rule
+is asked: nothing else is remembered, so there is nothing that could be wrong
+after a crash. What is read is never older than the changes, and shows all
+that this consumer wrote.
+
+Only a job that is deleted cannot be read anew. It is told to the rule with
+the change that deleted it, by which it is known how the job ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.api.cluster_view import ClusterView
+from cluster.runtime.consumer import RETRY, Consumer, Plan
+from cluster.store import Group, store
+from cluster.store.types import read
+from cluster.writes import Timer
+from jobs.made.jobs import MadeJob
+from kube.errors import ApiError
+from kube.kinds.fields import View
+from kube.meta import OwnerReference
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from cluster.store import Change, Stored
+    from kube.resources import Resource
+
+AGAIN, DUE = "again", "due"  # kinds of timers: a job that was refused is tried again; a time comes
+AGAIN_MS = 10_000
+CHUNK = 500  # objects in one query
+log = logging.getLogger(__name__)
+
+
+class _Owned(View):
+    owner_references: list[OwnerReference] = []
+
+
+class _Object(View):
+    metadata: _Owned = _Owned()
+
+
+class Family(NamedTuple):
+    """An object and the jobs that were made for it, by their names; `gone` are those that were deleted since."""
+
+    owner: Stored
+    jobs: Mapping[str, MadeJob]
+    gone: Mapping[str, MadeJob]
+
+
+@dataclass(slots=True)
+class MakerState:
+    """What is to be looked at."""
+
+    stale: dict[str, None] = field(default_factory=dict)  # keys of objects
+    gone: dict[str, dict[str, MadeJob]] = field(
+        default_factory=dict
+    )  # key of an object → deleted jobs that its rule has not been told of
+    blocked: dict[str, str] = field(
+        default_factory=dict
+    )  # key of somebody else's job → the object whose job should have its name
+    waiting: dict[str, None] = field(default_factory=dict)  # objects whose jobs cannot be made as things are
+    told: dict[str, str] = field(default_factory=dict)  # key of an object → what the last event said of it
+
+
+class Maker(Consumer[MakerState]):
+    """Looks after all objects of `kind`."""
+
+    kind: Resource
+
+    @abstractmethod
+    def unfinished(self) -> list[str]:
+        """Return the keys of the objects for which there may be something to do."""
+
+    @abstractmethod
+    def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
+        """Return what is to be written for objects, and when to look at them again."""
+
+    def load(self, shard: int, revision: int) -> MakerState:
+        """Look at everything once."""
+        return MakerState(stale=dict.fromkeys(self.unfinished()))
+
+    def apply(self, state: MakerState, change: Change) -> None:
+        """Leave the state alone: everything is done in plan(), which hears all changes, also after a load."""
+
+    def plan(self, state: MakerState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Look at each object that something happened to."""
+        for change in changes:
+            self.note(state, change)
+        state.stale |= dict.fromkeys(timer.key for timer in timers if timer.kind in (RETRY, AGAIN, DUE))
+        keys, state.stale = list(state.stale), {}
+        found: list[Group | Timer] = []
+        for start in range(0, len(keys), CHUNK):
+            found += self.look(state, self._read(state, keys[start : start + CHUNK]), now)
+        return Plan(
+            [each for each in found if isinstance(each, Group)],
+            [each for each in found if isinstance(each, Timer)],
+        )
+
+    def committed(
+        self, state: MakerState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+    ) -> None:
+        """Forget deleted jobs whose objects could be written; the others are told again with the next look."""
+        failed = {
+            group.key
+            for group, outcome in zip(groups, outcomes, strict=True)
+            if isinstance(outcome, ApiError)
+        }
+        state.gone = {key: jobs for key, jobs in state.gone.items() if key in failed}
+
+    def note(self, state: MakerState, change: Change) -> None:
+        """Note which object a change is about."""
+        if change.resource == self.kind.id:
+            state.stale[change.key] = None
+            if change.verb == "DELETED":
+                state.told.pop(change.key, None)
+                state.waiting.pop(change.key, None)
+        elif change.resource == JOBS.id:
+            self._note_job(state, change)
+
+    def key_of(self, change: Change) -> str:
+        """Return the key of the object that a change is about; none for what several objects depend on."""
+        if change.resource == self.kind.id:
+            return change.key
+        return self._owner_of(change) if change.resource == JOBS.id else ""
+
+    def _note_job(self, state: MakerState, change: Change) -> None:
+        is_gone = change.verb == "DELETED"
+        if is_gone and change.key in state.blocked:
+            state.stale[state.blocked.pop(change.key)] = None
+        key = self._owner_of(change)
+        if not key:
+            return
+        state.stale[key] = None
+        if is_gone:
+            for job in _readable([change]):
+                state.gone.setdefault(key, {})[job.name] = job
+
+    def _owner_of(self, change: Change) -> str:
+        """Return the key of the object that a job was made for, "" when it is none of this kind."""
+        if self.kind.kind.encode() not in change.body:
+            return ""  # most jobs; decoding each would cost more than all the rest
+        try:
+            owners = change.read(_Object).metadata.owner_references
+        except msgspec.ValidationError:
+            return ""
+        ours = (one for one in owners if one.controller and self._is_ours(one))
+        return next((f"{change.namespace}/{one.name}" for one in ours), "")
+
+    def _is_ours(self, reference: OwnerReference) -> bool:
+        return (reference.api_version, reference.kind) == (self.kind.api_version, self.kind.kind)
+
+    def _read(self, state: MakerState, keys: Sequence[str]) -> list[Family]:
+        """Read objects with their jobs."""
+        with store.reading():
+            owners = store.by_keys(self.kind, keys)
+            jobs: dict[str, dict[str, MadeJob]] = {owner.uid: {} for owner in owners.values()}
+            for job in _readable(store.find(JOBS, owner=list(jobs))) if jobs else ():
+                uid = next((one.uid for one in job.metadata.owner_references if one.controller), "")
+                jobs[uid][job.name] = job
+        families = []
+        for key, owner in owners.items():
+            deleted = state.gone.get(key, {})
+            of_this_one = {name: job for name, job in deleted.items() if _belongs(job, owner.uid)}
+            families.append(Family(owner, jobs[owner.uid], of_this_one))
+        return families
+
+
+def view() -> ClusterView:
+    """Return what the rules for a job may ask about the cluster."""
+    return ClusterView()
+
+
+def holders(wanted: Sequence[str], state: MakerState, of: Mapping[str, str]) -> frozenset[str]:
+    """Return which keys of jobs are taken; `of` has for each the object that wants it, which is looked at when it is free."""
+    taken = frozenset(store.by_keys(JOBS, wanted))
+    state.blocked |= {key: of[key] for key in taken}
+    return taken
+
+
+def _belongs(job: MadeJob, uid: str) -> bool:
+    return any(one.controller and one.uid == uid for one in job.metadata.owner_references)
+
+
+def _readable(jobs: Sequence[Stored | Change]) -> Iterator[MadeJob]:
+    """Yield what can be read of jobs; of the others the log tells."""
+    for each in jobs:
+        try:
+            yield read(each.body, MadeJob)
+        except msgspec.ValidationError as error:
+            log.error("ignored job %s, which cannot be read: %s", each.key, error)

@@ -1,0 +1,270 @@
+"""The cron job controller on the real store: jobs at their times, policies, limits, and what survives a crash."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import clock
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, Patch, store
+from kube import meta
+from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, EVENTS, JOBS, QUEUES
+from tests.clocks import ManualClock
+from tests.jobs.crons.control import NIGHT, cron, name_at, status, submit
+from tests.jobs.made import PLACE, end, job_names, runner, settle, spec, told
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def at_night():
+    """A clock that stands at half a minute past midnight until a test moves it."""
+    manual = ManualClock(meta.parse_time(NIGHT) * 1000)
+    before = clock.use(manual)
+    yield manual
+    clock.use(before)
+
+
+@pytest.fixture
+def controller(at_night):
+    bootstrap()
+    return runner("cronjobs")
+
+
+@pytest.fixture
+def later(at_night, controller):
+    """Let minutes pass, then let the controller work."""
+
+    def move(minutes=0, runners=(controller,)):
+        at_night.move(minutes * 60)
+        settle(*runners)
+
+    return move
+
+
+def test_a_job_is_made_at_each_time(controller, later):
+    submit(cron())
+    later()
+    assert job_names() == []
+    later(9)
+    assert job_names() == []
+    later(1)
+    assert (job_names(), status()["lastScheduleTime"]) == ([name_at("00:10")], "2026-03-01T00:10:00Z")
+    later(10)
+    assert job_names() == [name_at("00:10"), name_at("00:20")]
+    assert [each["name"] for each in status()["active"]] == job_names()
+
+
+def test_a_job_says_whose_it_is_and_for_which_time(controller, later):
+    metadata = {
+        "labels": {"app": "x"},
+        "annotations": {"note": "y", CREATOR_ANNOTATION: "mallory"},
+        "name": "z",
+    }
+    obj = cron("0 2 * * *", timeZone="Europe/Berlin", jobTemplate={"metadata": metadata, "spec": spec()})
+    obj["metadata"]["annotations"] = {CREATOR_ANNOTATION: "alice"}
+    stored = submit(obj)
+    later()
+    later(60)
+    job = store.get(JOBS, PLACE, name_at("01:00")).object["metadata"]
+    assert job["labels"] == {"app": "x"}
+    assert job["annotations"] == {
+        "note": "y",
+        CREATOR_ANNOTATION: "alice",
+        "volcano.sh/cronjob-scheduled-timestamp": "2026-03-01T02:00:00+01:00",
+    }
+    assert [(one["kind"], one["uid"]) for one in job["ownerReferences"]] == [("CronJob", stored.uid)]
+
+
+def test_of_the_times_that_were_missed_the_last_one_is_made_up_for(controller, later):
+    submit(cron())
+    later()
+    later(35)
+    assert job_names() == [name_at("00:30")]
+    assert "TooManyMissedTimes" not in told()
+
+
+def test_many_missed_times_are_told(controller, later):
+    submit(cron("* * * * *"))
+    later()
+    later(101)
+    assert "TooManyMissedTimes" not in told()
+    later(102)
+    assert "TooManyMissedTimes" in told()
+    assert len(job_names()) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "made"), [pytest.param(300, 0, id="too late"), pytest.param(331, 1, id="late enough")]
+)
+def test_a_job_may_be_late_by_its_deadline(controller, later, seconds, made):
+    submit(cron("30 0 * * *", startingDeadlineSeconds=seconds))
+    later()
+    later(35)
+    assert len(job_names()) == made
+
+
+def test_a_suspended_cron_job_makes_none_until_it_is_resumed(controller, later):
+    submit(cron(suspend=True))
+    later()
+    later(25)
+    assert job_names() == []
+    store.write(Patch(CRON_JOBS, PLACE, "c", {"spec": {"suspend": False}}))
+    later()
+    assert job_names() == [name_at("00:20")]
+
+
+def test_forbid_waits_for_the_earlier_job_and_says_so_once(controller, later):
+    submit(cron(concurrencyPolicy="Forbid"))
+    later()
+    later(10)
+    later(10)
+    end(name_at("00:10"), "Running")
+    later()
+    assert job_names() == [name_at("00:10")]
+    assert told().count("ForbidConcurrent") == 1
+    end(name_at("00:10"), "Completed")
+    later()
+    assert job_names() == [name_at("00:10"), name_at("00:20")]
+
+
+def test_replace_deletes_the_earlier_job(controller, later):
+    submit(cron(concurrencyPolicy="Replace"))
+    later()
+    later(10)
+    later(10)
+    assert job_names() == [name_at("00:20")]
+    assert "ReplaceConcurrent" in told()
+    assert [each["name"] for each in status()["active"]] == [name_at("00:20")]
+
+
+@pytest.mark.parametrize(
+    ("phase", "limits", "kept"),
+    [
+        pytest.param("Completed", {}, 3, id="completed, by default"),
+        pytest.param("Failed", {}, 1, id="failed, by default"),
+        pytest.param("Completed", {"successfulJobsHistoryLimit": 0}, 0, id="no completed"),
+        pytest.param("Failed", {"failedJobsHistoryLimit": 2}, 2, id="two failed"),
+        pytest.param("Terminated", {}, 1, id="terminated count as failed"),
+        pytest.param("Aborted", {}, 5, id="aborted have not ended"),
+    ],
+)
+def test_the_oldest_jobs_go_beyond_the_limits(controller, later, phase, limits, kept):
+    submit(cron(**limits))
+    later()
+    names = []
+    for _ in range(5):
+        later(10)
+        (new,) = set(job_names()) - set(names)
+        names.append(new)
+        end(new, phase)
+        later()
+    assert job_names() == sorted(names)[5 - kept :]
+
+
+def test_what_completed_is_noted_also_when_it_is_gone(controller, later):
+    submit(cron())
+    later()
+    later(10)
+    end(name_at("00:10"), "Completed")
+    store.write(Delete(JOBS, PLACE, name_at("00:10")))
+    later(0, [runner("cronjobs")])
+    assert status() == {
+        "lastScheduleTime": "2026-03-01T00:10:00Z",
+        "lastSuccessfulTime": "1970-01-01T00:00:00Z",
+    }
+    assert told()[-1] == "SawCompletedJob"
+
+
+def test_a_name_that_somebody_else_has_is_passed_over(controller, later):
+    store.write(Create(JOBS, {"metadata": {"name": name_at("00:10"), "namespace": PLACE}, "spec": {}}))
+    submit(cron())
+    later()
+    later(10)
+    assert (told(), status()["lastScheduleTime"]) == (["ForeignJob"], "2026-03-01T00:10:00Z")
+    later(10)
+    assert job_names() == [name_at("00:10"), name_at("00:20")]
+
+
+def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, later):
+    closed = {"metadata": {"name": "night"}, "spec": {"weight": 1}, "status": {"state": "Closed"}}
+    store.write(Create(QUEUES, closed))
+    submit(cron(jobTemplate={"spec": spec(queue="night")}))
+    later()
+    later(10)
+    later(1)
+    assert (job_names(), told()) == ([], ["FailedCreate"])
+    assert "queue `night` status is `Closed`" in store.find(EVENTS)[0].object["message"]
+    store.write(Patch(QUEUES, "", "night", {"status": {"state": "Open"}}, "status"))
+    later(1)
+    assert job_names() == [name_at("00:10")]
+
+
+def test_a_clock_that_is_set_back_makes_no_job_twice(controller, later):
+    submit(cron())
+    later()
+    later(10)
+    later(-5)
+    later(5)
+    assert job_names() == [name_at("00:10")]
+    later(10)
+    assert job_names() == [name_at("00:10"), name_at("00:20")]
+
+
+def test_a_deleted_job_is_not_made_again(controller, later):
+    submit(cron())
+    later()
+    later(10)
+    store.write(Delete(JOBS, PLACE, name_at("00:10")))
+    later(1)
+    later(0, [runner("cronjobs")])
+    assert job_names() == []
+
+
+def test_a_cron_job_that_is_being_deleted_makes_none(controller, later):
+    submit(cron())
+    later()
+    store.write(Delete(CRON_JOBS, PLACE, "c", propagation="Foreground"))
+    later(10)
+    assert job_names() == []
+
+
+def test_one_that_cannot_be_read_does_not_stop_the_others(controller, later):
+    store.write(Create(CRON_JOBS, {"metadata": {"name": "bad", "namespace": PLACE}, "spec": {"schedule": 1}}))
+    store.write(
+        Create(CRON_JOBS, {"metadata": {"name": "odd", "namespace": PLACE}, "spec": {"schedule": "?"}})
+    )
+    submit(cron())
+    later()
+    later(10)
+    assert job_names() == [name_at("00:10")]
+
+
+class Killed(BaseException):
+    """Ends a process where it stands."""
+
+
+@pytest.mark.parametrize("point", ["_move_cursor", "_set_timers", "_wake_for"])
+def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(
+    controller, later, at_night, monkeypatch, point
+):
+    submit(cron(concurrencyPolicy="Replace"))
+    later()
+    later(10)
+    at_night.move(600)
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(controller, point, killed)
+        with pytest.raises(Killed):
+            controller.step()
+    later(0, [runner("cronjobs")])
+    assert job_names() == [name_at("00:20")]
+    created = [
+        event.object["message"]
+        for event in store.find(EVENTS)
+        if event.object["reason"] == "SuccessfulCreate"
+    ]
+    assert sorted(created) == [f"Created job {name_at('00:10')}", f"Created job {name_at('00:20')}"]

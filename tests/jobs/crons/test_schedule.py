@@ -1,0 +1,195 @@
+"""Schedules: what is read, which moments they name, also where clocks are changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise, takewhile
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.crons import schedule
+from jobs.crons.schedule import ScheduleError
+from kube import meta
+
+BERLIN, YORK, HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+
+
+def moments(text, start, count, zone=""):
+    """The next moments, as texts."""
+    times = schedule.parse(text, schedule.zone(zone), meta.parse_time(start))
+    return [meta.timestamp(each)[:16] for each in islice(times.after(meta.parse_time(start)), count)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("*/30 * * * *", ["2026-02-28T23:30", "2026-03-01T00:00", "2026-03-01T00:30"], id="a step"),
+        pytest.param("5/25 0 * * *", ["2026-03-01T00:05", "2026-03-01T00:30", "2026-03-01T00:55"], id="a step from a value on"),
+        pytest.param("0 8-10/2 * * *", ["2026-03-01T08:00", "2026-03-01T10:00", "2026-03-02T08:00"], id="a step in a range"),
+        pytest.param("15,45 6 * * ?", ["2026-03-01T06:15", "2026-03-01T06:45", "2026-03-02T06:15"], id="a list, and ? for *"),
+        pytest.param("0 0 * * mon,Wed", ["2026-03-02T00:00", "2026-03-04T00:00", "2026-03-09T00:00"], id="days by name"),
+        pytest.param("0 0 1 JAN-mar/2 *", ["2026-03-01T00:00", "2027-01-01T00:00", "2027-03-01T00:00"], id="months by name"),
+        pytest.param("0 0 13 * FRI", ["2026-03-06T00:00", "2026-03-13T00:00", "2026-03-20T00:00"], id="day of month or of week"),
+        pytest.param("0 0 */10 * 0", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-11T00:00"], id="a step names days as well"),
+        pytest.param("0 0 * * */2", ["2026-03-01T00:00", "2026-03-03T00:00", "2026-03-05T00:00"], id="all days of month are no choice"),
+        pytest.param("0 0 31 * *", ["2026-03-31T00:00", "2026-05-31T00:00", "2026-07-31T00:00"], id="short months are left out"),
+        pytest.param("0 0 29 2 *", ["2028-02-29T00:00", "2032-02-29T00:00", "2036-02-29T00:00"], id="leap years"),
+        pytest.param("@hourly", ["2026-03-01T00:00", "2026-03-01T01:00", "2026-03-01T02:00"], id="hourly"),
+        pytest.param("@daily", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"], id="daily"),
+        pytest.param("@midnight", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"], id="midnight"),
+        pytest.param("@weekly", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-15T00:00"], id="weekly"),
+        pytest.param("@monthly", ["2026-03-01T00:00", "2026-04-01T00:00", "2026-05-01T00:00"], id="monthly"),
+        pytest.param("@yearly", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"], id="yearly"),
+        pytest.param("@annually", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"], id="annually"),
+        pytest.param("@every 1h30m", ["2026-03-01T00:40", "2026-03-01T02:10", "2026-03-01T03:40"], id="every so often"),
+    ],
+)  # fmt: skip
+def test_moments(text, expected):
+    assert moments(text, "2026-02-28T23:10:00Z", 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "start", "expected"),
+    [
+        pytest.param("30 2 * * *", BERLIN, "2026-03-28T12:00:00Z", ["2026-03-29T01:30", "2026-03-30T00:30"], id="a skipped time comes later by the jump"),
+        pytest.param("30 2 * * *", BERLIN, "2026-10-24T12:00:00Z", ["2026-10-25T00:30", "2026-10-26T01:30"], id="a time that is there twice counts once"),
+        pytest.param("30 * * * *", BERLIN, "2026-03-29T00:00:00Z", ["2026-03-29T00:30", "2026-03-29T01:30"], id="each hour, when one is skipped"),
+        pytest.param("30 * * * *", BERLIN, "2026-10-25T00:00:00Z", ["2026-10-25T00:30", "2026-10-25T01:30"], id="each hour, when one is there twice"),
+        pytest.param("30 */2 * * *", BERLIN, "2026-03-28T23:00:00Z", ["2026-03-28T23:30", "2026-03-29T01:30"], id="each second hour, when one is skipped"),
+        pytest.param("15 2 * * *", HOWE, "2026-10-03T12:00:00Z", ["2026-10-03T15:45", "2026-10-04T15:15"], id="half an hour is skipped"),
+        pytest.param("0 0 * * *", YORK, "2026-03-07T12:00:00Z", ["2026-03-08T05:00", "2026-03-09T04:00"], id="midnight moves"),
+        pytest.param("0 12 * * *", "Asia/Kathmandu", "2026-03-07T12:00:00Z", ["2026-03-08T06:15", "2026-03-09T06:15"], id="a zone that is no whole hours away"),
+    ],
+)  # fmt: skip
+def test_moments_where_clocks_are_changed(text, zone, start, expected):
+    assert moments(text, start, 2, zone) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("* * * *", "expected 5 fields and found 4"),
+        ("0 * * * * *", "expected 5 fields and found 6"),
+        ("60 * * * *", "minute: '60' is not between 0 and 59"),
+        ("* 24 * * *", "hour: '24' is not between 0 and 23"),
+        ("* * 0 * *", "day of the month: '0' is not between 1 and 31"),
+        ("* * * 13 *", "month: '13' is not between 1 and 12"),
+        ("* * * * 7", "day of the week: '7' is not between 0 and 6; Sunday is 0"),
+        ("* * * * SONTAG", "cannot be read; write numbers, or SUN to SAT"),
+        ("5-1 * * * *", "ends before it begins"),
+        ("*/0 * * * *", "has the step 0"),
+        ("1,,2 * * * *", "cannot be read"),
+        ("-1 * * * *", "cannot be read"),
+        ("٣ * * * *", "cannot be read"),
+        ("0 0 L * *", "cannot be read"),
+        ("0 0 31 4,6 *", "there is no such day"),
+        ("@reboot", "unknown descriptor"),
+        ("@every", "takes a duration"),
+        ("@every 1", "takes a duration"),
+        ("@every 59s", "takes at least a minute"),
+        ("@every -5m", "takes at least a minute"),
+        ("TZ=Europe/Berlin 0 2 * * *", "write it to timeZone"),
+        ("CRON_TZ=UTC 0 2 * * *", "write it to timeZone"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_a_remedy(text, told):
+    with pytest.raises(ScheduleError) as refusal:
+        schedule.parse(text, UTC, 0)
+    assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Local",
+        "local",
+        "America",
+        "Mars/Olympus",
+        "../UTC",
+        "/etc/passwd",
+        "-x",
+        "a b",
+        "x" * 15,
+        "Europe/",
+        "Европа",
+    ],
+)
+def test_a_time_zone_that_there_is_not(name):
+    with pytest.raises(ScheduleError, match="such as Europe/Berlin"):
+        schedule.zone(name)
+
+
+def field(low, high):
+    value = st.integers(low, high)
+    pair = st.tuples(value, value).map(lambda both: f"{min(both)}-{max(both)}")
+    step = st.tuples(st.just("*") | pair | value.map(str), st.integers(1, 9)).map(
+        lambda both: f"{both[0]}/{both[1]}"
+    )
+    item = value.map(str) | pair | step
+    return st.just("*") | st.lists(item, min_size=1, max_size=3).map(",".join)
+
+
+crons = st.tuples(field(0, 59), field(0, 23), field(1, 28), field(1, 12), field(0, 6)).map(" ".join)
+starts = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda each: each.replace(tzinfo=UTC))
+
+
+def named(text):
+    """The values that one field names, read by another hand than the one that is tested."""
+    low, high = {0: (0, 59), 1: (0, 23), 2: (1, 31), 3: (1, 12), 4: (0, 6)}[text[0]]
+    found = set()
+    for item in text[1].split(","):
+        bounds, _, step = item.partition("/")
+        first, _, last = bounds.partition("-")
+        begin = low if first == "*" else int(first)
+        end = high if first == "*" or (step and not last) else int(last or first)
+        found |= set(range(begin, end + 1, int(step or 1)))
+    return found
+
+
+def naming(text):
+    """Whether a schedule names a minute, by its fields one by one: a function of the minute."""
+    parts = text.split()
+    minutes, hours, days, months, weekdays = (named(each) for each in enumerate(parts))
+    items = [item for number in (2, 4) for item in parts[number].split(",")]
+    is_either = not {"*", "*/1"} & set(items)
+
+    def names(moment):
+        in_month, in_week = moment.day in days, moment.isoweekday() % 7 in weekdays
+        on_day = (in_month or in_week) if is_either else (in_month and in_week)
+        return moment.minute in minutes and moment.hour in hours and moment.month in months and on_day
+
+    return names
+
+
+@given(crons, starts)
+def test_no_minute_is_left_out_and_none_is_added(text, start):
+    times, is_named = schedule.parse(text, UTC, 0), naming(text)
+    end = meta.milliseconds(start + timedelta(days=2))
+    found = list(takewhile(lambda each: each <= end, times.after(meta.milliseconds(start))))
+    first = start.replace(second=0, microsecond=0)
+    minutes = (first + timedelta(minutes=number) for number in range(2 * 1440 + 1))
+    expected = [meta.milliseconds(each) for each in minutes if each > start and is_named(each)]
+    assert found == [each for each in expected if each <= end]
+
+
+@settings(max_examples=60)
+@given(crons, starts, st.sampled_from(["UTC", BERLIN, YORK, HOWE, "Asia/Kathmandu"]))
+def test_the_latest_moment_is_the_one_before_the_next(text, start, zone):
+    times = schedule.parse(text, ZoneInfo(zone), 0)
+    upcoming = list(islice(times.after(meta.milliseconds(start)), 4))
+    assert upcoming == sorted(set(upcoming))
+    for earlier, later in pairwise(upcoming):
+        assert times.latest(later - 1) == earlier
+        assert times.latest(later) == later
+
+
+@given(starts, st.integers(1, 10_000), st.integers(0, 10**9))
+def test_every_counts_from_its_first_moment(start, minutes, passed):
+    created = meta.milliseconds(start)
+    times = schedule.parse(f"@every {minutes}m", UTC, created)
+    latest, following = times.latest(created + passed), next(times.after(created + passed))
+    assert following - minutes * 60_000 == (latest or created)
+    assert (following - created) % (minutes * 60_000) == 0

@@ -1,0 +1,261 @@
+"""The phase of a flow, the lists of its jobs, who may start, and patches: tables."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.flows import plan, status, steps
+from jobs.flows.plan import Known
+from jobs.made.jobs import MadeJob
+from kube.kinds.batch import JobPhase
+from kube.kinds.flow import Flow, JobFlow
+from kube.patch import PatchError
+from tests.jobs.builders import container, task
+from tests.jobs.flows.control import CLUSTER, flow, step, template
+
+NOW = 1_772_323_200_000  # 2026-03-01T00:00:00Z
+TEMPLATES = {name: template(name) for name in "abcd"}
+
+
+def made(name, phase, uid="u", *tasks, **told):
+    """A job of the flow f as it is stored."""
+    state = {"state": {"phase": phase, "lastTransitionTime": "2026-03-01T00:00:05.000000Z"}} if phase else {}
+    metadata = {
+        "name": f"f-{name}",
+        "namespace": "default",
+        "uid": uid,
+        "creationTimestamp": "2026-03-01T00:00:00Z",
+    }
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {"tasks": list(tasks)}, "status": {**state, **told}}, MadeJob
+    )
+
+
+def look(obj, before=None, *, gone=(), taken=(), templates=TEMPLATES, now=NOW, **phases):
+    """Ask the rule: (status afterwards, names of jobs that are made, names of jobs that are deleted)."""
+    before = before or {}
+    read = msgspec.convert({**obj, "metadata": {**obj["metadata"], "uid": "u"}, "status": before}, JobFlow)
+    jobs = {f"f-{name}": made(name, phase) for name, phase in phases.items()}
+    left = {f"f-{name}": jobs.pop(f"f-{name}") for name in gone}
+    outcome = plan.reconcile(Known(read, before, jobs, left, templates, taken), CLUSTER, now)
+    writes = [write for group in outcome.groups for write in group.writes]
+    after = next((write.object["status"] for write in writes if hasattr(write, "subresource")), before)
+    created = [
+        write.object["metadata"]["name"]
+        for write in writes
+        if hasattr(write, "object") and write.resource.kind == "Job"
+    ]
+    return after, created, [write.name for write in writes if hasattr(write, "propagation")]
+
+
+PAIR = flow(step("a"), step("b", "a"))
+
+
+@pytest.mark.parametrize(
+    ("before", "phases", "expected", "created"),
+    [
+        pytest.param("", {}, "Pending", ["f-a"], id="new"),
+        pytest.param("Pending", {"a": "Pending"}, "Pending", [], id="the first waits"),
+        pytest.param("Pending", {"a": ""}, "Pending", [], id="no controller has seen the first"),
+        pytest.param("Pending", {"a": "Running"}, "Running", [], id="the first runs"),
+        pytest.param("Running", {"a": "Restarting"}, "Running", [], id="the first is restarted"),
+        pytest.param("Running", {"a": "Pending"}, "Running", [], id="nothing runs any more"),
+        pytest.param("Running", {"a": "Completing"}, "Running", [], id="the first is about to complete"),
+        pytest.param("Running", {"a": "Completed"}, "Running", ["f-b"], id="the first has completed"),
+        pytest.param("Pending", {"a": "Aborted"}, "Pending", [], id="the first was aborted"),
+        pytest.param("Pending", {"a": "Failed"}, "Failed", [], id="the first has failed"),
+        pytest.param("Running", {"a": "Terminated"}, "Failed", [], id="the first was terminated"),
+        pytest.param("Running", {"a": "Terminating"}, "Running", [], id="the first is being terminated"),
+        pytest.param("Running", {"a": "Completed", "b": "Completed"}, "Succeed", [], id="all have completed"),
+        pytest.param("Pending", {"a": "Completed", "b": "Completed"}, "Succeed", [], id="all have completed at once"),
+        pytest.param("Succeed", {}, "Succeed", [], id="over, and the jobs are gone"),
+        pytest.param("Failed", {"a": "Completed"}, "Failed", [], id="over, whatever comes of it"),
+    ],
+)  # fmt: skip
+def test_phases(before, phases, expected, created):
+    after, names, deleted = look(PAIR, {"state": {"phase": before}} if before else {}, **phases)
+    assert (after["state"]["phase"], names, deleted) == (expected, created, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "told"),
+    [
+        pytest.param({"a": "Failed"}, "JobFailed", "because of f-a (Failed)", id="failed"),
+        pytest.param({"a": "Completed", "b": "Completed"}, "AllCompleted", "2 of 2", id="all completed"),
+        pytest.param({"a": "Running"}, "InProgress", "0 of 2 jobs have completed", id="in progress"),
+        pytest.param({"a": "Aborted"}, "JobAborted", "Waiting for f-a, which was aborted; resume it", id="aborted"),
+        pytest.param({"templates": {}}, "TemplateNotFound", "There is no job template a", id="no template"),
+        pytest.param({"taken": {"f-a"}}, "NameTaken", "A job named f-a exists", id="a name that is taken"),
+        pytest.param({"templates": {"a": template("a", queue="x")}}, "JobRefused", "queue x not found", id="no queue"),
+        pytest.param({"templates": {"a": {"spec": {}}}}, "JobRefused", "No task specified", id="no tasks"),
+    ],
+)  # fmt: skip
+def test_why(options, reason, told):
+    state = look(PAIR, **options)[0]["state"]
+    assert state["reason"] == reason
+    assert told in state["message"]
+
+
+@pytest.mark.parametrize("phase", ["", *JobPhase])
+def test_each_job_is_in_one_list(phase):
+    after = look(PAIR, a=phase)[0]
+    lists = [name for name in dict.fromkeys(status.LIST_OF.values()) if after.get(name) == ["f-a"]]
+    assert len(lists) == 1
+    assert lists[0] == status.LIST_OF[JobPhase(phase or "Pending")]
+
+
+def test_the_status_tells_each_job_with_its_history():
+    first = look(PAIR, a="Pending")[0]
+    second = look(PAIR, first, now=NOW + 60_000, a="Running")[0]
+    third = look(PAIR, second, now=NOW + 120_000, a="Completed")[0]
+    assert third["jobStatusList"] == [
+        {
+            "name": "f-a",
+            "state": "Completed",
+            "startTimestamp": "2026-03-01T00:00:00Z",
+            "endTimestamp": "2026-03-01T00:00:05Z",
+            "restartCount": 0,
+            "runningHistories": [
+                {
+                    "state": "Pending",
+                    "startTimestamp": "2026-03-01T00:00:00Z",
+                    "endTimestamp": "2026-03-01T00:01:00Z",
+                },
+                {
+                    "state": "Running",
+                    "startTimestamp": "2026-03-01T00:01:00Z",
+                    "endTimestamp": "2026-03-01T00:02:00Z",
+                },
+                {"state": "Completed", "startTimestamp": "2026-03-01T00:02:00Z"},
+            ],
+        }
+    ]
+    assert third["conditions"] == {"f-a": {"phase": "Completed", "createTime": "2026-03-01T00:00:00Z"}}
+
+
+def test_the_status_follows_pods_and_durations():
+    job = made(
+        "a",
+        "Completed",
+        runningDuration="5s",
+        taskStatusCount={"main": {"phase": {"Succeeded": 1}}},
+        retryCount=2,
+    )
+    read = msgspec.convert(PAIR, JobFlow)
+    group = plan.reconcile(Known(read, {}, {"f-a": job}, {}, TEMPLATES, ()), CLUSTER, NOW).groups[0]
+    told = group.writes[0].object["status"]
+    assert told["conditions"]["f-a"]["runningDuration"] == "5s"
+    assert told["conditions"]["f-a"]["taskStatusCount"] == {"main": {"phase": {"Succeeded": 1}}}
+    assert told["jobStatusList"][0]["restartCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("phase", "created"), [("Completed", ["f-b"]), ("Failed", []), ("Running", ["f-a"]), ("Aborted", ["f-a"])]
+)
+def test_of_a_deleted_job_its_end_counts(phase, created):
+    after, names, _ = look(PAIR, gone=("a",), a=phase)
+    assert names == created
+    assert look(PAIR, after)[1] == created
+    assert ("jobStatusList" in after) == (phase in ("Completed", "Failed"))
+
+
+phases = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", *JobPhase]))
+diamonds = st.sampled_from(
+    [
+        flow(step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")),
+        flow(*(step(name) for name in "abcd"), jobRetainPolicy="delete"),
+        PAIR,
+    ]
+)
+
+
+@given(diamonds, phases, phases)
+def test_who_is_asked_again_changes_nothing_of_the_status(obj, earlier, later):
+    before = look(obj, **earlier)[0]
+    after, created, _ = look(obj, before, **later)
+    assert look(obj, after, **later)[0] == after
+    names = {
+        f"f-{each['name']}": each.get("dependsOn", {}).get("targets", ()) for each in obj["spec"]["flows"]
+    }
+    over = {entry["name"] for entry in after.get("jobStatusList", ()) if entry["state"] == "Completed"}
+    for name in created:
+        assert name.removeprefix("f-") not in later
+        assert {f"f-{target}" for target in names[name]} <= over
+
+
+@pytest.mark.parametrize(
+    ("asked", "phase", "counts", "expected"),
+    [
+        pytest.param([("main", "Running")], "Running", {"main": {"Running": 2}}, True, id="as many as the minimum"),
+        pytest.param([("main", "Running")], "Running", {"main": {"Running": 1}}, False, id="too few"),
+        pytest.param([("main", "Running")], "Running", {"main": {"Running": 1, "Succeeded": 1}}, True, id="who has succeeded has been running"),
+        pytest.param([("main", "Succeeded")], "Running", {"main": {"Running": 2}}, False, id="who runs has not succeeded"),
+        pytest.param([("main", "Failed")], "Running", {"main": {"Failed": 2}}, True, id="failures"),
+        pytest.param([("main", "Running"), ("side", "Running")], "Running", {"main": {"Running": 2}}, False, id="all tasks that are named"),
+        pytest.param([("main", "Running"), ("side", "Running")], "Running", {"main": {"Running": 2}, "side": {"Running": 1}}, True, id="one pod where no minimum is"),
+        pytest.param([("other", "Running")], "Running", {"main": {"Running": 2}}, False, id="a task of nobody"),
+        pytest.param([("main", "Running")], "Running", {}, False, id="no pods"),
+        pytest.param([], "Running", {"main": {"Running": 2}}, False, id="nothing is asked"),
+        pytest.param([("main", "Running")], "Completed", {}, True, id="completed is enough"),
+    ],
+)  # fmt: skip
+def test_probes(asked, phase, counts, expected):
+    tasks = ({"name": "main", "minAvailable": 2}, {"name": "side", "minAvailable": 0})
+    told = {"taskStatusCount": {name: {"phase": count} for name, count in counts.items()}}
+    job = made("a", phase, "u", *tasks, **told)
+    waiting = msgspec.convert(step("b", "a", probe=asked), Flow)
+    assert steps.may_start(waiting, {"a": job}, {"a": job.phase}) is expected
+    assert steps.may_start(waiting, {}, {}) is False
+
+
+SPEC = {
+    "queue": "q",
+    "plugins": {"svc": [], "env": []},
+    "tasks": [task("x", pod={"containers": [container(env=[{"name": "A", "value": "1"}])]}), task("y")],
+    "volumes": [{"mountPath": "/a", "volumeClaimName": "one"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "expected"),
+    [
+        pytest.param({}, (), SPEC, id="nothing"),
+        pytest.param({"queue": "r"}, ("queue",), "r", id="a field"),
+        pytest.param({"queue": None}, ("queue",), None, id="a field that is taken away"),
+        pytest.param({"plugins": {"ssh": []}}, ("plugins",), {"svc": [], "env": [], "ssh": []}, id="plugins by name"),
+        pytest.param({"tasks": [{"name": "y", "replicas": 5}]}, ("tasks", 1, "replicas"), 5, id="a task by name"),
+        pytest.param({"tasks": [{"name": "z", "replicas": 5}]}, ("tasks", 2), {"name": "z", "replicas": 5}, id="another task"),
+        pytest.param({"volumes": [{"mountPath": "/a", "volumeClaimName": "two"}]}, ("volumes",), [{"mountPath": "/a", "volumeClaimName": "two"}], id="a volume by its path"),
+        pytest.param(
+            {"tasks": [{"name": "x", "template": {"spec": {"containers": [{"name": "main", "env": [{"name": "B", "value": "2"}]}]}}}]},
+            ("tasks", 0, "template", "spec", "containers"),
+            [container(env=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}])],
+            id="a container by name, a variable beside another",
+        ),
+    ],
+)  # fmt: skip
+def test_patches(changes, path, expected):
+    found = steps.patched(SPEC, changes)
+    for each in path:
+        found = found.get(each) if isinstance(found, dict) else found[each]
+    if path and path[-1] == "containers":
+        found = [
+            {**each, "env": sorted(each["env"], key=lambda one: one["name"], reverse=True)} for each in found
+        ]
+    assert found == expected
+
+
+@pytest.mark.parametrize("changes", [{"tasks": [{}]}, {"tasks": [5]}, {"volumes": [{"name": "v"}]}])
+def test_patches_that_name_nothing(changes):
+    with pytest.raises(PatchError, match="by which it is found"):
+        steps.patched(SPEC, changes)
+
+
+def test_a_long_name_is_in_the_annotations_alone():
+    obj = flow(step("a"), name="f" * 60)
+    job = steps.job_for(msgspec.convert(obj, JobFlow), msgspec.convert(step("a"), Flow), TEMPLATES["a"])
+    assert list(job["metadata"]["labels"]) == [steps.BY_TEMPLATE]
+    assert job["metadata"]["annotations"][steps.BY_FLOW] == "default." + "f" * 60
