@@ -11,6 +11,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.urls")),
     path("jobs/", include("jobs.urls")),
+    path("flows/", include("jobs.flows.urls")),
+    path("cronjobs/", include("jobs.crons.urls")),
     path("queues/", include("queues.urls")),
 ]
 handler400 = "dashboard.pages.errors.bad_request"

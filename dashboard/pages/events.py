@@ -137,7 +137,13 @@ def show(stored: Stored) -> Shown:
     )
 
 
-_PAGES = {"Job": ("jobs:detail", True), "Queue": ("queues:detail", False), "Node": ("dashboard:node", False)}
+_PAGES = {
+    "Job": ("jobs:detail", True),
+    "CronJob": ("cronjobs:detail", True),
+    "JobFlow": ("flows:detail", True),
+    "Queue": ("queues:detail", False),
+    "Node": ("dashboard:node", False),
+}
 
 
 def _address(kind: str, namespace: str, name: str) -> str:

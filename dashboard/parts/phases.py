@@ -32,6 +32,8 @@ JOB_PHASES: Final = (
 )
 POD_PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 QUEUE_STATES: Final = ("Open", "Closing", "Closed", "Unknown")
+FLOW_PHASES: Final = ("Pending", "Running", "Succeed", "Failed", "Terminating")
+CRON_STATES: Final = ("Scheduled", "Suspended")
 NODE_STATES: Final = ("Ready", "NotReady", "Unknown")
 EVENT_TYPES: Final = ("Normal", "Warning")
 OUTCOMES: Final = ("done", "denied", "refused")
@@ -50,6 +52,10 @@ LOOKS: Final[dict[str, Look]] = {
     "Terminated": Look("square", "plum", "Ended before its time, for example by an event"),
     "Failed": Look("circle-x", "red", "Failed"),
     "Unknown": Look("circle-help", "grey", "Nothing is known at present"),
+    "Succeed": Look("circle-check", "green", "All jobs have completed"),
+    "Waiting": Look("circle-dashed", "grey", "Not made yet: it waits for other jobs of its flow"),
+    "Scheduled": Look("calendar-clock", "green", "Makes jobs at its times"),
+    "Suspended": Look("pause", "brown", "Makes no jobs until it is resumed"),
     "Open": Look("door-open", "green", "Takes new jobs"),
     "Closing": Look("door-closed", "amber", "Takes no new jobs; what is in it still runs"),
     "Closed": Look("lock", "grey", "Takes no new jobs and is empty"),

@@ -59,6 +59,12 @@ def phase_icon(word: str) -> SafeString:
     return icon(phases.look(word).icon)
 
 
+@register.filter
+def hue(word: str) -> str:
+    """Return the hue of a phase, for what is drawn otherwise than `phase` does."""
+    return phases.look(word).hue
+
+
 @register.simple_tag
 def moment(when: int | float | str | datetime | None, empty: str = "–", mode: str = "ago") -> SafeString:
     """Show a time: UTC on the server, relative and in the reader's zone in the browser.

@@ -6,6 +6,8 @@ import contextlib
 
 from playwright.sync_api import sync_playwright
 
+from cluster.writes import Create
+from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
 from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
 from tests.waiting import HANG_S
@@ -88,13 +90,33 @@ def furnish(system):
         )
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
+        store.write(*(Create(*each) for each in makers()))
         for name, phase in (
             ("finished", "Completed"),
             ("failed", "Failed"),
             ("running", "Running"),
             ("guarded", "Running"),
+            ("nightly-train", "Running"),
         ):
             watcher.reaches(name, phase)
+
+
+def makers():
+    """Return what makes jobs: two templates, a flow of them and a third that is missing, a cron job."""
+    specs = {name: {"tasks": [shell(line)]} for name, line in (("extract", "sleep 1"), ("train", TICKS))}
+    flows = [
+        {"name": "extract"},
+        {"name": "train", "dependsOn": {"targets": ["extract"]}},
+        {"name": "publish", "dependsOn": {"targets": ["train"]}},
+    ]
+    cron = {"schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "jobTemplate": {"spec": specs["extract"]}}
+
+    def named(name, spec):
+        return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+    yield from ((JOB_TEMPLATES, named(name, spec)) for name, spec in specs.items())
+    yield JOB_FLOWS, named("nightly", {"flows": flows})
+    yield CRON_JOBS, named("report", cron)
 
 
 def nap(replicas, seconds=3600):

@@ -1,0 +1,80 @@
+"""The days around now with the runs of a cron job, past and coming: what its page draws."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from itertools import takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobs.crons.plan import SCHEDULED
+from kube import meta
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date, tzinfo
+
+    from jobs.crons.schedule import Times
+    from jobs.made.jobs import MadeJob
+
+WEEKS_BEFORE, WEEKS = 1, 4
+MOST = 3  # runs that are shown of a day one by one
+
+
+class Run(NamedTuple):
+    """A run of a day: its time, and its job if it has one."""
+
+    time: str
+    job: MadeJob | None = None
+
+
+class Day(NamedTuple):
+    """A day: what is shown of it, and how many runs more there are."""
+
+    date: date
+    is_today: bool
+    runs: list[Run]
+    more: int
+
+
+def weeks(times: Times | None, jobs: Sequence[MadeJob], where: tzinfo, now: int) -> list[list[Day]]:
+    """Return weeks of days from last Monday's week on, in a time zone; times None are those of a suspended cron job.
+
+    Of each day the latest past runs are shown, and the first coming ones.
+    """
+    today = meta.moment_of(now).astimezone(where).date()
+    first = today - timedelta(days=today.weekday() + 7 * WEEKS_BEFORE)
+    days = [first + timedelta(days=number) for number in range(7 * WEEKS)]
+    past: dict[date, list[Run]] = defaultdict(list)
+    for at, job in sorted(((moment_of(job), job) for job in jobs), key=lambda pair: pair[0]):
+        day, clock = _local(at, where)
+        past[day].append(Run(clock, job))
+    coming = _coming(times, now, days[-1], where)
+    found = [_day(day, past[day], coming[day], is_today=day == today) for day in days]
+    return [found[start : start + 7] for start in range(0, len(found), 7)]
+
+
+def moment_of(job: MadeJob) -> int:
+    """Return for which moment a job was made, or when, if somebody asked for it."""
+    try:
+        return meta.parse_time(job.metadata.annotations.get(SCHEDULED, ""))
+    except ValueError:
+        return meta.parse_time(job.metadata.creation_timestamp)
+
+
+def _coming(times: Times | None, now: int, last: date, where: tzinfo) -> dict[date, list[Run]]:
+    found: dict[date, list[Run]] = defaultdict(list)
+    moments = () if times is None else times.after(now)
+    for day, clock in takewhile(lambda pair: pair[0] <= last, (_local(at, where) for at in moments)):
+        found[day].append(Run(clock))
+    return found
+
+
+def _day(day: date, past: list[Run], coming: list[Run], *, is_today: bool) -> Day:
+    shown = [*past[-MOST:], *coming[:MOST]]
+    return Day(day, is_today, shown, len(past) + len(coming) - len(shown))
+
+
+def _local(at: int, where: tzinfo) -> tuple[date, str]:
+    local = meta.moment_of(at).astimezone(where)
+    return local.date(), f"{local:%H:%M}"

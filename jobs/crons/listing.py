@@ -1,0 +1,222 @@
+"""The list of cron jobs, and what is known of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.store import store
+from dashboard.live import Parts, Watch
+from dashboard.live.topics import address
+from dashboard.pages import events
+from dashboard.parts import paging, phases
+from dashboard.parts.table import Column, Filter, Spec, Table
+from jobs.crons import calendar, plan, schedule
+from jobs.crons.schedule import ScheduleError
+from jobs.made.jobs import MadeJob
+from kube import lenient, meta
+from kube.kinds.batch import CronJob, Job
+from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from dashboard.parts.table import TableView
+
+SPEC = Spec(
+    name="cronjobs:list",
+    columns=(
+        Column("Cron job", sort="name", kind="name"),
+        Column("Namespace"),
+        Column("State", sort="phase"),
+        Column("Schedule"),
+        Column("Last run", kind="time"),
+        Column("Next run", kind="time"),
+        Column("Running", kind="number"),
+        Column("Owner", sort="creator", priority="low"),
+    ),
+    filters=(
+        Filter("namespace", "Namespace"),
+        Filter("phase", "State", choices=phases.CRON_STATES, hidden=True),
+    ),
+    search="Part of a cron job's name",
+    noun="cron job",
+    plural="cron jobs",
+)
+JOBS_SPEC = Spec(
+    name="cronjobs:jobs",
+    columns=(
+        Column("Job", sort="name", kind="name"),
+        Column("Phase", sort="phase"),
+        Column("Why", kind="message"),
+        Column("Age", sort="created", kind="time"),
+    ),
+    filters=(Filter("phase", "Phase", choices=phases.JOB_PHASES, hidden=True),),
+    order="-created",
+    noun="job",
+    plural="jobs",
+)
+EMPTY = {
+    "symbol": "calendar-clock",
+    "title": "There are no cron jobs yet",
+    "text": "A CronJob of batch.volcano.sh/v1alpha1 makes jobs at its times. Write one and give it to kubectl apply.",
+}
+DAY_MS = 86_400_000
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def table(actor: Actor, view: TableView, now: int) -> tuple[Table, int | None]:
+    """Return a page of the cron jobs that the actor may see, and the moment from which it is another one."""
+    visible = access.namespaces(actor, CRON_JOBS)
+    namespace = events.namespaces_of(view.get("namespace"), visible)
+    filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
+    with store.reading() as head:
+        counts = store.count(CRON_JOBS, **filters)
+        wanted = view.get("phase")
+        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        found = store.find(
+            CRON_JOBS, phase=wanted or None, order=view.sort, limit=page.size, offset=page.offset, **filters
+        )
+        choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
+    upcoming = {stored.uid: plan.upcoming(stored.read(CronJob), now) for stored in found}
+    shown = Table(
+        view=view,
+        rows={f"cron-{stored.uid}": _row(stored, upcoming[stored.uid]) for stored in found},
+        page=page,
+        watches=events.watches(CRON_JOBS.id, view.get("namespace"), visible),
+        counts=counts,
+        phases=phases.CRON_STATES,
+        choices={"namespace": choices},
+        revision=head,
+        empty=EMPTY,
+    )
+    return shown, min((each for each in upcoming.values() if each is not None), default=None)
+
+
+def _row(stored: Stored, upcoming: int | None) -> str:
+    cron = stored.read(CronJob)
+    return render_to_string(
+        "crons/_row.html",
+        {
+            "stored": stored,
+            "cron": cron,
+            "state": state(cron),
+            "next": upcoming,
+            "running": len(lenient.sequence(stored.object, "status", "active")),
+            "owner": cron.metadata.annotations.get(CREATOR_ANNOTATION, ""),
+        },
+    )
+
+
+def state(cron: CronJob) -> str:
+    """Return the word for whether a cron job makes jobs."""
+    return "Suspended" if cron.spec.suspend else "Scheduled"
+
+
+@dataclass(frozen=True)
+class Detail:
+    """One cron job with its jobs."""
+
+    stored: Stored
+    now: int
+
+    @classmethod
+    def of(cls, actor: Actor, namespace: str, name: str, now: int) -> Detail:
+        """Read a cron job; Forbidden or NotFound says why there is nothing to show."""
+        access.require(actor, "get", CRON_JOBS, namespace, name)
+        return cls(store.get(CRON_JOBS, namespace, name), now)
+
+    @cached_property
+    def cron(self) -> CronJob:
+        return self.stored.read(CronJob)
+
+    @cached_property
+    def jobs(self) -> list[MadeJob]:
+        found = store.find(JOBS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
+        return [stored.read(MadeJob) for stored in found]
+
+    @property
+    def where(self) -> tzinfo:
+        """The zone of the schedule; UTC when that has been taken away."""
+        try:
+            return schedule.zone(self.cron.spec.time_zone)
+        except ScheduleError:
+            return schedule.zone("")
+
+    @property
+    def watches(self) -> list[Watch]:
+        """The changes that make the page stale."""
+        namespace, name, uid = self.stored.namespace, self.stored.name, self.stored.uid
+        return [Watch(CRON_JOBS.id, namespace, name), Watch(JOBS.id, namespace, owner=uid)]
+
+    @property
+    def topic(self) -> str:
+        return address("cronjobs:detail", {"namespace": self.stored.namespace, "name": self.stored.name})
+
+    def parts(self, actor: Actor) -> Parts:
+        """Return the buttons for what the actor may do, the facts and the calendar."""
+        cron, place = self.cron, self.stored.namespace
+        owner = cron.metadata.annotations.get(CREATOR_ANNOTATION) or None
+        times = None if cron.spec.suspend else plan.times_of(cron)
+        upcoming = plan.upcoming(cron, self.now)
+        context = {
+            "stored": self.stored,
+            "cron": cron,
+            "state": state(cron),
+            "next": upcoming,
+            "running": [job for job in self.jobs if not job.is_finished],
+            "weeks": calendar.weeks(times, self.jobs, self.where, self.now),
+            "weekdays": WEEKDAYS,
+            "zone": cron.spec.time_zone or "UTC",
+            "may_change": access.allowed(actor, "update", CRON_JOBS, place, owner=owner),
+            "may_run": access.allowed(actor, "create", JOBS, place),
+            "may_delete": access.allowed(actor, "delete", CRON_JOBS, place, owner=owner),
+        }
+        made = {
+            f"cron-{part}": render_to_string(f"crons/_{part}.html", context)
+            for part in ("actions", "head", "calendar")
+        }
+        # The calendar is another one tomorrow, also without a run.
+        midnight = self.now + DAY_MS - (self.now + self._offset()) % DAY_MS
+        again = midnight if upcoming is None else min(midnight, upcoming)
+        return Parts(made, watches=self.watches, again=again)
+
+    def _offset(self) -> int:
+        offset = meta.moment_of(self.now).astimezone(self.where).utcoffset()
+        return round(offset.total_seconds() * 1000) if offset else 0
+
+    def job_table(self, view: TableView) -> Table:
+        """Return a page of the jobs that were made for it."""
+        filters: dict[str, Any] = {"namespace": self.stored.namespace, "owner": self.stored.uid}
+        wanted = view.get("phase")
+        phase = ("Pending", "") if wanted == "Pending" else wanted or None
+        counts: dict[str, int] = {}
+        for word, count in store.count(JOBS, **filters).items():
+            counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
+        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        found = store.find(JOBS, phase=phase, order=view.sort, limit=page.size, offset=page.offset, **filters)
+        return Table(
+            view=view,
+            rows={f"job-{stored.uid}": _job_row(stored) for stored in found},
+            page=page,
+            watches=self.watches,
+            counts=counts,
+            phases=phases.JOB_PHASES,
+            fixed={"namespace": self.stored.namespace, "name": self.stored.name},
+            empty={
+                "symbol": "layers",
+                "title": "It has made no job yet",
+                "text": "Jobs that have ended are kept as far as its history limits say.",
+            },
+        )
+
+
+def _job_row(stored: Stored) -> str:
+    context = {"stored": stored, "id": f"job-{stored.uid}", "state": stored.read(Job).status.state}
+    return render_to_string("crons/_job_row.html", context)

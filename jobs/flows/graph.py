@@ -1,0 +1,98 @@
+"""The jobs of a flow as a graph: where each is drawn, and the lines between them.
+
+A job stands one column to the right of the last job that it waits for.
+Sizes are those of an SVG's user units.
+"""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobs.flows.steps import job_name
+from kube import lenient
+
+if TYPE_CHECKING:
+    from kube.kinds.flow import JobFlow
+    from kube.meta import Object
+
+WIDTH, HEIGHT = 180, 52  # of a job
+GAP_X, GAP_Y, MARGIN = 56, 20, 8
+WAITING = "Waiting"  # the word for a job that is not made yet
+
+
+class Node(NamedTuple):
+    """A job: the template that it is made from, its name and phase, whether it was made, and where it stands."""
+
+    step: str
+    job: str
+    phase: str
+    is_made: bool
+    targets: list[str]
+    started: str
+    ended: str
+    x: int
+    y: int
+
+
+class Graph(NamedTuple):
+    """What is drawn: size, jobs, and a path for each job that another waits for."""
+
+    width: int
+    height: int
+    nodes: list[Node]
+    lines: list[str]
+
+
+def of(flow: JobFlow, status: Object) -> Graph:
+    """Return the graph of a flow with what its status tells of each job; its jobs form no circle."""
+    told = {lenient.text(each, "name"): each for each in lenient.sequence(status, "jobStatusList")}
+    columns = _columns(flow)
+    rows: dict[int, int] = {}
+    nodes = []
+    for step in flow.spec.flows:
+        column, name = columns[step.name], job_name(flow.metadata.name, step.name)
+        row = rows[column] = rows.get(column, -1) + 1
+        entry = told.get(name)
+        nodes.append(
+            Node(
+                step.name,
+                name,
+                lenient.text(entry, "state") or WAITING,
+                entry is not None,
+                step.depends_on.targets,
+                lenient.text(entry, "startTimestamp"),
+                lenient.text(entry, "endTimestamp"),
+                MARGIN + column * (WIDTH + GAP_X),
+                MARGIN + row * (HEIGHT + GAP_Y),
+            )
+        )
+    width = 2 * MARGIN + (max(rows, default=0) + 1) * (WIDTH + GAP_X) - GAP_X
+    height = 2 * MARGIN + (max(rows.values(), default=0) + 1) * (HEIGHT + GAP_Y) - GAP_Y
+    return Graph(width, height, nodes, _lines(nodes))
+
+
+def _columns(flow: JobFlow) -> dict[str, int]:
+    """Return the column of each job: how many jobs wait for each other before it."""
+    waits_for = {step.name: step.depends_on.targets for step in flow.spec.flows}
+    columns = dict.fromkeys(waits_for, 0)
+    try:
+        order = list(TopologicalSorter(waits_for).static_order())
+    except CycleError:  # the door refuses it
+        return columns
+    for name in order:
+        columns[name] = 1 + max((columns[target] for target in waits_for.get(name, ())), default=-1)
+    return columns
+
+
+def _lines(nodes: list[Node]) -> list[str]:
+    by_name = {node.step: node for node in nodes}
+    return [_line(by_name[target], node) for node in nodes for target in node.targets if target in by_name]
+
+
+def _line(start: Node, end: Node) -> str:
+    """Return the path of a line from the right of a job to the left of another."""
+    x, y = start.x + WIDTH, start.y + HEIGHT // 2
+    to_x, to_y = end.x - 6, end.y + HEIGHT // 2
+    bend = GAP_X // 2
+    return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x} {to_y}"

@@ -1,0 +1,119 @@
+"""The pages of flows and job templates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from cluster import access, api
+from cluster.store import store
+from dashboard.pages import events
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
+from jobs.flows import listing, steps
+from kube.errors import ApiError
+from kube.resources import EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from kube.resources import Resource
+
+
+@require_GET
+@login_required
+@explained
+def flow_list(request: HttpRequest) -> HttpResponse:
+    table = listing.table(access.of(request), listing.SPEC.read(request.GET))
+    return responses.listing(request, "flows/list.html", table, shows="flows")
+
+
+@require_GET
+@login_required
+@explained
+def template_list(request: HttpRequest) -> HttpResponse:
+    table = listing.template_table(access.of(request), listing.TEMPLATES_SPEC.read(request.GET))
+    return responses.listing(request, "flows/list.html", table, shows="templates")
+
+
+@require_GET
+@login_required
+@explained
+def flow_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        stored = listing.read(actor, JOB_FLOWS, namespace, name)
+        reads_events = access.allowed(actor, "list", EVENTS, namespace)
+        context = {
+            "stored": stored,
+            "parts": listing.parts(actor, stored).parts,
+            "topic": listing.topic("flows:detail", stored),
+            "revision": revision,
+            "events": events.about(stored.uid) if reads_events else [],
+        }
+    return render(request, "flows/detail.html", context)
+
+
+@require_GET
+@login_required
+@explained
+def template_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    actor = access.of(request)
+    with store.reading() as revision:
+        stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+        context = {
+            "stored": stored,
+            "parts": listing.template_parts(actor, stored).parts,
+            "topic": listing.topic("flows:template", stored),
+            "revision": revision,
+        }
+    return render(request, "flows/template.html", context)
+
+
+@require_POST
+@login_required
+@explained
+def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Make a job from a template, which belongs to no flow."""
+    actor = access.of(request)
+    stored = listing.read(actor, JOB_TEMPLATES, namespace, name)
+    try:
+        job = api.create(actor, JOBS, steps.by_hand(stored.object))
+    except ApiError as error:
+        responses.refuse(request, error)
+        return redirect("flows:template", namespace, name)
+    responses.say(request, f"Job {job.name} was made.")
+    return redirect("jobs:detail", namespace, job.name)
+
+
+@require_POST
+@login_required
+@explained
+def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    said = f"Flow {name} is deleted, and its jobs with it."
+    return _delete(request, JOB_FLOWS, (namespace, name), said, ("flows:detail", "flows:list"))
+
+
+@require_POST
+@login_required
+@explained
+def template_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    said = f"Template {name} is deleted; the jobs that were made from it stay."
+    return _delete(request, JOB_TEMPLATES, (namespace, name), said, ("flows:template", "flows:templates"))
+
+
+def _delete(
+    request: HttpRequest, resource: Resource, key: tuple[str, str], said: str, pages: tuple[str, str]
+) -> HttpResponse:
+    """Delete an object, and go to the list of its kind; or say why not on its page, the first of `pages`."""
+    try:
+        api.delete(access.of(request), resource, *key)
+    except ApiError as error:
+        responses.refuse(request, error)
+        return redirect(pages[0], *key)
+    responses.say(request, said)
+    return redirect(f"{reverse(pages[1])}?namespace={key[0]}")

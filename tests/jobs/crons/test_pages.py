@@ -1,0 +1,223 @@
+"""The pages of cron jobs: what they show, to whom, and what their buttons do."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from cluster import clock
+from cluster.access import SYSTEM
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, store
+from dashboard.live import topics
+from kube import meta
+from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
+from tests.dashboard.pages.conftest import Page, page, reader
+from tests.jobs.crons.control import cron
+from tests.jobs.made import PLACE, end, runner, settle
+
+LIST, DETAIL = "/cronjobs/", "/cronjobs/default/c/"
+POSTS = [f"{DETAIL}{verb}/" for verb in ("suspend", "resume", "run", "delete")]
+TOPIC = "cronjobs:detail?name=c&namespace=default"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _cluster(db):
+    bootstrap()
+
+
+@pytest.fixture
+def sam():
+    return reader("sam", "submitter", PLACE)
+
+
+@pytest.fixture
+def viewer():
+    return reader("vera", "viewer", PLACE)
+
+
+def make(name="c", namespace=PLACE, by="sam", schedule="0 * * * *", **fields):
+    obj = cron(schedule, name, **fields)
+    obj["metadata"] |= {"namespace": namespace, "annotations": {CREATOR_ANNOTATION: by}}
+    return store.write(Create(CRON_JOBS, obj))[0]
+
+
+def names():
+    return [job.name for job in store.find(JOBS)]
+
+
+def rendered(topic):
+    name, params = topics.parse(topic)
+    with store.reading():
+        return topics.find(name)(topics.TopicRequest(SYSTEM, params))
+
+
+def test_the_list_shows_schedule_state_and_next_run(sam):
+    stored = make(timeZone="Europe/Berlin")
+    shown = page(sam, LIST)
+    assert shown.rows() == [f"cron-{stored.uid}"]
+    row = shown.text(id=f"cron-{stored.uid}")
+    assert all(word in row for word in ("Scheduled", "0 * * * *", "Europe/Berlin", "sam"))
+    following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
+    assert meta.timestamp(following)[:16].replace("T", " ") in row
+
+
+def test_the_list_is_filtered_by_state(sam):
+    make()
+    stored = make("d", suspend=True)
+    assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{stored.uid}"]
+
+
+def test_an_empty_list_says_what_to_do_next(sam):
+    assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
+
+
+def test_the_page_shows_facts_calendar_and_jobs(sam):
+    make(concurrencyPolicy="Forbid", startingDeadlineSeconds=60)
+    sam.post(f"{DETAIL}run/")
+    (name,) = names()
+    end(name, "Failed")
+    shown = page(sam, DETAIL)
+    assert "the next one waits (Forbid)" in shown.text(id="cron-head")
+    assert "60 s" in shown.text(id="cron-head")
+    (run,) = shown.all(tag="a", **{"class": "calendar-run"})
+    assert (run.get("data-phase"), run.get("href")) == ("Failed", f"/jobs/default/{name}/")
+    assert name in shown.text(id="table-rows")
+
+
+def test_what_is_suspended_is_resumed(sam):
+    make()
+    sam.post(f"{DETAIL}suspend/")
+    assert store.get(CRON_JOBS, PLACE, "c").object["spec"]["suspend"] is True
+    shown = page(sam, DETAIL)
+    assert f"{DETAIL}resume/" in shown.actions()
+    assert "No jobs are made until it is resumed" in shown.text(id="cron-head")
+    sam.post(f"{DETAIL}resume/")
+    assert store.get(CRON_JOBS, PLACE, "c").object["spec"]["suspend"] is False
+
+
+def test_a_job_that_is_run_now_is_the_cron_jobs_own(sam):
+    stored = make(name="c" * 47)
+    answer = sam.post(f"/cronjobs/default/{stored.name}/run/")
+    (name,) = names()
+    assert answer["Location"] == f"/jobs/default/{name}/"
+    metadata = store.get(JOBS, PLACE, name).object["metadata"]
+    assert name.startswith(f"{stored.name}-")
+    assert metadata["ownerReferences"][0]["uid"] == stored.uid
+    assert metadata["annotations"] == {
+        "cronjob.kubernetes.io/instantiate": "manual",
+        CREATOR_ANNOTATION: "sam",
+    }
+    settle(runner("cronjobs"))
+    assert [each["name"] for each in store.get(CRON_JOBS, PLACE, stored.name).object["status"]["active"]] == [
+        name
+    ]
+
+
+def test_a_job_that_is_refused_is_told(sam):
+    stored = make()
+    spec = stored.object["spec"]["jobTemplate"]["spec"] | {"queue": "nowhere"}
+    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    make(jobTemplate={"spec": spec})
+    sam.post(f"{DETAIL}run/")
+    assert "queue nowhere not found" in page(sam, DETAIL).text(id="toasts")
+    assert names() == []
+
+
+def test_what_is_deleted_is_gone(sam):
+    make()
+    assert sam.post(f"{DETAIL}delete/")["Location"] == "/cronjobs/?namespace=default"
+    assert sam.get(DETAIL).status_code == 404
+    assert "was deleted" in rendered(TOPIC).parts["cron-head"]
+
+
+def test_who_may_not_change_it_sees_no_button(viewer):
+    make()
+    assert not [action for action in page(viewer, DETAIL).actions() if action.startswith(DETAIL)]
+    other = reader("tom", "submitter", PLACE)
+    assert not [action for action in page(other, DETAIL).actions() if action.startswith(DETAIL)]
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_viewer_changes_nothing(viewer, address):
+    before = make()
+    viewer.post(address)
+    assert store.get(CRON_JOBS, PLACE, "c").revision == before.revision
+    assert names() == []
+    assert "forbidden" in page(viewer, DETAIL).text(id="toasts")
+
+
+@pytest.mark.parametrize("address", [LIST, DETAIL])
+def test_a_page_refuses_other_methods_and_strangers(sam, address):
+    make()
+    assert sam.post(address).status_code == 405
+    assert Client().get(address)["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_change_is_a_post_with_the_token_of_the_page(sam, address):
+    make()
+    assert sam.get(address).status_code == 405
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(sam.user)
+    assert browser.post(address).status_code == 403
+
+
+def test_another_namespace_stays_unseen(sam):
+    make("secret", namespace="kube-public", by="boss")
+    assert "secret" not in page(sam, LIST).text(tag="main")
+    assert sam.get("/cronjobs/kube-public/secret/").status_code == 403
+
+
+@pytest.mark.parametrize("query", ["?page=x", "?phase=Nope", "?sort=-zzz", "?q=%00", "?namespace=%3Cb%3E"])
+def test_strange_input_gets_an_answer(sam, query):
+    make()
+    assert page(sam, LIST + query).status == 200
+    assert page(sam, DETAIL + query).status == 200
+
+
+@pytest.mark.parametrize("address", [LIST, DETAIL])
+def test_a_page_is_well_formed(sam, address):
+    make()
+    shown = page(sam, address)
+    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert len([*shown.all(tag="h1")]) == 1
+    assert not [e for e in shown.tree.iter() if e.get("style")]
+
+
+@pytest.mark.parametrize(("address", "most"), [(LIST, 4), (DETAIL, 7)])
+def test_the_number_of_queries_does_not_grow(sam, address, most):
+    for number in range(10):
+        make(f"c{number}" if number else "c")
+    page(sam, address)
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        page(sam, address)
+    of_page = [
+        query for query in asked if "auth_user" not in query["sql"] and "django_session" not in query["sql"]
+    ]
+    assert len(of_page) <= most, [query["sql"] for query in of_page]
+
+
+def test_the_topics_are_other_ones_from_the_next_run_on(sam):
+    make()
+    following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
+    assert rendered("cronjobs:list").again == following
+    assert rendered(TOPIC).again <= following
+    assert {watch.resource for watch in rendered(TOPIC).watches} == {CRON_JOBS.id, JOBS.id}
+    assert rendered("cronjobs:jobs?name=c&namespace=default").parts
+    make("old", suspend=True)
+    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    assert rendered("cronjobs:list").again is None
+
+
+def test_the_parts_of_the_page_are_those_of_the_topic(sam):
+    make()
+    parts = rendered(TOPIC).parts
+    shown = Page(sam.get(DETAIL))
+    assert all(shown.one(id=each) is not None for each in parts)

@@ -1,0 +1,228 @@
+"""The pages of flows and templates: what they show, to whom, and what their buttons do."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from cluster.access import SYSTEM
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, store
+from dashboard.live import topics
+from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS
+from tests.dashboard.pages.conftest import Page, page, reader
+from tests.jobs.builders import task
+from tests.jobs.flows.control import flow, step, template
+from tests.jobs.made import PLACE, end, runner, settle
+
+LIST, DETAIL = "/flows/", "/flows/default/f/"
+TEMPLATES, TEMPLATE = "/flows/-/templates/", "/flows/-/templates/default/a/"
+SVG = "{http://www.w3.org/2000/svg}"
+PAGES = (LIST, DETAIL, TEMPLATES, TEMPLATE)
+POSTS = (f"{DETAIL}delete/", f"{TEMPLATE}run/", f"{TEMPLATE}delete/")
+TOPIC, OF_TEMPLATE = "flows:detail?name=f&namespace=default", "flows:template?name=a&namespace=default"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _cluster(db):
+    bootstrap()
+
+
+@pytest.fixture
+def sam():
+    return reader("sam", "submitter", PLACE)
+
+
+@pytest.fixture
+def viewer():
+    return reader("vera", "viewer", PLACE)
+
+
+def put(resource, obj, namespace=PLACE, by="sam"):
+    obj["metadata"] |= {"namespace": namespace, "annotations": {CREATOR_ANNOTATION: by}}
+    return store.write(Create(resource, obj))[0]
+
+
+@pytest.fixture
+def pair():
+    """A flow of two jobs, of which the first has completed and the second runs."""
+    for name in "ab":
+        put(JOB_TEMPLATES, template(name, task(replicas=2)))
+    stored = put(JOB_FLOWS, flow(step("a"), step("b", "a")))
+    controller = runner("jobflows")
+    settle(controller)
+    end("f-a", "Completed")
+    settle(controller)
+    end("f-b", "Running")
+    settle(controller)
+    return stored
+
+
+def rendered(topic):
+    name, params = topics.parse(topic)
+    with store.reading():
+        return topics.find(name)(topics.TopicRequest(SYSTEM, params))
+
+
+def test_the_list_shows_phase_and_how_far_it_is(sam, pair):
+    shown = page(sam, LIST)
+    assert shown.rows() == [f"row-{pair.uid}"]
+    row = shown.text(id=f"row-{pair.uid}")
+    assert all(word in row for word in ("Running", "1 of 2", "1 of 2 jobs have completed.", "sam"))
+    assert page(sam, f"{LIST}?phase=Failed").rows() == []
+
+
+def test_empty_lists_say_what_to_do_next(sam):
+    assert "Make templates of its jobs first" in page(sam, LIST).text(id="table-empty")
+    assert "give it to kubectl apply" in page(sam, TEMPLATES).text(id="table-empty")
+
+
+def test_the_graph_shows_each_job_in_word_and_colour_and_leads_to_it(sam, pair):
+    shown = page(sam, DETAIL)
+    nodes = {
+        " ".join(text.text for text in node.iter(f"{SVG}text")): node.get("data-hue")
+        for node in shown.tree.iter(f"{SVG}svg")
+        if node.get("class") == "graph-node"
+    }
+    assert nodes == {"a Completed": "green", "b Running": "blue"}
+    links = [link.get("href") for link in shown.one(id="flow-graph").iter(f"{SVG}a")]
+    assert links == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
+    assert "1 of 2 jobs have completed." in shown.text(id="flow-head")
+
+
+def test_a_job_that_is_not_made_waits_and_has_no_link(sam):
+    put(JOB_FLOWS, flow(step("a"), step("b", "a")))
+    settle(runner("jobflows"))
+    shown = page(sam, DETAIL)
+    assert "There is no job template a" in shown.text(id="flow-head")
+    assert "f-b Waiting b a" in shown.text(id="flow-jobs")
+    assert not list(shown.one(id="flow-graph").iter(f"{SVG}a"))
+
+
+def test_the_list_of_templates_and_the_page_of_one(sam, pair):
+    first, _ = page(sam, TEMPLATES).rows()
+    assert "default 2 1 sam" in page(sam, TEMPLATES).text(id=first)
+    shown = page(sam, TEMPLATE)
+    assert "main × 2" in shown.text(id="template-head")
+    assert "f-a" in shown.text(id="template-head")
+    written = shown.text(id="template-text")
+    assert "kind: JobTemplate" in written
+    assert "uid" not in written
+
+
+def test_a_template_is_run_once(sam):
+    controller = runner("jobflows")
+    settle(controller)
+    put(JOB_TEMPLATES, template("a"))
+    answer = sam.post(f"{TEMPLATE}run/")
+    (job,) = store.find(JOBS)
+    assert answer["Location"] == f"/jobs/default/{job.name}/"
+    assert job.name.startswith("a-")
+    metadata = job.object["metadata"]
+    assert metadata["annotations"] == {
+        "volcano.sh/createdByJobTemplate": "default.a",
+        CREATOR_ANNOTATION: "sam",
+    }
+    assert "ownerReferences" not in metadata
+    settle(controller)
+    assert job.name in page(sam, TEMPLATE).text(id="template-head")
+
+
+def test_a_job_that_is_refused_is_told(sam):
+    put(JOB_TEMPLATES, template("a", queue="nowhere"))
+    sam.post(f"{TEMPLATE}run/")
+    assert "queue nowhere not found" in page(sam, TEMPLATE).text(id="toasts")
+    assert store.find(JOBS) == []
+
+
+def test_what_is_deleted_is_gone(sam, pair):
+    assert sam.post(f"{DETAIL}delete/")["Location"] == "/flows/?namespace=default"
+    assert sam.post(f"{TEMPLATE}delete/")["Location"] == "/flows/-/templates/?namespace=default"
+    assert [sam.get(address).status_code for address in (DETAIL, TEMPLATE)] == [404, 404]
+    assert "was deleted" in rendered(TOPIC).parts["flow-head"]
+    assert "was deleted" in rendered(OF_TEMPLATE).parts["template-head"]
+
+
+def test_who_may_not_change_it_sees_no_button(viewer, pair):
+    other = reader("tom", "submitter", PLACE)
+    for address, own in ((DETAIL, "/flows/"), (TEMPLATE, "/flows/")):
+        assert not [action for action in page(viewer, address).actions() if action.startswith(own)]
+    assert page(other, DETAIL).actions().isdisjoint(POSTS)
+    assert page(other, TEMPLATE).actions() & set(POSTS) == {f"{TEMPLATE}run/"}
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_viewer_changes_nothing(viewer, pair, address):
+    before = store.revision()
+    back = viewer.post(address)["Location"]
+    assert store.revision() == before
+    assert "forbidden" in page(viewer, back).text(id="toasts")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_refuses_other_methods_and_strangers(sam, pair, address):
+    assert sam.post(address).status_code == 405
+    assert Client().get(address)["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("address", POSTS)
+def test_a_change_is_a_post_with_the_token_of_the_page(sam, pair, address):
+    assert sam.get(address).status_code == 405
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(sam.user)
+    assert browser.post(address).status_code == 403
+
+
+def test_another_namespace_stays_unseen(sam):
+    put(JOB_FLOWS, flow(name="secret"), "kube-public", "boss")
+    put(JOB_TEMPLATES, template("secret"), "kube-public", "boss")
+    for address in (LIST, TEMPLATES):
+        assert "secret" not in page(sam, address).text(tag="main")
+    for address in ("/flows/kube-public/secret/", "/flows/-/templates/kube-public/secret/"):
+        assert sam.get(address).status_code == 403
+
+
+@pytest.mark.parametrize("query", ["?page=x", "?phase=Nope", "?sort=-zzz", "?q=%00", "?namespace=%3Cb%3E"])
+def test_strange_input_gets_an_answer(sam, pair, query):
+    assert [page(sam, address + query).status for address in PAGES] == [200] * 4
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_is_well_formed(sam, pair, address):
+    shown = page(sam, address)
+    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    assert len([*shown.all(tag="h1")]) == 1
+    assert not [element for element in shown.tree.iter() if element.get("style")]
+
+
+@pytest.mark.parametrize(("address", "most"), [(LIST, 4), (DETAIL, 4), (TEMPLATES, 4), (TEMPLATE, 3)])
+def test_the_number_of_queries_does_not_grow(sam, pair, address, most):
+    for number in range(10):
+        put(JOB_FLOWS, flow(step("a"), name=f"g{number}"))
+        put(JOB_TEMPLATES, template(f"t{number}"))
+    page(sam, address)
+    with CaptureQueriesContext(connection) as asked:
+        page(sam, address)
+    of_page = [
+        each for each in asked if "auth_user" not in each["sql"] and "django_session" not in each["sql"]
+    ]
+    assert len(of_page) <= most, [each["sql"] for each in of_page]
+
+
+@pytest.mark.parametrize(("topic", "address"), [(TOPIC, DETAIL), (OF_TEMPLATE, TEMPLATE)])
+def test_the_parts_of_a_page_are_those_of_its_topic(sam, pair, topic, address):
+    parts = rendered(topic)
+    shown = Page(sam.get(address))
+    assert all(shown.one(id=each) is not None for each in parts.parts)
+    assert {watch.resource for watch in parts.watches} >= {JOBS.id}
+
+
+def test_the_lists_are_topics(sam, pair):
+    assert f"row-{pair.uid}" in rendered("flows:list").parts
+    assert len(rendered("flows:templates").order) == 2
+    store.write(Delete(JOB_FLOWS, PLACE, "f"))
+    assert rendered("flows:list").order == []
