@@ -7,6 +7,7 @@ from tests.invariants import (
     gangs,
     jobs,
     log,
+    made,
     nodes,
     ownership,
     pods,
@@ -17,7 +18,7 @@ from tests.invariants import (
 )
 from tests.invariants.picture import Picture
 
-MODULES = (log, nodes, pods, gangs, jobs, policies, queues, quotas, ownership, commands, waiting)
+MODULES = (log, nodes, pods, gangs, jobs, policies, made, queues, quotas, ownership, commands, waiting)
 INVARIANTS = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began
 

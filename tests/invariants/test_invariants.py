@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tests.invariants import INVARIANTS, Broken, Judge, check
-from tests.invariants.views import COMMANDS, EVENTS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests.invariants.views import (
+    COMMANDS,
+    CRONS,
+    EVENTS,
+    FLOWS,
+    GROUPS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    QUEUES,
+)
 from tests.invariants.writing import AT, Log
 
 LATER = AT + 60_000
@@ -108,7 +119,76 @@ def plugged(phase):
     return Log().put(JOBS, "j", **with_ssh(phase))
 
 
+MINUTES = ("2027-01-15T08:00:00Z", "2027-01-15T08:01:00Z")
+
+
+def cron(policy="Allow", **spec):
+    return Log().put(CRONS, "c", spec={"concurrencyPolicy": policy, **spec})
+
+
+def flow(**spec):
+    """A flow of two jobs, the second of which waits for the first."""
+    flows = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
+    return Log().put(FLOWS, "f", spec={"flows": flows, **spec})
+
+
+def made(log, name, phase="", time="", deleted="", uid=""):
+    """The job of a cron job or a flow; it has no pods."""
+    kind, of = (CRONS, "CronJob") if time else (FLOWS, "JobFlow")
+    maker = "c" if time else "f"
+    owner = {"kind": of, "name": maker, "uid": f"uid-{kind}-{maker}", "controller": True}
+    notes = {"volcano.sh/cronjob-scheduled-timestamp": time} if time else {}
+    meta = {"ownerReferences": [owner], "annotations": notes}
+    if deleted:
+        meta["deletionTimestamp"] = deleted
+    status = {"state": {"phase": phase}} if phase else {}
+    return log.put(JOBS, name, uid=uid, meta=meta, spec={"tasks": []}, status=status)
+
+
+def ran_through(log, name, end="Completed", time=""):
+    for phase in ("Pending", "Running", *(("Completing",) if end == "Completed" else ()), end):
+        made(log, name, phase, time)
+    return log
+
+
 WRONG = [
+    # what makes jobs
+    (
+        lambda: made(ran_through(cron(), "c-0", time=MINUTES[0]).gone(JOBS, "c-0"), "c-0x", time=MINUTES[0]),
+        "each time has one job",
+        "is made for 2027-01-15T08:00:00Z a second time",
+    ),
+    (
+        lambda: made(made(cron("Forbid").wait(60_000), "c-0", "Pending", MINUTES[0]), "c-1", time=MINUTES[1]),
+        "jobs of a cron job meet as it allows",
+        "is made beside c-0, and the policy is Forbid",
+    ),
+    (
+        lambda: made(made(cron("Replace"), "c-0", "Pending", MINUTES[0]), "c-1", time=MINUTES[1]),
+        "jobs of a cron job meet as it allows",
+        "is made beside c-0, and the policy is Replace",
+    ),
+    (
+        lambda: made(cron(suspend=True), "c-0", time=MINUTES[0]),
+        "jobs of a cron job meet as it allows",
+        "is made while its cron job is suspended",
+    ),
+    (
+        lambda: made(made(flow(), "f-a", "Pending"), "f-b"),
+        "jobs of a flow come in turn",
+        "is made, and f-a has not completed",
+    ),
+    (
+        lambda: made(ran_through(flow(), "f-a", "Failed"), "f-b"),
+        "jobs of a flow come in turn",
+        "is made, and f-a has not completed",
+    ),
+    (
+        lambda: made(ran_through(flow(), "f-a").gone(JOBS, "f-a"), "f-a", uid="other"),
+        "jobs of a flow come in turn",
+        "is made again, and was Completed",
+    ),
+    (lambda: made(flow(), "f-x"), "jobs of a flow come in turn", "is made, and is no job of the flow f"),
     # the log
     (lambda: Log().node().row("ADDED", NODES, "m", revision=3), "log without gaps", "revision 2 is missing"),
     (lambda: Log().row("MODIFIED", NODES, "n"), "one life of each object", "no such object"),
@@ -309,6 +389,28 @@ WRONG = [
 ]  # fmt: skip
 
 UNSETTLED = [
+    (
+        lambda: ran_through(cron(successfulJobsHistoryLimit=0), "c-0", time=MINUTES[0]),
+        "cron job tells of its jobs",
+        "keeps 1 jobs in Completed, 0 are wished",
+    ),
+    (
+        lambda: ran_through(cron(failedJobsHistoryLimit=0), "c-0", "Failed", MINUTES[0]),
+        "cron job tells of its jobs",
+        "keeps 1 jobs in Failed or Terminated, 0 are wished",
+    ),
+    (
+        lambda: ran_through(flow(), "f-a", "Failed").put(FLOWS, "f", status={"state": {"phase": "Running"}}),
+        "jobs of a flow come in turn",
+        "is Running, and its jobs ended as",
+    ),
+    (
+        lambda: ran_through(ran_through(flow(jobRetainPolicy="delete"), "f-a"), "f-b").put(
+            FLOWS, "f", status={"state": {"phase": "Succeed"}}
+        ),
+        "jobs of a flow come in turn",
+        "has succeeded, and f-a is not deleted",
+    ),
     (lambda: Log().job(), "job tells of its pods", "no controller has taken it up"),
     (
         lambda: Log().job(phase="Pending").pod(job="j"),
@@ -476,6 +578,17 @@ UNSETTLED = [
 ]
 
 RIGHT = {
+    "jobs of a flow, one after the other, and one that is made again before it ended": lambda: made(
+        ran_through(made(flow(), "f-a", "Pending", uid="first").gone(JOBS, "f-a"), "f-a"), "f-b"
+    ),
+    "jobs of a cron job, one after the other": lambda: made(
+        ran_through(cron("Forbid"), "c-0", time=MINUTES[0]), "c-1", time=MINUTES[1]
+    ),
+    "a job that is replaced": lambda: made(
+        made(made(cron("Replace"), "c-0", "Pending", MINUTES[0]), "c-0", "Pending", MINUTES[0], deleted=SOON),
+        "c-1",
+        time=MINUTES[1],
+    ),
     "a pod that ran and one that waits": lambda: gang(2).pod("p0", group="g", phase="Running")
     .pod("p0", group="g", phase="Succeeded").gone(PODS, "p0"),
     "a node that shrinks": lambda: Log().node().pod(cpu="3").pod(node="n", cpu="3").wait(9000).node(cpu="1")

@@ -20,6 +20,7 @@ from tests.invariants.asks import ask_of
 
 PODS, NODES, NAMESPACES, EVENTS, QUOTAS = "pods", "nodes", "namespaces", "events", "resourcequotas"
 JOBS, QUEUES = "jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"
+FLOWS, CRONS = "jobflows.flow.volcano.sh", "cronjobs.batch.volcano.sh"
 GROUPS, COMMANDS = "podgroups.scheduling.volcano.sh", "commands.bus.volcano.sh"
 ENDED = ("Succeeded", "Failed")
 DEFAULT_QUEUE, ROOT_QUEUE = "default", "root"
@@ -360,6 +361,7 @@ class JobNotes(View):
     """The annotations of a job that rules are about."""
 
     creator: str = field(default="", name="ui.volcano.sh/created-by")
+    scheduled: str = field(default="", name="volcano.sh/cronjob-scheduled-timestamp")
 
 
 class JobMeta(Meta):
@@ -384,6 +386,75 @@ class Job(View):
     def replicas(self):
         """How many pods it wants."""
         return sum(task.replicas for task in self.spec.tasks)
+
+    @property
+    def scheduled(self):
+        """The time of its cron job that it was made for; empty for others."""
+        return self.metadata.annotations.scheduled if self.metadata.annotations else ""
+
+
+class Waits(View):
+    """What a job of a flow waits for."""
+
+    targets: list[str] = []
+    probe: dict[str, Any] | None = None
+
+
+class Part(View):
+    """One job of a flow."""
+
+    name: str = ""
+    depends_on: Waits = Waits()
+
+
+class FlowSpec(View):
+    """What is wished of a flow."""
+
+    flows: list[Part] = []
+    job_retain_policy: str = ""
+
+
+class FlowStatus(View):
+    """What the controller says of a flow."""
+
+    state: JobState = JobState()
+
+
+class Flow(View):
+    """A job flow."""
+
+    metadata: Meta = Meta()
+    spec: FlowSpec = FlowSpec()
+    status: FlowStatus = FlowStatus()
+
+
+class CronSpec(View):
+    """What is wished of a cron job; defaults are the server's."""
+
+    concurrency_policy: str = ""
+    suspend: bool = False
+    successful_jobs_history_limit: int = 3
+    failed_jobs_history_limit: int = 1
+
+
+class Active(View):
+    """A job that runs, as a cron job names it."""
+
+    name: str = ""
+
+
+class CronStatus(View):
+    """What the controller says of a cron job."""
+
+    active: list[Active] = []
+
+
+class Cron(View):
+    """A Volcano cron job."""
+
+    metadata: Meta = Meta()
+    spec: CronSpec = CronSpec()
+    status: CronStatus = CronStatus()
 
 
 class QueueSpec(View):
@@ -555,7 +626,7 @@ def _pod(view, change):
 NO_NOTES = PodNotes()
 _VIEWS = {
     PODS: PodView, NODES: Node, GROUPS: Group, JOBS: Job, QUEUES: Queue, NAMESPACES: Namespace,
-    QUOTAS: Quota, COMMANDS: Command, EVENTS: Event,
+    QUOTAS: Quota, COMMANDS: Command, EVENTS: Event, FLOWS: Flow, CRONS: Cron,
 }  # fmt: skip
 _decoders = {kind: msgspec.json.Decoder(view).decode for kind, view in _VIEWS.items()}
 _thing = msgspec.json.Decoder(Thing).decode

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from kube.kinds.pod import ENDED
 from kube.meta import parse_time
-from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES, PODS, SECRETS
+from kube.resources import (
+    BATCH_JOBS,
+    CLAIMS,
+    CONFIGMAPS,
+    CRON_JOBS,
+    JOB_FLOWS,
+    JOBS,
+    NAMESPACES,
+    PODS,
+    SECRETS,
+)
 from tests.invariants import Broken
 from tests.invariants.jobs import FINISHED
 
@@ -16,7 +26,9 @@ if TYPE_CHECKING:
     from tests.simulation.machine import Processes
     from tests.simulation.picture import LogPicture
 
-COLLECTORS = "controllers"  # the queue of the collector and of those who empty namespaces
+COLLECTORS = (
+    "controllers"  # the queue of the collector, of those who empty namespaces, of cron jobs and flows
+)
 # Kinds that no controller of this queue deletes for a reason of its own.
 OWNED = frozenset(kind.id for kind in (CONFIGMAPS, CLAIMS, SECRETS, JOBS, BATCH_JOBS))
 ENDS_JOBS = "jobs"  # the queue of the job controller
@@ -30,7 +42,8 @@ class Doers:
     """Judges who ends what.
 
     The collector deletes only what is in a namespace that goes, or whose owners
-    all go. The job controller: only jobs that are finished, for as long as
+    all go; cron jobs and flows, which work beside it, jobs of their own that
+    have ended or are replaced. The job controller: only jobs that are finished, for as long as
     their `ttlSecondsAfterFinished` says (reference: volcano-job §6.2). Of what
     the agent calls ended nothing runs. `picture` is the cluster before the change.
     """
@@ -83,9 +96,22 @@ class Doers:
             return
         owners = [owner["uid"] for owner in before.get("ownerReferences") or ()]
         keeping = [uid for uid in owners if uid in self.meta and "deletionTimestamp" not in self.meta[uid]]
+        if keeping and self._is_done_with(change, before):
+            return
         if not owners or keeping:
             why = "an owner of it lives" if keeping else "it belongs to nobody"
             raise Broken(NAME, change.revision, f"{change.resource}/{change.key}", f"was deleted, and {why}")
+
+    def _is_done_with(self, change: Change, before: Any) -> bool:
+        """Whether a cron job or a flow deletes a job of its own: one that has ended, or that another one replaces."""
+        owner = next((each for each in before["ownerReferences"] if each.get("controller")), {})
+        kind = {each.kind: each for each in (CRON_JOBS, JOB_FLOWS)}.get(owner.get("kind", ""))
+        job = self.picture.objects(change.resource).get((change.namespace, change.name))
+        if change.resource != JOBS.id or kind is None or job is None:
+            return False
+        maker = self.picture.objects(kind.id).get((change.namespace, owner["name"])) or {"spec": {}}
+        has_ended = ((job.get("status") or {}).get("state") or {}).get("phase") in FINISHED
+        return has_ended or maker["spec"].get("concurrencyPolicy") == "Replace"
 
     def _judge_end(self, change: Change) -> None:
         """Raise Broken when the agent ends a pod of which something runs.

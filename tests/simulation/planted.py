@@ -397,6 +397,49 @@ def products_unknown(put):
     put(job_controller, "_remember_products", lambda jobs: None)
 
 
+# ---- what makes jobs
+
+
+@plant("a flow goes on when a job has ended, however it ended")
+def flow_hurries(put):
+    from jobs.flows import plan, steps
+    from jobs.lifecycle.phases import FINISHED
+
+    def may_start(step, made, phases):
+        return all(phases.get(target) in FINISHED for target in step.depends_on.targets)
+
+    put(steps, "may_start", may_start)
+    put(plan, "_BAD", ())
+
+
+@plant("a cron job does not note for which time it has made a job")
+def time_not_noted(put):
+    from jobs.crons.plan import _Round
+
+    put(_Round, "_note_run", lambda self, run: None)
+
+
+@plant("a cron job keeps its jobs, however many are wished")
+def history_kept(put):
+    from jobs.crons.plan import _Round
+
+    put(_Round, "trim", lambda self: None)
+
+
+@plant("a cron job asks only about jobs that run when it looks for one that has not ended")
+def alone_when_running(put):
+    from jobs.crons.plan import _Round
+    from kube.kinds.batch import JobPhase
+
+    start = _Round.start
+
+    def hasty(self, run, view, *, is_taken):
+        self.active = [job for job in self.active if job.phase is JobPhase.RUNNING]
+        return start(self, run, view, is_taken=is_taken)
+
+    put(_Round, "start", hasty)
+
+
 # ---- scheduler and queues
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kube import resources
-from kube.resources import BATCH_JOBS, CLAIMS, COMMANDS, CREATOR_ANNOTATION, JOBS, PODS, QUEUES
+from kube.resources import (
+    BATCH_JOBS,
+    CLAIMS,
+    COMMANDS,
+    CREATOR_ANNOTATION,
+    CRON_JOBS,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    PODS,
+    QUEUES,
+)
 from tests.invariants import Broken
 from tests.simulation.request import MERGE, ROLES, SUBMITTERS, path
 
@@ -17,7 +28,8 @@ if TYPE_CHECKING:
     from tests.simulation.server import Answer
 
 NAME = "nobody is refused what he may do"
-OWN = {kind.id: kind for kind in (JOBS, BATCH_JOBS, PODS, CLAIMS)}  # kinds that submitters make and delete
+# Kinds that submitters make and delete.
+OWN = {kind.id: kind for kind in (JOBS, BATCH_JOBS, PODS, CLAIMS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS)}
 FORBIDDEN = 403
 
 

@@ -68,11 +68,15 @@ def _facts(obj: Any) -> dict[str, str]:
         "minMember": spec.get("minMember"),
         "replicas": " ".join(f"{t.get('name')}×{t.get('replicas')}" for t in spec.get("tasks") or ()) or None,
         "message": obj.get("message") or status.get("message"),
-        "ready": next(
-            (c["status"] for c in status.get("conditions") or () if c.get("type") == "Ready"), None
-        ),
+        "ready": _ready(status.get("conditions")),
     }
     return {name: str(value) for name, value in found.items() if value not in (None, "")}
+
+
+def _ready(conditions: Any) -> str | None:
+    """Return whether the condition Ready holds; a flow has a mapping where others have a list of conditions."""
+    listed = conditions if isinstance(conditions, list) else ()
+    return next((each["status"] for each in listed if each.get("type") == "Ready"), None)
 
 
 def _plain(facts: dict[str, str]) -> str:

@@ -20,9 +20,10 @@ from cluster.api import custom_kinds, quota_room
 from cluster.runtime import nudge, registry
 from cluster.store import sql, store
 from jobs.controller import ssh_keys
+from jobs.made.maker import AGAIN
 from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
-from kube.resources import JOBS, LEASES, PODS
+from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, PODS
 from tests.simulation import database, past, story, tight
 from tests.simulation.broker import Broker
 from tests.simulation.client import ROLES, Request
@@ -51,6 +52,8 @@ ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on af
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
 # The nodes' timer is for ever: it looks for leases that are not renewed.
+MAKERS = {"jobflows": JOB_FLOWS, "cronjobs": CRON_JOBS}  # consumer → what makes jobs
+IN_VAIN = "SELECT cursor, key FROM cluster_timer WHERE kind = %s ORDER BY key"
 TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
 HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
 NEXT = "SELECT at FROM cluster_change WHERE revision > %s ORDER BY revision LIMIT 1"
@@ -384,16 +387,29 @@ class World:
                 process.compare()
 
     def _clear_away(self) -> None:
-        """Have the administrator delete what runs, with the job that it belongs to, and people let go of what they keep."""
+        """Have the administrator delete what runs, with the job that it belongs to, and people let go of what they keep.
+
+        So does what would make such a job again, and what tries in vain to make one.
+        """
         for resource, obj in things.kept(self.picture):
             self.ask(story.Ask(things.let_go(resource, obj)))
+        for cursor, key in sql.rows("default", IN_VAIN, [AGAIN]):
+            self._delete(MAKERS[cursor.partition("/")[0]], *key.split("/"))
         for pod in list(self.picture.objects(PODS.id).values()):
             if (pod.get("status") or {}).get("phase") == "Running":
                 meta = pod["metadata"]
                 job = next((o for o in meta.get("ownerReferences") or () if o["kind"] == "Job"), None)
                 self._delete(PODS, meta["namespace"], meta["name"])
                 if job is not None and job["apiVersion"] == JOBS.api_version:
-                    self._delete(JOBS, meta["namespace"], job["name"])
+                    self._delete_job(meta["namespace"], job["name"])
+
+    def _delete_job(self, namespace: str, name: str) -> None:
+        job = self.picture.objects(JOBS.id).get((namespace, name)) or {"metadata": {}}
+        for owner in job["metadata"].get("ownerReferences") or ():
+            for kind in MAKERS.values():
+                if (owner["apiVersion"], owner["kind"]) == (kind.api_version, kind.kind):
+                    self._delete(kind, namespace, owner["name"])
+        self._delete(JOBS, namespace, name)
 
     def _delete(self, kind: Resource, namespace: str, name: str) -> None:
         self.ask(story.Ask(Request(actor="admin", method="DELETE", path=path(kind, namespace, name))))

@@ -6,6 +6,7 @@ from importlib import import_module
 
 MODULES = (
     "jobs",
+    "makers",
     "pods",
     "commands",
     "changes",
