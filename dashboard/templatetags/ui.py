@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from django import template
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from cluster import access
@@ -155,25 +156,39 @@ def role(context: dict[str, Any]) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav(context: dict[str, Any], name: str, title: str, symbol: str) -> SafeString:
-    """One entry of the navigation; it keeps the namespace that the page is filtered by."""
+def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str) -> SafeString:
+    """One entry of the navigation, which stands for the pages below `name` and `more`."""
     try:
-        address = reverse(name)
+        addresses = [reverse(each) for each in (name, *more)]
     except NoReverseMatch:
         return SafeString("")
-    request: HttpRequest | None = context.get("request")
-    query, current = "", False
-    if request is not None:
-        current = request.path == address or (address != "/" and request.path.startswith(address))
-        chosen = request.GET.copy()
-        kept = chosen.pop("namespace", [])
-        if kept and kept[-1]:
-            query = f"?namespace={escape(kept[-1])}"
+    path = _path(context)
+    current = path == addresses[0] or any(each != "/" and path.startswith(each) for each in addresses)
     return format_html(
         '<a href="{}{}" class="nav-link"{}>{}<span>{}</span></a>',
-        address,
-        SafeString(query),
+        addresses[0],
+        _namespace_query(context),
         SafeString(' aria-current="page"') if current else "",
         icon(symbol),
         title,
     )
+
+
+@register.simple_tag(takes_context=True)
+def tab(context: dict[str, Any], name: str, title: str) -> SafeString:
+    """A list beside this one, among the tabs above both."""
+    address = reverse(name)
+    current = SafeString(' aria-current="page"') if _path(context) == address else ""
+    return format_html('<a href="{}{}"{}>{}</a>', address, _namespace_query(context), current, title)
+
+
+def _path(context: dict[str, Any]) -> str:
+    request: HttpRequest | None = context.get("request")
+    return "" if request is None else request.path
+
+
+def _namespace_query(context: dict[str, Any]) -> SafeString:
+    """Return the query by which another page is filtered by the namespace that this one is filtered by."""
+    request: HttpRequest | None = context.get("request")
+    chosen = "" if request is None else request.GET.get("namespace", "")
+    return format_html("?{}", urlencode({"namespace": chosen})) if chosen else SafeString("")
