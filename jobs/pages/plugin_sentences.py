@@ -59,7 +59,7 @@ def _svc(context: Context) -> Iterator[str]:
     if context.arguments["inject-hosts-env"]:
         yield "The variables VC_TASK_HOSTS and VC_TASK_NUM, with each task's name for TASK, hold the same."
     if not context.arguments["disable-network-policy"]:
-        yield f"The NetworkPolicy {context.job} lets only pods of this job connect to them."
+        yield f"The NetworkPolicy {context.job} asks that only pods of this job connect to them; this machine does not enforce it."
 
 
 def _ssh(context: Context) -> Iterator[str]:
