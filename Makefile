@@ -68,6 +68,10 @@ fmt: .venv/dev ## Format and fix what can be fixed
 	@$(BIN)/ruff check --fix-only --quiet . && $(BIN)/ruff format .
 	@$(BIN)/python manage.py assets --fix
 
+.PHONY: conformance
+conformance: .venv/dev ## Write docs/conformance-jobs.md: what is as in Volcano, and which test shows it
+	@$(BIN)/python -m tests.conformance
+
 .PHONY: bench
 bench: .venv/dev ## Measure the whole system on a state directory of its own
 	@$(BIN)/python -m tests.load.bench $(ARGS)

@@ -1,0 +1,58 @@
+"""The page of conformance is made from items and marks that agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance import document
+from tests.conformance.document import Mark
+from tests.conformance.items import differs, not_done, section
+
+TOPICS = {"Scale-down": "differences.md#jobs"}
+SECTIONS = (
+    section(
+        "3",
+        "Events",
+        {
+            "a": "Something | else",
+            "b": differs("Evicts", "Scale-down"),
+            "c": not_done("Other", "Nobody asks"),
+        },
+    ),
+)
+MARKS = [
+    Mark("3/a", "tests/test_x.py::test_a"),
+    Mark("3/a", "tests/test_x.py::test_b[1]"),
+    Mark("3/b", "tests/test_y.py::test_c"),
+]
+
+
+def test_the_page_says_what_is_done_and_who_shows_it():
+    page = document.text(SECTIONS, MARKS, TOPICS)
+    assert "3 items: 1 as in Volcano, 1 that differ, 1 that are not done. 3 tests." in page
+    assert page.splitlines()[-3:] == [
+        "| a | Something \\| else | as Volcano | `tests/test_x.py::test_a`<br>`tests/test_x.py::test_b[1]` |",
+        "| b | Evicts | differs: [Scale-down](differences.md#jobs) | `tests/test_y.py::test_c` |",
+        "| c | Other | not done: Nobody asks | – |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("marks", "topics", "problem"),
+    [
+        pytest.param(MARKS, TOPICS, None, id="nothing"),
+        pytest.param(MARKS[:2], TOPICS, "3/b (Evicts) has no test", id="an item without a test"),
+        pytest.param([*MARKS, Mark("3/x", "t")], TOPICS, "t shows 3/x, which is no item", id="a mark of no item"),
+        pytest.param([*MARKS, Mark("3/c", "t")], TOPICS, "3/c (Other) is listed as not done", id="done all the same"),
+        pytest.param(MARKS, {}, "3/b differs as 'Scale-down' says, which is no topic", id="a line that is not there"),
+    ],
+)  # fmt: skip
+def test_what_does_not_agree_is_a_problem(marks, topics, problem):
+    found = document.problems(SECTIONS, marks, topics)
+    assert len(found) == (problem is not None)
+    assert all(each.startswith(problem) for each in found)
+
+
+def test_topics_are_the_first_column_of_every_table():
+    text = "# T\n\n## Cron jobs\n\n| Topic | V |\n|---|---|\n| `x` left out | y |\n\n## Jobs\n\n| Topic |\n|---|\n| Z |\n"
+    assert document.topics(text) == {"`x` left out": "differences.md#cron-jobs", "Z": "differences.md#jobs"}
