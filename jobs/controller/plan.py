@@ -161,7 +161,7 @@ class _Round:
                 self._make()
             self._remove(self.diff.surplus, "they are more than the job's replicas", is_surplus=True)
         self.again = self.room == 0
-        self._write_status(self._decide(rules, self.is_admitted))
+        self._write_status(self._decide(rules, self.is_admitted), runningDuration=None)
 
     def _ends(self, rules: tuple[phases.PhaseRule, ...]) -> bool:
         """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
@@ -172,13 +172,14 @@ class _Round:
             return False
         # What still runs ends in the same round.
         changes = self._end(phases.SOFT, "the job is over")
-        self._write_status(decision, **changes)
+        self._write_status(decision, **changes, **self._took(decision))
         return True
 
     def kill(self, step: Step) -> None:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
         changes = self._end(self._retained(step), step.why)
-        self._write_status(self._decide(step.rules, is_admitted=True), **changes, **self._retry(step))
+        decision = self._decide(step.rules, is_admitted=True)
+        self._write_status(decision, **changes, **self._took(decision), **self._retry(step))
 
     def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
         """End the pods that are asked about and keep the pod group, then decide (reference: volcano-job §2.3).
@@ -224,6 +225,11 @@ class _Round:
     def _retry(self, step: Step) -> dict[str, Any]:
         return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
 
+    def _took(self, decision: Decision) -> dict[str, Any]:
+        """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
+        is_next = decision.phase != self.job.phase
+        return {"runningDuration": status.running_duration(self.job, self.now)} if is_next else {}
+
     def _end(self, retain: Collection[str], why: str) -> dict[str, Any]:
         """Delete unretained pods, the products and the pod group (reference: volcano-job §2.2).
 
@@ -238,10 +244,7 @@ class _Round:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
         if not ending and group is None:
             return {}
-        return {
-            "version": self.job.version + 1,
-            "runningDuration": status.running_duration(self.job, self.now),
-        }
+        return {"version": self.job.version + 1}
 
     def _keep_in_step(self) -> None:
         group = self.known.group
@@ -415,8 +418,8 @@ def _about(job: JobFact) -> Object:
 def _controlled(job: JobFact, whole: Object) -> dict[str, str]:
     """Say what the job controls beside its pods (reference: volcano-job §1.5)."""
     controlled = {f"plugin-{name}": name for name in job.plugins if PLUGINS[name].is_registered}
-    for volume in whole["spec"].get("volumes") or []:
-        name = volume.get("volumeClaimName")
+    for number, volume in enumerate(whole["spec"].get("volumes") or []):
+        name = volume.get("volumeClaimName") or (claim_name(job, number) if volume.get("volumeClaim") else "")
         if name:
             controlled[f"volume-pvc-{name}"] = name
     return controlled

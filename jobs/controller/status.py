@@ -20,7 +20,8 @@ def status_after(
     """Return the status of a job after a decision.
 
     The time of the last transition and the history change only with the phase
-    (reference: volcano-job §10, Q-9). What nobody here counts is kept.
+    (reference: volcano-job §10, Q-9). What nobody here counts is kept; a
+    change to None takes a field away.
     """
     status = {name: value for name, value in job.status.items() if name not in _RECOUNTED}
     status["state"] = _state(job, decision, now)
@@ -28,7 +29,7 @@ def status_after(
     status |= counts.fields() | changes
     if job.is_new or decision.phase != job.phase:
         status["conditions"] = _history(status.get("conditions") or [], decision, now)
-    return status
+    return {name: value for name, value in status.items() if value is not None}
 
 
 def running_duration(job: JobFact, now: int) -> str:
