@@ -54,6 +54,7 @@ def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     if before is not None:
         _keep_made_claims(spec, before)
     _default_tasks(spec, before)
+    _default_topology(spec, before)
     for field, value in _DEFAULTS.items():
         # A job that was stored without the field keeps being without it.
         if before is None or field in before:
@@ -75,6 +76,24 @@ def _default_tasks(spec: dict[str, Any], before: dict[str, Any] | None) -> None:
     for number, (task, old) in enumerate(zip(tasks, old_tasks, strict=False)):
         if isinstance(task, dict):
             _default_task(task, number, is_new=before is None or "maxRetry" in lenient.mapping(old))
+            _default_partitions(task, None if before is None else lenient.mapping(old))
+
+
+def _default_partitions(task: dict[str, Any], before: dict[str, Any] | None) -> None:
+    policy = task.get("partitionPolicy")
+    if not isinstance(policy, dict):
+        return
+    old = None if before is None else lenient.mapping(before, "partitionPolicy")
+    if (old is None or "minPartitions" in old) and policy.get("minPartitions") is None:
+        policy["minPartitions"] = 0
+    _default_topology(policy, old)
+
+
+def _default_topology(owner: dict[str, Any], before: dict[str, Any] | None) -> None:
+    topology = owner.get("networkTopology")
+    has_mode = before is None or "mode" in lenient.mapping(before, "networkTopology")
+    if has_mode and isinstance(topology, dict):
+        topology["mode"] = topology.get("mode") or "hard"
 
 
 def validate(job: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
