@@ -95,15 +95,23 @@ def pod_request(pod_spec: PodSpecLike | dict[str, Any]) -> Amounts:
 
 
 def pod_limits(pod_spec: dict[str, Any]) -> Amounts:
-    """Return what a pod is limited to, added up as `pod_request` adds up requests; pods are not counted."""
+    """Return what a pod is limited to, added up as `pod_request` adds up requests; pods are not counted.
 
-    def swapped(container: dict[str, Any]) -> dict[str, Any]:
-        limits = (container.get("resources") or {}).get("limits") or {}
-        return {**container, "resources": {"requests": limits}}
+    Overhead comes on top of what is limited; it is no limit by itself.
+    """
 
-    kinds = ("containers", "initContainers")
-    limited = pod_request({kind: [swapped(each) for each in pod_spec.get(kind) or ()] for kind in kinds})
+    def limits(owner: dict[str, Any]) -> dict[str, Any]:
+        return {"requests": (owner.get("resources") or {}).get("limits") or {}}
+
+    spec: dict[str, Any] = {
+        kind: [{**each, "resources": limits(each)} for each in pod_spec.get(kind) or ()]
+        for kind in ("containers", "initContainers")
+    }
+    limited = pod_request({**spec, "resources": limits(pod_spec)})
     del limited["pods"]
+    for name, amount in of(pod_spec.get("overhead")).items():
+        if limited.get(name):
+            limited[name] += amount
     return limited
 
 

@@ -76,6 +76,24 @@ def test_pod_request(spec, expected):
     assert amounts.pod_request(msgspec.convert(spec, PodSpec)) == expected
 
 
+def limited(**limits):
+    return {"name": "c", "resources": {"limits": limits}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"containers": [limited(cpu=1), limited(cpu=2, memory=3)]}, {"cpu": 3000, "memory": 3}, id="the sum"),
+        pytest.param({"containers": [limited(cpu=1)], "initContainers": [limited(cpu=4)]}, {"cpu": 4000}, id="or an init container"),
+        pytest.param({"containers": [limited(cpu=1)], "overhead": {"cpu": 1, "memory": 5}}, {"cpu": 2000}, id="overhead on top of what is limited"),
+        pytest.param({"containers": [limited(cpu=1)], "resources": {"limits": {"cpu": 4}}}, {"cpu": 4000}, id="a limit of the pod replaces the sum"),
+        pytest.param({"containers": [container({"cpu": 1})]}, {}, id="requests are no limits"),
+    ],
+)  # fmt: skip
+def test_pod_limits(spec, expected):
+    assert amounts.pod_limits(spec) == expected
+
+
 def test_nothing_fits_into_less_and_an_absent_resource_is_zero():
     assert amounts.fits({"cpu": 5, "gpu": 0}, {"cpu": 5})
     assert not amounts.fits({"cpu": 5}, {"cpu": 4})
