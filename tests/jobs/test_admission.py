@@ -27,20 +27,20 @@ def pod(**fields):
 
 
 REFUSED = [
-    pytest.param(job() | {"spec": {}}, "spec.tasks", "No task specified in job spec", id="1 no task"),
-    pytest.param(job(plugins={"mpi": ["--master=boss"]}), "spec.plugins[mpi]", "mpi master task not found", id="2 mpi master"),
+    pytest.param(job() | {"spec": {}}, "spec.tasks", "No task specified in job spec", id="1 no task", marks=pytest.mark.shows("7.3/1", "1.1/tasks")),
+    pytest.param(job(plugins={"mpi": ["--master=boss"]}), "spec.plugins[mpi]", "mpi master task not found", id="2 mpi master", marks=pytest.mark.shows("7.3/2")),
     pytest.param(
         job(networkTopology={"highestTierAllowed": 1, "highestTierName": "a"}),
         "spec.networkTopology", "must not be specified at the same time", id="3 topology",
     ),
     pytest.param(
         job(task(minAvailable=2)), "spec.tasks[0].minAvailable",
-        "'minAvailable' is greater than 'replicas' in task main", id="4 task minimum",
+        "'minAvailable' is greater than 'replicas' in task main", id="4 task minimum", marks=pytest.mark.shows("7.3/4"),
     ),
-    pytest.param(job(task(), task()), "spec.tasks[1].name", "duplicated task name", id="5 task names"),
+    pytest.param(job(task(), task()), "spec.tasks[1].name", "duplicated task name", id="5 task names", marks=pytest.mark.shows("7.3/5")),
     pytest.param(
         job(task(policies=[{"event": "PodFailed", "action": "Dance"}])),
-        "spec.tasks[0].policies[0].action", "RestartJob", id="6 task policies",
+        "spec.tasks[0].policies[0].action", "RestartJob", id="6 task policies", marks=pytest.mark.shows("7.3/6"),
     ),
     *(
         pytest.param(job(task(policies=written)), f"spec.tasks[0].policies{path}", text, id=f"6 {name}")
@@ -54,14 +54,14 @@ REFUSED = [
         )
     ),
     pytest.param(
-        job(task(name="t" * 55, replicas=1000), name="j123"), "spec.tasks[0].name", "64 characters long", id="7 pod names",
+        job(task(name="t" * 55, replicas=1000), name="j123"), "spec.tasks[0].name", "64 characters long", id="7 pod names", marks=pytest.mark.shows("7.3/7", "10/Q-15"),
     ),
-    pytest.param(pod(containers=[]), f"{TEMPLATE}.containers", "at least 1", id="8 no container"),
+    pytest.param(pod(containers=[]), f"{TEMPLATE}.containers", "at least 1", id="8 no container", marks=pytest.mark.shows("7.3/8")),
     pytest.param(
-        pod(containers=[container(), container()]), f"{TEMPLATE}.containers[1].name", "Duplicate", id="8 container names",
+        pod(containers=[container(), container()]), f"{TEMPLATE}.containers[1].name", "Duplicate", id="8 container names", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(pod(containers=[container("A b")]), f"{TEMPLATE}.containers[0].name", "", id="8 container name"),
-    pytest.param(pod(restartPolicy="Maybe"), f"{TEMPLATE}.restartPolicy", "OnFailure", id="8 restart policy"),
+    pytest.param(pod(restartPolicy="Maybe"), f"{TEMPLATE}.restartPolicy", "OnFailure", id="8 restart policy", marks=pytest.mark.shows("7.3/8")),
     pytest.param(
         pod(containers=[container(env=[{"name": "1=", "value": "x"}])]),
         f"{TEMPLATE}.containers[0].env[0].name", "environment variable", id="8 variable",
@@ -74,10 +74,10 @@ REFUSED = [
     ),
     pytest.param(
         resources(requests={"cpu": "-1"}), f"{TEMPLATE}.containers[0].resources.requests[cpu]",
-        "must be greater than or equal to 0", id="8 negative",
+        "must be greater than or equal to 0", id="8 negative", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(
-        resources(requests={"memory": "lots"}), f"{TEMPLATE}.containers[0].resources.requests[memory]", "", id="8 quantity",
+        resources(requests={"memory": "lots"}), f"{TEMPLATE}.containers[0].resources.requests[memory]", "", id="8 quantity", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(
         resources(requests={"cpu": ""}), f"{TEMPLATE}.containers[0].resources.requests[cpu]", "is not a quantity", id="8 no quantity",
@@ -93,27 +93,27 @@ REFUSED = [
     ),
     pytest.param(
         resources(requests={"cpu": "2"}, limits={"cpu": "1"}), f"{TEMPLATE}.containers[0].resources.requests[cpu]",
-        "must be less than or equal to the cpu limit of 1", id="8 request above limit",
+        "must be less than or equal to the cpu limit of 1", id="8 request above limit", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(
         resources(limits={"nvidia.com/gpu": "500m"}), f"{TEMPLATE}.containers[0].resources.limits[nvidia.com/gpu]",
-        "must be an integer", id="8 half a device",
+        "must be an integer", id="8 half a device", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(
         pod(containers=[container(volumeMounts=[{"name": "x", "mountPath": "/x"}])]),
-        f"{TEMPLATE}.containers[0].volumeMounts[0].name", "no volume of the pod", id="8 unknown volume",
+        f"{TEMPLATE}.containers[0].volumeMounts[0].name", "no volume of the pod", id="8 unknown volume", marks=pytest.mark.shows("7.3/8"),
     ),
     pytest.param(
         job(task(topologyPolicy="restricted", pod={"containers": [container(resources={"requests": {"cpu": "1500m"}})]})),
-        f"{TEMPLATE}.containers[0].resources.requests[cpu]", "whole number of CPUs", id="9 topology policy",
+        f"{TEMPLATE}.containers[0].resources.requests[cpu]", "whole number of CPUs", id="9 topology policy", marks=pytest.mark.shows("7.3/9"),
     ),
     pytest.param(
         job(task(replicas=5, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})),
-        "spec.tasks[0].replicas", "totalPartitions times partitionSize, 4", id="10 partitions",
+        "spec.tasks[0].replicas", "totalPartitions times partitionSize, 4", id="10 partitions", marks=pytest.mark.shows("7.3/10"),
     ),
     pytest.param(
         job(task(replicas=4, minAvailable=1, partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1})),
-        "spec.tasks[0].minAvailable", "minPartitions times partitionSize, 2", id="10 minimum of partitions",
+        "spec.tasks[0].minAvailable", "minPartitions times partitionSize, 2", id="10 minimum of partitions", marks=pytest.mark.shows("7.3/10"),
     ),
     *(
         pytest.param(
@@ -125,45 +125,45 @@ REFUSED = [
     pytest.param(
         job(task(replicas=1, partitionPolicy={"totalPartitions": 1, "partitionSize": 1,
                  "networkTopology": {"highestTierAllowed": 1, "highestTierName": "a"}})),
-        "spec.tasks[0].partitionPolicy.networkTopology", "must not be specified at the same time", id="10 topology of partitions",
+        "spec.tasks[0].partitionPolicy.networkTopology", "must not be specified at the same time", id="10 topology of partitions", marks=pytest.mark.shows("7.3/10", "1.2/partitionPolicy.networkTopology"),
     ),
-    pytest.param(job(name="Bad_Name"), "metadata.name", "RFC 1123", id="11 job name"),
-    pytest.param(job(name="a" * 64), "metadata.name", "shorten", id="11 long job name"),
+    pytest.param(job(name="Bad_Name"), "metadata.name", "RFC 1123", id="11 job name", marks=pytest.mark.shows("7.3/11")),
+    pytest.param(job(name="a" * 64), "metadata.name", "shorten", id="11 long job name", marks=pytest.mark.shows("7.3/11")),
     pytest.param(
         job(minAvailable=2), "spec.minAvailable",
-        "job 'minAvailable' should not be greater than total replicas", id="12 minimum",
+        "job 'minAvailable' should not be greater than total replicas", id="12 minimum", marks=pytest.mark.shows("7.3/12"),
     ),
     pytest.param(policies({"action": "AbortJob", "event": "PodFailed", "exitCode": 3}), "spec.policies[0]",
-                 "must not specify event and exitCode simultaneously", id="13 event and exit code"),
+                 "must not specify event and exitCode simultaneously", id="13 event and exit code", marks=pytest.mark.shows("7.3/13", "7.3 policies/event and exit code")),
     pytest.param(policies({"action": "AbortJob"}), "spec.policies[0]",
-                 "either event and exitCode should be specified", id="13 neither"),
+                 "either event and exitCode should be specified", id="13 neither", marks=pytest.mark.shows("7.3/13", "7.3 policies/neither")),
     pytest.param(policies({"action": "AbortJob", "event": "PodRunning"}), "spec.policies[0].event",
-                 "Unsupported value", id="13 internal event"),
+                 "Unsupported value", id="13 internal event", marks=pytest.mark.shows("7.3 policies/event", "3.1/PodRunning")),
     pytest.param(policies({"action": "SyncJob", "event": "PodFailed"}), "spec.policies[0].action",
-                 "Unsupported value", id="13 internal action"),
+                 "Unsupported value", id="13 internal action", marks=pytest.mark.shows("7.3 policies/action", "3.2/SyncJob")),
     pytest.param(policies({"action": "AbortJob", "event": "PodVanished"}), "spec.policies[0].event",
-                 "supported values", id="13 event that is none"),
-    pytest.param(policies({"event": "PodFailed"}), "spec.policies[0].action", "invalid policy action", id="13 no action"),
-    pytest.param(policies({"exitCode": 3, "action": "Dance"}), "spec.policies[0].action", "Unsupported value", id="13 exit code, no such action (Q-16)"),
+                 "supported values", id="13 event that is none", marks=pytest.mark.shows("7.3 policies/event")),
+    pytest.param(policies({"event": "PodFailed"}), "spec.policies[0].action", "invalid policy action", id="13 no action", marks=pytest.mark.shows("7.3 policies/action")),
+    pytest.param(policies({"exitCode": 3, "action": "Dance"}), "spec.policies[0].action", "Unsupported value", id="13 exit code, no such action (Q-16)", marks=pytest.mark.shows("7.3 policies/action", "10/Q-16")),
     pytest.param(policies({"action": "AbortJob", "event": "PodFailed", "timeout": "soon"}), "spec.policies[0].timeout",
                  "is not a duration", id="13 timeout"),
-    pytest.param(policies({"exitCode": 3}), "spec.policies[0].action", "invalid policy action", id="13 exit code without action (Q-16)"),
+    pytest.param(policies({"exitCode": 3}), "spec.policies[0].action", "invalid policy action", id="13 exit code without action (Q-16)", marks=pytest.mark.shows("7.3 policies/action", "10/Q-16")),
     pytest.param(
         policies({"action": "AbortJob", "event": "PodFailed"}, {"action": "RestartJob", "events": ["PodFailed"]}),
-        "spec.policies[1].events[0]", "Duplicate", id="13 event twice",
+        "spec.policies[1].events[0]", "Duplicate", id="13 event twice", marks=pytest.mark.shows("7.3 policies/event twice"),
     ),
     pytest.param(policies({"action": "AbortJob", "exitCode": 0}), "spec.policies[0].exitCode",
-                 "0 is not a valid error code", id="13 exit code 0"),
+                 "0 is not a valid error code", id="13 exit code 0", marks=pytest.mark.shows("7.3 policies/exit code 0")),
     pytest.param(
         policies({"action": "AbortJob", "exitCode": 3}, {"action": "RestartJob", "exitCode": 3}),
-        "spec.policies[1].exitCode", "Duplicate", id="13 exit code twice",
+        "spec.policies[1].exitCode", "Duplicate", id="13 exit code twice", marks=pytest.mark.shows("7.3 policies/exit code twice"),
     ),
     pytest.param(
         policies({"action": "AbortJob", "event": "*"}, {"action": "RestartJob", "event": "PodFailed"}),
-        "spec.policies", "if there's * here, no other policy should be here", id="13 star alone",
+        "spec.policies", "if there's * here, no other policy should be here", id="13 star alone", marks=pytest.mark.shows("7.3 policies/star alone"),
     ),
-    pytest.param(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find job plugin nope", id="14 plugin"),
-    pytest.param(job(volumes=[{"volumeClaimName": "a"}]), "spec.volumes[0].mountPath", "", id="15 mount path"),
+    pytest.param(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find job plugin nope", id="14 plugin", marks=pytest.mark.shows("7.3/14")),
+    pytest.param(job(volumes=[{"volumeClaimName": "a"}]), "spec.volumes[0].mountPath", "", id="15 mount path", marks=pytest.mark.shows("7.3/15")),
     pytest.param(
         job(volumes=[{"mountPath": "/a"}, {"mountPath": "/a"}]), "spec.volumes[1].mountPath", "duplicated mountPath", id="15 mount path twice",
     ),
@@ -172,15 +172,15 @@ REFUSED = [
         "spec.volumes[0]", "conflict", id="15 two claims",
     ),
     pytest.param(
-        job(volumes=[{"mountPath": "/a", "volumeClaimName": "C_"}]), "spec.volumes[0].volumeClaimName", "RFC 1123", id="15 claim name",
+        job(volumes=[{"mountPath": "/a", "volumeClaimName": "C_"}]), "spec.volumes[0].volumeClaimName", "RFC 1123", id="15 claim name", marks=pytest.mark.shows("7.3/15"),
     ),
-    pytest.param(job(queue="none"), "spec.queue", "unable to find job queue: queue none not found", id="16 queue"),
-    pytest.param(job(queue="root"), "spec.queue", "can not submit job to root queue", id="18 root"),
+    pytest.param(job(queue="none"), "spec.queue", "unable to find job queue: queue none not found", id="16 queue", marks=pytest.mark.shows("7.3/16")),
+    pytest.param(job(queue="root"), "spec.queue", "can not submit job to root queue", id="18 root", marks=pytest.mark.shows("7.3/18")),
     pytest.param(
         job(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
-        "spec.tasks", "directed acyclic graph", id="20 circle",
+        "spec.tasks", "directed acyclic graph", id="20 circle", marks=pytest.mark.shows("7.3/20"),
     ),
-    pytest.param(job(task("a", dependsOn={"name": ["x"]})), "spec.tasks[0].dependsOn.name", "no task is named x", id="20 unknown task"),
+    pytest.param(job(task("a", dependsOn={"name": ["x"]})), "spec.tasks[0].dependsOn.name", "no task is named x", id="20 unknown task", marks=pytest.mark.shows("7.3/20")),
     pytest.param(job(task(replicas=-1)), "spec.tasks[0].replicas", "greater than or equal to 0", id="negative replicas"),
     pytest.param(job(task(replicas=2_000_000_000)), "spec.tasks", "100,000 pods at most", id="too many pods"),
     pytest.param(job(maxRetry=-1), "spec.maxRetry", "greater than or equal to 0", id="negative retries"),
@@ -196,16 +196,19 @@ def test_refused_at_its_field(obj, field, text):
     assert text in found[field]
 
 
+@pytest.mark.shows("7.3/17")
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
 def test_17_only_an_open_queue_takes_jobs(state):
     cluster = Cluster(team={"status": {"state": state}})
     assert f"queue `team` status is `{state}`" in refusals(job(queue="team"), cluster)["spec.queue"]
 
 
+@pytest.mark.shows("7.3/17")
 def test_17_queue_that_its_controller_has_not_seen_is_open_as_wished():
     assert refusals(job(queue="team"), Cluster(team={"status": {}})) == {}
 
 
+@pytest.mark.shows("7.3/19")
 def test_19_queue_with_children_takes_no_jobs():
     cluster = Cluster(team={}, sub={"spec": {"parent": "team"}})
     assert "leaf queue" in refusals(job(queue="team"), cluster)["spec.queue"]
@@ -248,6 +251,7 @@ def test_what_a_disruption_must_leave_is_said_in_one_way(obj, fields):
     assert list(refusals(obj)) == fields
 
 
+@pytest.mark.shows("7.3/all at once")
 def test_all_problems_are_told_at_once():
     bad = job(task("a", minAvailable=5), task("a"), queue="none", minAvailable=99)
     assert set(refusals(bad)) == {
@@ -263,11 +267,11 @@ def test_all_problems_are_told_at_once():
     [
         pytest.param(job(), id="plain"),
         pytest.param(job(task("a"), task("b", dependsOn={"name": ["a"]})), id="dependency"),
-        pytest.param(job(volumes=[{"mountPath": "/a"}]), id="volume without claim"),
-        pytest.param(job(volumes=[{"mountPath": "/a", "volumeClaimName": "c"}, {"mountPath": "/b", "volumeClaimName": "c"}]), id="one claim twice (Q-23)"),
+        pytest.param(job(volumes=[{"mountPath": "/a"}]), id="volume without claim", marks=pytest.mark.shows("7.3/15 no claim", "1.4/a claim")),
+        pytest.param(job(volumes=[{"mountPath": "/a", "volumeClaimName": "c"}, {"mountPath": "/b", "volumeClaimName": "c"}]), id="one claim twice (Q-23)", marks=pytest.mark.shows("10/Q-23", "4.1/one claim twice")),
         pytest.param(resources(requests={"cpu": "1000000"}), id="more than any node has"),
-        pytest.param(policies({"action": "RestartJob", "events": ["PodFailed", "PodFailed"]}), id="repeat inside one policy"),
-        pytest.param(policies({"action": "RestartJob", "event": "*"}, {"action": "AbortJob", "exitCode": 3}), id="star beside exit code"),
+        pytest.param(policies({"action": "RestartJob", "events": ["PodFailed", "PodFailed"]}), id="repeat inside one policy", marks=pytest.mark.shows("7.3 policies/event twice")),
+        pytest.param(policies({"action": "RestartJob", "event": "*"}, {"action": "AbortJob", "exitCode": 3}), id="star beside exit code", marks=pytest.mark.shows("7.3 policies/star alone")),
         pytest.param(job(task(replicas=0), minAvailable=0), id="no replicas"),
     ],
 )  # fmt: skip
@@ -275,6 +279,7 @@ def test_accepted(obj):
     assert refusals(obj) == {}
 
 
+@pytest.mark.shows("7.2/4", "7.2/8")
 def test_defaults_are_filled_in_order():
     spec = defaulted(job(task(name="", replicas=2), task(name="", replicas=3, pod={"hostNetwork": True})))[
         "spec"
@@ -291,11 +296,13 @@ def test_defaults_are_filled_in_order():
     )
 
 
+@pytest.mark.shows("7.2/6")
 def test_minimum_of_partitions_is_the_default():
     partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 3}
     assert defaulted(job(task(replicas=8, partitionPolicy=partitions)))["spec"]["minAvailable"] == 6
 
 
+@pytest.mark.shows("7.2/9", "7.2/10")
 @pytest.mark.parametrize("plugin", ["tensorflow", "mpi", "pytorch", "ray"])
 def test_frameworks_bring_their_services(plugin):
     wanted = defaulted(job(plugins={plugin: ["--master=main"]}))["spec"]["plugins"]
@@ -324,6 +331,7 @@ def test_the_seeds_spelling_can_be_laid_over_a_stored_job():
     assert new["spec"]["tasks"][0]["replicas"] == 5
 
 
+@pytest.mark.shows("1.6/defaults")
 def test_the_same_file_applied_again_with_more_replicas_is_accepted():
     written = job({**task(replicas=2), "name": ""}, plugins={"mpi": []})
     old = defaulted(written)
@@ -334,6 +342,7 @@ def test_the_same_file_applied_again_with_more_replicas_is_accepted():
     assert again["spec"]["tasks"][0]["minAvailable"] == 3
 
 
+@pytest.mark.shows("1.6/defaults")
 @pytest.mark.parametrize(
     "written",
     [
@@ -355,6 +364,7 @@ def test_a_job_can_be_sent_again_as_it_was_written(written):
     assert again["spec"] == old["spec"]
 
 
+@pytest.mark.shows("1.6/minAvailable 0")
 def test_nothing_is_filled_in_on_update():
     old = defaulted(job(task(replicas=3)))
     new = copy.deepcopy(old)
@@ -374,17 +384,17 @@ def change(path, value):
 
 
 UPDATES = [
-    pytest.param(change(["spec", "minAvailable"], 1), {}, id="minAvailable may change"),
-    pytest.param(change(["spec", "priorityClassName"], "high"), {}, id="priorityClassName may change"),
-    pytest.param(change(["spec", "tasks", 0, "replicas"], 9), {}, id="replicas may change"),
-    pytest.param(change(["metadata", "labels"], {"a": "b"}), {}, id="labels may change"),
-    pytest.param(change(["spec", "volumes", 1, "volumeClaimName"], "made"), {}, id="name of a made claim may be stored"),
-    pytest.param(change(["spec", "tasks", 0, "replicas"], -1), {"spec.tasks[0].replicas": "greater than or equal to 0"}, id="1 negative replicas"),
-    pytest.param(change(["spec", "tasks", 0, "minAvailable"], 4), {"spec.tasks[0].minAvailable": "greater than 'replicas'"}, id="1 task minimum"),
-    pytest.param(change(["spec", "minAvailable"], 9), {"spec.minAvailable": "not be greater than total replicas"}, id="2 minimum above replicas"),
-    pytest.param(change(["spec", "minAvailable"], -1), {"spec.minAvailable": "greater than or equal to 0"}, id="2 negative minimum"),
+    pytest.param(change(["spec", "minAvailable"], 1), {}, id="minAvailable may change", marks=pytest.mark.shows("1.6/spec.minAvailable")),
+    pytest.param(change(["spec", "priorityClassName"], "high"), {}, id="priorityClassName may change", marks=pytest.mark.shows("1.6/spec.priorityClassName")),
+    pytest.param(change(["spec", "tasks", 0, "replicas"], 9), {}, id="replicas may change", marks=pytest.mark.shows("1.6/spec.tasks[].replicas")),
+    pytest.param(change(["metadata", "labels"], {"a": "b"}), {}, id="labels may change", marks=pytest.mark.shows("1.6/metadata")),
+    pytest.param(change(["spec", "volumes", 1, "volumeClaimName"], "made"), {}, id="name of a made claim may be stored", marks=pytest.mark.shows("1.6/spec.volumes[].volumeClaimName")),
+    pytest.param(change(["spec", "tasks", 0, "replicas"], -1), {"spec.tasks[0].replicas": "greater than or equal to 0"}, id="1 negative replicas", marks=pytest.mark.shows("7.4/1", "1.6/spec.tasks[].replicas")),
+    pytest.param(change(["spec", "tasks", 0, "minAvailable"], 4), {"spec.tasks[0].minAvailable": "greater than 'replicas'"}, id="1 task minimum", marks=pytest.mark.shows("7.4/1", "1.6/spec.tasks[].minAvailable")),
+    pytest.param(change(["spec", "minAvailable"], 9), {"spec.minAvailable": "not be greater than total replicas"}, id="2 minimum above replicas", marks=pytest.mark.shows("7.4/2", "1.6/spec.minAvailable")),
+    pytest.param(change(["spec", "minAvailable"], -1), {"spec.minAvailable": "greater than or equal to 0"}, id="2 negative minimum", marks=pytest.mark.shows("7.4/2", "1.6/spec.minAvailable")),
     pytest.param(change(["spec", "networkTopology"], {"highestTierAllowed": 1, "highestTierName": "a"}), {"spec.networkTopology": "may not change"}, id="3 topology"),
-    pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task added"),
+    pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task added", marks=pytest.mark.shows("7.4/4", "1.6/number of tasks")),
     *(
         pytest.param(change(["spec", field], value), {f"spec.{field}": "may not change"}, id=f"5 {field}")
         for field, value in {
@@ -408,10 +418,10 @@ UPDATES = [
             "partitionPolicy": {"totalPartitions": 3, "partitionSize": 1},
         }.items()
     ),
-    pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue"),
-    pytest.param(change(["spec", "maxRetry"], 9), {"spec.maxRetry": "job updates may not change fields other than"}, id="5 maxRetry"),
-    pytest.param(change(["spec", "tasks", 0, "template"], {}), {"spec.tasks[0].template": "may not change"}, id="5 template"),
-    pytest.param(change(["spec", "volumes", 0, "volumeClaimName"], "x"), {"spec.volumes[0].volumeClaimName": "may not change"}, id="5 claim"),
+    pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
+    pytest.param(change(["spec", "maxRetry"], 9), {"spec.maxRetry": "job updates may not change fields other than"}, id="5 maxRetry", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
+    pytest.param(change(["spec", "tasks", 0, "template"], {}), {"spec.tasks[0].template": "may not change"}, id="5 template", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
+    pytest.param(change(["spec", "volumes", 0, "volumeClaimName"], "x"), {"spec.volumes[0].volumeClaimName": "may not change"}, id="5 claim", marks=pytest.mark.shows("7.4/5", "1.6/spec.volumes[].volumeClaimName")),
 ]  # fmt: skip
 
 
@@ -430,6 +440,7 @@ def test_update(apply, expected):
         assert text in found[field]
 
 
+@pytest.mark.shows("1.6/spec.tasks[].replicas", "7.4/1")
 def test_1_partitions_bound_the_replicas_of_a_change():
     old = defaulted(job(task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2})))
     new = copy.deepcopy(old)
@@ -438,6 +449,7 @@ def test_1_partitions_bound_the_replicas_of_a_change():
     assert "totalPartitions times partitionSize, 4" in found["spec.tasks[0].replicas"]
 
 
+@pytest.mark.shows("7.4/not checked")
 def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
     old = defaulted(job(task(replicas=3), queue="team"))
     new = copy.deepcopy(old)

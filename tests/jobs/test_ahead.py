@@ -66,6 +66,7 @@ def command():
     store.write(Create(COMMANDS, {"metadata": about, "action": "SyncJob", "target": target}))
 
 
+@pytest.mark.shows("2.1/older version")
 def test_older_spec_in_the_log_is_not_applied_over_a_newer_one_that_was_read(late):
     resize(3)
     resize(1)
@@ -97,6 +98,7 @@ def test_deletion_of_an_earlier_job_does_not_take_a_newer_one_of_its_name_away(l
     assert late.state.entries["default/demo"].known.job.uid == newer.uid
 
 
+@pytest.mark.shows("3.3/job deleted")
 def test_job_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(late):
     resize(3)
     store.write(Delete(JOBS, "default", "demo"))
@@ -216,6 +218,7 @@ def test_same_status_written_by_somebody_else_meanwhile_does_not_end_the_wait(la
     assert late.plan().groups == []
 
 
+@pytest.mark.shows("3.6/tried again")
 def test_group_that_was_not_written_is_planned_again_only_by_its_timer(late):
     resize(3)
     late.tell()

@@ -70,6 +70,7 @@ def executed():
     return [each["message"] for each in found if each["reason"] == "ExecuteAction"]
 
 
+@pytest.mark.shows("2.8/restart", "3.1/PodFailed", "3.2/RestartJob", "3.7/ExecuteAction", "1.3/action")
 def test_failed_pod_restarts_the_job(controller):
     started(controller, FAILED)
     fail("demo-main-1", code=3)
@@ -80,6 +81,7 @@ def test_failed_pod_restarts_the_job(controller):
     assert (phase(), pods()) == ("Running", ["demo-main-0", "demo-main-1"])
 
 
+@pytest.mark.shows("1.1/maxRetry", "2.2/3 last retry")
 def test_job_that_fails_again_and_again_ends_with_its_retries(controller):
     started(controller, {"action": "RestartJob", "event": "*"}, maxRetry=2)
     for _ in range(2):
@@ -109,6 +111,7 @@ def test_failed_pod_ends_the_job(controller, action, expected):
     )
 
 
+@pytest.mark.shows("10/Q-14")
 def test_policy_goes_before_what_would_come_of_it_by_itself(controller):
     # All pods have ended, so that the job would be Failed (reference: volcano-job §10, Q-14).
     started(controller, FAILED)
@@ -117,6 +120,7 @@ def test_policy_goes_before_what_would_come_of_it_by_itself(controller):
     assert passed() == ["Running", "Restarting", "Pending"]
 
 
+@pytest.mark.shows("1.3/exitCode", "3.2/RestartPod", "2.8/restart of a pod", "10/Q-6")
 def test_exit_code_restarts_the_pod_alone(controller):
     started(controller, {"action": "RestartPod", "exitCode": 3}, replicas=3)
     fail("demo-main-1", code=3)
@@ -135,6 +139,7 @@ def test_pods_that_fail_at_once_are_restarted_together(controller):
     assert len(executed()) == 2
 
 
+@pytest.mark.shows("3.2/RestartTask", "3.4/target")
 def test_task_of_the_pod_is_restarted(controller):
     policies = [{"action": "RestartTask", "event": "PodFailed"}]
     started(controller, tasks=[task("ps", 1), task("worker", 3, policies=policies)])
@@ -145,6 +150,7 @@ def test_task_of_the_pod_is_restarted(controller):
     assert [name for name, uid in uids().items() if before[name] == uid] == ["demo-ps-0"]
 
 
+@pytest.mark.shows("3.2/RestartPartition", "3.4/target", "1.2/partitionPolicy.partitionSize")
 def test_partition_of_the_pod_is_restarted(controller):
     parts = {"totalPartitions": 2, "partitionSize": 2}
     fields = {"partitionPolicy": parts, "policies": [{"action": "RestartPartition", "event": "PodFailed"}]}
@@ -156,6 +162,7 @@ def test_partition_of_the_pod_is_restarted(controller):
     assert [name for name, uid in uids().items() if before[name] == uid] == ["demo-main-0", "demo-main-1"]
 
 
+@pytest.mark.shows("3.1/TaskCompleted", "3.2/CompleteJob")
 def test_task_that_completed_completes_the_job(controller):
     policies = [{"action": "CompleteJob", "event": "TaskCompleted"}]
     started(controller, tasks=[task("master", 1, policies=policies), task("worker", 2)])
@@ -165,6 +172,7 @@ def test_task_that_completed_completes_the_job(controller):
     assert (phase(), state()["succeeded"]) == ("Completed", 1)
 
 
+@pytest.mark.shows("3.1/TaskFailed", "1.2/maxRetry", "3.3/pod restarted")
 def test_containers_that_are_started_too_often_fail_the_task(controller):
     policies = [{"action": "TerminateJob", "event": "TaskFailed"}]
     started(controller, tasks=[task("main", 2, maxRetry=2, policies=policies)])
@@ -175,6 +183,7 @@ def test_containers_that_are_started_too_often_fail_the_task(controller):
         assert phase() == expected
 
 
+@pytest.mark.shows("3.1/Unknown", "3.3/group Unknown")
 def test_group_that_lost_its_place_restarts_the_job(controller):
     started(controller, {"action": "RestartJob", "event": "Unknown"})
     group = store.find(POD_GROUPS)[0]
@@ -183,6 +192,7 @@ def test_group_that_lost_its_place_restarts_the_job(controller):
     assert phase() == "Restarting"
 
 
+@pytest.mark.shows("10/Q-3", "3.3/pod marked")
 def test_pods_that_the_controller_ends_itself_lead_to_nothing(controller):
     started(controller, {"action": "RestartJob", "event": "*"}, replicas=3)
     tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
@@ -196,6 +206,7 @@ def test_pods_that_the_controller_ends_itself_lead_to_nothing(controller):
 # ---- later
 
 
+@pytest.mark.shows("1.3/timeout", "3.5/told", "3.5/due")
 def test_delayed_action_waits_and_is_carried_out(controller, moved_clock):
     started(controller, {**FAILED, "timeout": "1m"})
     fail("demo-main-1", code=3)
@@ -213,6 +224,7 @@ def test_delayed_action_waits_and_is_carried_out(controller, moved_clock):
     assert (phase(), state()["retryCount"]) == ("Running", 1), "it was carried out once"
 
 
+@pytest.mark.shows("3.5/due")
 def test_delayed_action_outlives_the_controller(controller, moved_clock):
     started(controller, {**FAILED, "timeout": "1m"})
     fail("demo-main-1")
@@ -222,6 +234,7 @@ def test_delayed_action_outlives_the_controller(controller, moved_clock):
     assert phase() == "Restarting"
 
 
+@pytest.mark.shows("3.5/runs again")
 def test_delayed_action_is_called_off_when_the_pod_runs_again(controller, moved_clock):
     started(controller, {"action": "AbortJob", "event": "PodEvicted", "timeout": "1m"})
     store.write(Delete(PODS, "default", "demo-main-1", grace=0))
@@ -233,6 +246,7 @@ def test_delayed_action_is_called_off_when_the_pod_runs_again(controller, moved_
     assert phase() == "Running"
 
 
+@pytest.mark.shows("3.5/meanwhile", "10/Q-12", "3.1/PodEvicted")
 def test_evicted_pod_is_made_again_while_an_action_waits(controller):
     # Reference: volcano-job §10, Q-12.
     started(controller, {"action": "AbortJob", "event": "PodEvicted", "timeout": "1m"})
@@ -241,6 +255,7 @@ def test_evicted_pod_is_made_again_while_an_action_waits(controller):
     assert pods() == ["demo-main-0", "demo-main-1"]
 
 
+@pytest.mark.shows("3.5/job deleted", "10/Q-11")
 def test_delayed_action_does_not_reach_a_later_job_of_the_name(controller, moved_clock):
     # Reference: volcano-job §10, Q-11.
     started(controller, {**FAILED, "timeout": "1m"})
@@ -255,6 +270,7 @@ def test_delayed_action_does_not_reach_a_later_job_of_the_name(controller, moved
     assert (phase(), state().get("retryCount", 0)) == ("Running", 0)
 
 
+@pytest.mark.shows("3.1/PodPending")
 def test_pod_that_is_pending_for_too_long_aborts_the_job(controller, moved_clock):
     submit(controller, job(policies=[{"action": "AbortJob", "event": "PodPending", "timeout": "10m"}]))
     moved_clock.move(3600)
@@ -270,6 +286,7 @@ def test_pod_that_is_pending_for_too_long_aborts_the_job(controller, moved_clock
     assert executed() == ["PodPending: demo-main-0 was Pending for 10m0s. The policy for it is AbortJob."]
 
 
+@pytest.mark.shows("3.5/not pending", "10/Q-2")
 def test_pod_that_began_in_time_is_no_matter(controller, moved_clock):
     started(controller, {"action": "AbortJob", "event": "PodPending", "timeout": "10m"})
     moved_clock.move(3600)
@@ -303,6 +320,7 @@ def become_quietly(wanted, *names):
         store.write(Patch(PODS, "default", name, {"status": {"phase": wanted}}, "status"))
 
 
+@pytest.mark.shows("3.6/tried again")
 @pytest.mark.parametrize("dies", [True, False], ids=["the controller dies", "it goes on"])
 def test_answer_whose_writes_fail_is_given_later(controller, monkeypatch, dies):
     started(controller, FAILED)

@@ -69,6 +69,7 @@ def told(reason="CommandIssued"):
     return [e.object["message"] for e in store.find(EVENTS, order="created") if e.object["reason"] == reason]
 
 
+@pytest.mark.shows("2.2/3", "3.2/AbortJob", "2.8/suspend and resume", "3.7/CommandIssued")
 def test_suspended_job_ends_its_pods_and_keeps_what_ended_already(controller):
     run(controller)
     bind()
@@ -87,6 +88,7 @@ def test_suspended_job_ends_its_pods_and_keeps_what_ended_already(controller):
     assert told() == ["alice asked for AbortJob."]
 
 
+@pytest.mark.shows("10/Q-7", "10/Q-22", "3.2/ResumeJob", "2.8/suspend and resume")
 def test_resumed_job_runs_from_the_start_and_uses_up_no_retry(controller):
     run(controller)
     become(controller, "Succeeded", "demo-main-0", code=0)
@@ -122,6 +124,7 @@ ENDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.shows("3.2/TerminateJob", "3.2/CompleteJob", "3.2/AbortJob")
 @pytest.mark.parametrize(("action", "way", "message"), ENDS)
 def test_job_that_is_stopped(controller, action, way, message):
     run(controller)
@@ -143,6 +146,7 @@ def test_job_that_is_stopped_before_it_has_pods(controller, action, way, message
     assert store.find(POD_GROUPS) == []
 
 
+@pytest.mark.shows("1.1/maxRetry", "2.8/restart")
 def test_restarted_job_makes_all_its_pods_again_as_often_as_it_may(controller):
     run(controller)
     before = {pod.uid for pod in store.find(PODS)}
@@ -179,6 +183,7 @@ def test_restart_of_a_job_larger_than_a_round_leaves_no_pod_of_the_run_before(co
     assert (len(pods()), phase()) == (10, "Pending")
 
 
+@pytest.mark.shows("3.4/no target")
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod"])
 def test_restart_of_a_part_ends_no_pod_since_a_command_names_none(controller, action):
     run(controller)
@@ -190,6 +195,7 @@ def test_restart_of_a_part_ends_no_pod_since_a_command_names_none(controller, ac
     assert told() == [f"alice asked for {action}, but a Command names no task or pod, so that no pod ends."]
 
 
+@pytest.mark.shows("3.4/no target")
 def test_restart_of_a_partition_does_nothing_since_a_command_names_none(controller):
     run(controller)
     before = store.revision()
@@ -198,6 +204,7 @@ def test_restart_of_a_partition_does_nothing_since_a_command_names_none(controll
     assert store.find(COMMANDS) == []
 
 
+@pytest.mark.shows("2.6/any×unknown action", "6.3/action", "3.4/1")
 @pytest.mark.parametrize("action", ["Jump", "", "OpenQueue"])
 def test_unknown_action_is_told_and_dropped(controller, action):
     run(controller)
@@ -252,6 +259,7 @@ def test_command_to_a_finished_job_is_consumed(controller, action):
     assert (controller.state.entries, controller.state.commands) == ({}, {})
 
 
+@pytest.mark.shows("6.3/target")
 @pytest.mark.parametrize(
     ("name", "uid"),
     [
@@ -275,6 +283,7 @@ def test_command_without_uid_is_for_whoever_has_the_name(controller):
     assert told() == ["AbortJob was asked for."]
 
 
+@pytest.mark.shows("6.3/other targets")
 def test_command_to_something_else_is_left_alone(controller):
     target = {"apiVersion": "v1", "kind": "Pod", "name": "demo", "uid": "x"}
     about = {"name": "c", "namespace": "default"}
@@ -329,6 +338,7 @@ def test_new_process_carries_out_what_the_last_one_left(controller):
     assert phase() == "Pending"
 
 
+@pytest.mark.shows("6.3/taken")
 def test_commit_that_fails_leaves_command_and_job_as_they_were(controller, monkeypatch):
     run(controller)
     command("AbortJob")

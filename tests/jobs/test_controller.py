@@ -16,6 +16,7 @@ from tests.jobs.control import Controller, admit, become, job, messages, pods, s
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.shows("2.4/5", "2.4/4a", "2.4/4b-d", "4.4/made", "1.5/state.reason, state.message")
 def test_job_waits_for_its_group_before_it_has_pods(controller):
     submit(controller, job())
     assert len(store.find(POD_GROUPS)) == 1
@@ -24,6 +25,15 @@ def test_job_waits_for_its_group_before_it_has_pods(controller):
     assert state()["state"]["reason"] == "WaitingForQueue"
 
 
+@pytest.mark.shows(
+    "2.8/normal life",
+    "1.5/state.phase",
+    "2.4/7 absent",
+    "2.2/12",
+    "10/Q-1",
+    "1.5/taskStatusCount after a kill",
+    "2.2/7",
+)
 def test_job_lives_from_pending_to_completed(controller):
     submit(controller, job())
     admit(controller)
@@ -83,6 +93,7 @@ def test_failure_says_why_the_container_ended(controller, terminated, said):
     assert state()["state"]["message"].endswith(f" {said}")
 
 
+@pytest.mark.shows("3.7/SuccessfulCreate, SuccessfulDelete")
 def test_events_tell_the_story_once_for_all_pods(controller):
     submit(controller, job(replicas=30))
     admit(controller)
@@ -107,6 +118,14 @@ def test_many_pods_are_made_in_rounds(controller):
     ]
 
 
+@pytest.mark.shows(
+    "2.4/7 surplus",
+    "2.4/9",
+    "2.8/scale",
+    "10/Q-3",
+    "2.2/4",
+    "4.1/annotation volcano.sh/controller-out-of-sync",
+)
 def test_lowered_replicas_delete_marked_pods_with_the_highest_index(controller):
     submit(controller, job(replicas=4, minAvailable=1))
     admit(controller)
@@ -124,6 +143,7 @@ def test_lowered_replicas_delete_marked_pods_with_the_highest_index(controller):
     assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"main": 1}
 
 
+@pytest.mark.shows("2.8/scale")
 def test_raised_replicas_make_more_pods(controller):
     submit(controller, job(replicas=1))
     admit(controller)
@@ -133,6 +153,7 @@ def test_raised_replicas_make_more_pods(controller):
     assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
 
 
+@pytest.mark.shows("1.1/minSuccess", "2.2/3")
 def test_enough_successes_end_the_pods_that_still_run(controller):
     submit(controller, job(replicas=3, minSuccess=1))
     admit(controller)
@@ -145,6 +166,7 @@ def test_enough_successes_end_the_pods_that_still_run(controller):
     assert "terminating" not in state()
 
 
+@pytest.mark.shows("2.4/7 absent")
 def test_deleted_pod_is_made_again(controller):
     submit(controller, job())
     admit(controller)
@@ -154,6 +176,7 @@ def test_deleted_pod_is_made_again(controller):
     assert store.get(PODS, "default", "demo-main-0").uid != uid
 
 
+@pytest.mark.shows("1.2/dependsOn.name", "2.4/8 dependsOn", "4.2/pod group")
 def test_task_waits_for_the_one_it_depends_on(controller):
     tasks = [task("first", 1), task("second", 1, dependsOn={"name": ["first"]}, minAvailable=0)]
     submit(controller, job(tasks=tasks, minAvailable=1))
@@ -163,6 +186,7 @@ def test_task_waits_for_the_one_it_depends_on(controller):
     assert pods() == ["demo-first-0", "demo-second-0"]
 
 
+@pytest.mark.shows("2.1/leftover pods")
 def test_name_held_by_a_stranger_is_waited_for(controller):
     stranger = {"metadata": {"name": "demo-main-0", "namespace": "default"}, "spec": {"nodeName": "n"}}
     store.write(Create(PODS, stranger))
@@ -186,6 +210,7 @@ def test_new_process_goes_on_where_the_last_one_stopped(controller):
     assert state()["state"]["phase"] == "Running"
 
 
+@pytest.mark.shows("1.1/ttlSecondsAfterFinished", "6.2/since")
 def test_finished_job_is_deleted_after_its_time(controller):
     submit(controller, job(replicas=1, ttlSecondsAfterFinished=0))
     admit(controller)
@@ -201,6 +226,7 @@ def finish(controller):
     become(controller, "Succeeded")
 
 
+@pytest.mark.shows("6.2/how")
 def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
     finish(controller)
     store.write(Delete(PODS, "default", "demo-main-0", grace=0), Delete(JOBS, "default", "demo"))
@@ -228,6 +254,7 @@ def test_what_is_left_of_a_finished_job_outlives_the_controller(controller, move
     assert "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
 
 
+@pytest.mark.shows("1.4/a claim", "4.3/named", "3.7/PVCError", "7.3/15 no claim")
 def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
     volumes = [{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]
     submit(controller, job(replicas=1, volumes=volumes))
@@ -237,6 +264,7 @@ def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(control
     assert any("There is no claim none" in message for message in messages())
 
 
+@pytest.mark.shows("1.4/volumeClaim", "4.3/made")
 def test_described_claim_is_made_and_mounted(controller):
     submit(
         controller,
@@ -249,6 +277,7 @@ def test_described_claim_is_made_and_mounted(controller):
     assert store.get(JOBS, "default", "demo").object["spec"]["volumes"][0]["volumeClaimName"] == claim.name
 
 
+@pytest.mark.shows("2.4/10")
 def test_plan_is_settled_when_asked_again(controller):
     submit(controller, job())
     admit(controller)
@@ -279,6 +308,7 @@ def waiting_jobs(controller):
         store.write(Create(JOBS, job(f"job-{number}")))
 
 
+@pytest.mark.shows("3.6/tried again", "3.6/given up", "2.7/gave up", "2.4/8 errors", "2.2/6")
 def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
     waiting_jobs, full_disk, caplog, monkeypatch, redis_url, settings
 ):
@@ -294,6 +324,7 @@ def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
     assert len(store.find(POD_GROUPS)) == 30
 
 
+@pytest.mark.shows("2.1/one job, one worker")
 @pytest.mark.parametrize("shards", [2, 3])
 def test_every_job_belongs_to_one_shard(controller, monkeypatch, shards):
     registration = registry.Registration(

@@ -39,41 +39,41 @@ def main(*numbers, **fields):
 TWO = [("a", 2, 1), ("b", 2, 2)]
 DECISIONS = [
     pytest.param(P.PENDING, main(4), P.PENDING, "WaitingForPods", id="Pending: nothing runs"),
-    pytest.param(P.PENDING, main(1, 3), P.PENDING, "WaitingForPods", id="Pending: too few run"),
-    pytest.param(P.PENDING, main(0, 4), P.RUNNING, "MinAvailableReached", id="Pending: enough run"),
-    pytest.param(P.PENDING, main(0, 2, 1, 1), P.RUNNING, "MinAvailableReached", id="Pending: ended pods count"),
-    pytest.param(P.PENDING, main(4, least=0), P.RUNNING, "MinAvailableReached", id="Pending: minimum 0"),
+    pytest.param(P.PENDING, main(1, 3), P.PENDING, "WaitingForPods", id="Pending: too few run", marks=pytest.mark.shows("2.5/Pending")),
+    pytest.param(P.PENDING, main(0, 4), P.RUNNING, "MinAvailableReached", id="Pending: enough run", marks=pytest.mark.shows("2.5/Pending")),
+    pytest.param(P.PENDING, main(0, 2, 1, 1), P.RUNNING, "MinAvailableReached", id="Pending: ended pods count", marks=pytest.mark.shows("2.5/Pending")),
+    pytest.param(P.PENDING, main(4, least=0), P.RUNNING, "MinAvailableReached", id="Pending: minimum 0", marks=pytest.mark.shows("2.5/Pending, minAvailable 0")),
     pytest.param(P.PENDING, main(admitted=False), P.PENDING, "WaitingForQueue", id="Pending: not admitted"),
     pytest.param(P.PENDING, main(4, waiting="no node."), P.PENDING, "Unschedulable", id="Pending: unschedulable"),
-    pytest.param(P.RUNNING, situation(("main", 0, 0), least=0), P.RUNNING, "NoReplicas", id="Running 1: no replicas"),
-    pytest.param(P.RUNNING, main(0, 3, 1, min_success=1), P.COMPLETED, "MinSuccessReached", id="Running 2: minSuccess"),
+    pytest.param(P.RUNNING, situation(("main", 0, 0), least=0), P.RUNNING, "NoReplicas", id="Running 1: no replicas", marks=pytest.mark.shows("2.5/Running 1")),
+    pytest.param(P.RUNNING, main(0, 3, 1, min_success=1), P.COMPLETED, "MinSuccessReached", id="Running 2: minSuccess", marks=pytest.mark.shows("2.5/Running 2", "1.1/minSuccess")),
     pytest.param(
         P.RUNNING, situation(*TWO, counted={"a": (0, 0, 2), "b": (0, 0, 1, 1)}), P.FAILED, "TaskMinimumMissed",
-        id="Running 3: a task missed its minimum",
+        id="Running 3: a task missed its minimum", marks=pytest.mark.shows("2.5/Running 3"),
     ),
     pytest.param(
         P.RUNNING, situation(*TWO, least=2, counted={"a": (0, 0, 2), "b": (0, 0, 0, 2)}), P.COMPLETED, "AllPodsEnded",
-        id="Running 3: not asked below the sum of the tasks' minimums",
+        id="Running 3: not asked below the sum of the tasks' minimums", marks=pytest.mark.shows("2.5/Running 3"),
     ),
     pytest.param(
         P.RUNNING, situation(("a", 2, None), least=2, counted={"a": (0, 0, 1, 1)}), P.FAILED, "TooFewSucceeded",
-        id="Running 3: a task without a minimum is not asked",
+        id="Running 3: a task without a minimum is not asked", marks=pytest.mark.shows("2.5/Running 3"),
     ),
-    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=1, min_success=4), P.FAILED, "MinSuccessMissed", id="Running 4: minSuccess missed"),
-    pytest.param(P.RUNNING, main(0, 0, 4), P.COMPLETED, "AllPodsEnded", id="Running 5: all succeeded"),
-    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=3), P.COMPLETED, "AllPodsEnded", id="Running 5: enough succeeded"),
-    pytest.param(P.RUNNING, main(0, 0, 2, 2, least=3), P.FAILED, "TooFewSucceeded", id="Running 6: too few succeeded"),
-    pytest.param(P.RUNNING, main(2, 2, least=3), P.PENDING, "TooManyPending", id="Running 7: too many pending"),
-    pytest.param(P.RUNNING, main(1, 3, least=3), P.RUNNING, "PodsRunning", id="Running 8: keep"),
-    pytest.param(P.RESTARTING, main(retry_count=3), P.FAILED, "RetriesUsedUp", id="Restarting: no retries left"),
-    pytest.param(P.RESTARTING, main(retry_count=1), P.PENDING, "Restarted", id="Restarting: names are free"),
-    pytest.param(P.RESTARTING, main(terminating=2, retry_count=1), P.RESTARTING, "WaitingForPodsToEnd", id="Restarting: pods end"),
-    pytest.param(P.ABORTING, main(0, 1), P.ABORTING, "WaitingForPodsToEnd", id="Aborting: pods run"),
-    pytest.param(P.ABORTING, main(0, 0, 1, 1), P.ABORTED, "Aborted", id="Aborting: only ended pods"),
-    pytest.param(P.COMPLETING, main(terminating=1), P.COMPLETING, "WaitingForPodsToEnd", id="Completing: pods end"),
-    pytest.param(P.COMPLETING, main(), P.COMPLETED, "CompletedOnRequest", id="Completing: done"),
-    pytest.param(P.TERMINATING, main(1), P.TERMINATING, "WaitingForPodsToEnd", id="Terminating: pods wait"),
-    pytest.param(P.TERMINATING, main(), P.TERMINATED, "Terminated", id="Terminating: done"),
+    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=1, min_success=4), P.FAILED, "MinSuccessMissed", id="Running 4: minSuccess missed", marks=pytest.mark.shows("2.5/Running 4", "1.1/minSuccess")),
+    pytest.param(P.RUNNING, main(0, 0, 4), P.COMPLETED, "AllPodsEnded", id="Running 5: all succeeded", marks=pytest.mark.shows("2.5/Running 5")),
+    pytest.param(P.RUNNING, main(0, 0, 3, 1, least=3), P.COMPLETED, "AllPodsEnded", id="Running 5: enough succeeded", marks=pytest.mark.shows("2.5/Running 5")),
+    pytest.param(P.RUNNING, main(0, 0, 2, 2, least=3), P.FAILED, "TooFewSucceeded", id="Running 6: too few succeeded", marks=pytest.mark.shows("2.5/Running 6")),
+    pytest.param(P.RUNNING, main(2, 2, least=3), P.PENDING, "TooManyPending", id="Running 7: too many pending", marks=pytest.mark.shows("2.5/Running 7")),
+    pytest.param(P.RUNNING, main(1, 3, least=3), P.RUNNING, "PodsRunning", id="Running 8: keep", marks=pytest.mark.shows("2.5/Running 8")),
+    pytest.param(P.RESTARTING, main(retry_count=3), P.FAILED, "RetriesUsedUp", id="Restarting: no retries left", marks=pytest.mark.shows("2.5/Restarting, no retries")),
+    pytest.param(P.RESTARTING, main(retry_count=1), P.PENDING, "Restarted", id="Restarting: names are free", marks=pytest.mark.shows("2.5/Restarting")),
+    pytest.param(P.RESTARTING, main(terminating=2, retry_count=1), P.RESTARTING, "WaitingForPodsToEnd", id="Restarting: pods end", marks=pytest.mark.shows("2.5/Restarting")),
+    pytest.param(P.ABORTING, main(0, 1), P.ABORTING, "WaitingForPodsToEnd", id="Aborting: pods run", marks=pytest.mark.shows("2.5/Aborting")),
+    pytest.param(P.ABORTING, main(0, 0, 1, 1), P.ABORTED, "Aborted", id="Aborting: only ended pods", marks=pytest.mark.shows("2.5/Aborting")),
+    pytest.param(P.COMPLETING, main(terminating=1), P.COMPLETING, "WaitingForPodsToEnd", id="Completing: pods end", marks=pytest.mark.shows("2.5/Completing")),
+    pytest.param(P.COMPLETING, main(), P.COMPLETED, "CompletedOnRequest", id="Completing: done", marks=pytest.mark.shows("2.5/Completing")),
+    pytest.param(P.TERMINATING, main(1), P.TERMINATING, "WaitingForPodsToEnd", id="Terminating: pods wait", marks=pytest.mark.shows("2.5/Terminating")),
+    pytest.param(P.TERMINATING, main(), P.TERMINATED, "Terminated", id="Terminating: done", marks=pytest.mark.shows("2.5/Terminating")),
     *(pytest.param(phase, main(0, 4), phase, "", id=f"{phase}: stays") for phase in (P.ABORTED, *sorted(FINISHED))),
 ]  # fmt: skip
 
@@ -135,6 +135,7 @@ def test_action_in_a_phase(phase, action, expected):
         assert step.rules == phases.step_for(phase).rules
 
 
+@pytest.mark.shows("3.2/SyncQueue, OpenQueue, CloseQueue", "3.4/1", "6.3/action")
 @pytest.mark.parametrize(
     ("written", "action"),
     [
@@ -203,18 +204,21 @@ situations = st.builds(
 )
 
 
+@pytest.mark.shows("2.7/only these")
 @given(st.sampled_from(sorted(P)), st.sampled_from(sorted(Action)), situations)
 def test_only_moves_of_the_table_are_made(phase, action, found):
     decision = phases.decide(phase, phases.step_for(phase, action).rules, found)
     assert decision.phase == phase or decision.phase in TRANSITIONS[phase]
 
 
+@pytest.mark.shows("1.5/state.reason, state.message")
 @given(st.sampled_from(sorted(P)), situations)
 def test_every_decision_but_to_stay_is_explained(phase, found):
     decision = phases.decide(phase, phases.step_for(phase).rules, found)
     assert decision.phase == phase or (decision.reason and decision.message)
 
 
+@pytest.mark.shows("2.7/finished")
 def test_nothing_leaves_a_finished_phase():
     assert all(TRANSITIONS[phase] == frozenset() for phase in FINISHED)
 
@@ -223,12 +227,14 @@ def test_every_phase_has_a_step():
     assert set(STEPS) == set(P) == set(TRANSITIONS)
 
 
+@pytest.mark.shows("2.7/only these")
 def test_move_outside_the_table_is_a_defect():
     rule = phases.PhaseRule(phases.always, P.RUNNING, "Magic", lambda _: "It came back.")
     with pytest.raises(ValueError, match="cannot go from Completed to Running"):
         phases.decide(P.COMPLETED, (rule,), main())
 
 
+@pytest.mark.shows("2.1/unknown phase")
 @pytest.mark.parametrize("written", ["", "Unheard", "Pending"])
 def test_unknown_phase_is_pending(written):
     assert phases.phase_of(written) == P.PENDING

@@ -141,12 +141,14 @@ def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
     assert len(tolerations) == 1
 
 
+@pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
 def test_job_that_is_being_deleted_is_left_alone():
     obj = defaulted(job())
     obj["metadata"] |= {"uid": UID, "deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert plan.reconcile(Known(facts.read_job(msgspec.json.encode(obj))), WORLD, NOW).writes == []
 
 
+@pytest.mark.shows("1.5/state.lastTransitionTime", "10/Q-9")
 def test_only_the_phase_moves_the_time_of_the_last_transition():
     known = Known(stored(job(task(replicas=2))))
     after(known, plan.reconcile(known, WORLD, NOW).writes)
@@ -158,6 +160,7 @@ def test_only_the_phase_moves_the_time_of_the_last_transition():
 RESOURCES = [("master", 2, "50m"), ("worker", 2, "100m")]
 
 
+@pytest.mark.shows("4.5/examples")
 @pytest.mark.parametrize(
     ("least", "master", "worker", "cpu"),
     [(2, 1, 2, 100), (2, 2, 1, 100), (3, 2, 2, 200), (3, 1, 1, 200), (3, 1, 2, 250), (2, 1, 1, 150)],
@@ -176,6 +179,7 @@ def test_min_resources_as_in_the_reference(least, master, worker, cpu):
     assert pod_group.min_resources(tasks, least, {})["cpu"] == cpu
 
 
+@pytest.mark.shows("4.5/e2e")
 def test_min_resources_name_everything_that_a_quota_counts():
     asked = {"cpu": "1", "memory": "1000Mi", "nvidia.com/gpu": "1"}
     pods = {"containers": [container(resources={"requests": asked, "limits": asked})]}
@@ -191,6 +195,7 @@ def test_min_resources_name_everything_that_a_quota_counts():
     }  # fmt: skip
 
 
+@pytest.mark.shows("4.5/order")
 def test_tasks_of_higher_priority_come_first_into_the_minimum():
     low = task("executor", 5, {"containers": [container(resources={"requests": {"cpu": "1"}})]})
     high = task(
@@ -219,9 +224,23 @@ def test_circle_of_tasks(waits_for, circle):
     ("wanted", "ready", "expected"),
     [
         pytest.param(None, {}, True, id="waits for nothing"),
-        pytest.param(Dependency(("a", "b")), {"a": 1, "b": 1}, True, id="all are ready"),
-        pytest.param(Dependency(("a", "b")), {"a": 1}, False, id="one is missing"),
-        pytest.param(Dependency(("a", "b"), any=True), {"a": 1}, True, id="any is enough"),
+        pytest.param(
+            Dependency(("a", "b")),
+            {"a": 1, "b": 1},
+            True,
+            id="all are ready",
+            marks=pytest.mark.shows("4.2/all"),
+        ),
+        pytest.param(
+            Dependency(("a", "b")), {"a": 1}, False, id="one is missing", marks=pytest.mark.shows("4.2/all")
+        ),
+        pytest.param(
+            Dependency(("a", "b"), any=True),
+            {"a": 1},
+            True,
+            id="any is enough",
+            marks=pytest.mark.shows("4.2/any"),
+        ),
         pytest.param(Dependency(("x",)), {}, False, id="unknown task"),
     ],
 )

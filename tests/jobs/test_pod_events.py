@@ -23,6 +23,7 @@ def restarted(number, field="containerStatuses"):
     return {field: [{"name": "main", "restartCount": number}]}
 
 
+@pytest.mark.shows("3.1/PodFailed", "3.1/PodEvicted", "3.3/pod failed", "3.3/pod deleted", "3.3/pod marked")
 @pytest.mark.parametrize(
     ("before", "after", "is_gone", "expected"),
     [
@@ -232,6 +233,7 @@ def test_job_that_cannot_be_read_keeps_no_failure_of_another_from_being_told(run
     assert len(told()) == 1
 
 
+@pytest.mark.shows("3.3/pods of others")
 @store_test
 def test_pod_of_no_job_is_nothing_to_the_controller(running):
     store.write(Create(PODS, {"metadata": {"name": "lonely", "namespace": "default"}, "spec": {}}))

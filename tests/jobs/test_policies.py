@@ -62,7 +62,15 @@ def test_constants_agree():
 
 CHOICES = [
     # policies of the task, of the job, what happened, exit code, the action
-    pytest.param([], [policy("AbortJob", FAILED)], FAILED, 1, "AbortJob", id="job's"),
+    pytest.param(
+        [],
+        [policy("AbortJob", FAILED)],
+        FAILED,
+        1,
+        "AbortJob",
+        id="job's",
+        marks=pytest.mark.shows("1.1/policies", "3.4/6"),
+    ),
     pytest.param(
         [policy("RestartPod", FAILED)],
         [policy("AbortJob", FAILED)],
@@ -70,6 +78,7 @@ CHOICES = [
         1,
         "RestartPod",
         id="task's go before the job's",
+        marks=pytest.mark.shows("1.2/policies", "3.4/5", "3.4/6"),
     ),
     pytest.param(
         [policy("RestartPod", EVICTED)],
@@ -78,14 +87,71 @@ CHOICES = [
         1,
         "AbortJob",
         id="task's do not switch the job's off",
+        marks=pytest.mark.shows("3.4/6"),
     ),
-    pytest.param([], [policy("AbortJob", EVICTED, FAILED)], FAILED, 1, "AbortJob", id="one of several"),
-    pytest.param([], [policy("AbortJob", "*")], EVICTED, None, "AbortJob", id="* is an eviction"),
-    pytest.param([], [policy("AbortJob", "*")], UNKNOWN, None, "AbortJob", id="* is Unknown"),
-    pytest.param([], [policy("AbortJob", "*")], COMPLETED, None, "AbortJob", id="* is a task's completion"),
-    pytest.param([], [policy("AbortJob", "*")], RESTARTED, None, "AbortJob", id="* is a task's failure"),
-    pytest.param([], [policy("AbortJob", "*")], JobEvent.POD_RUNNING, None, None, id="* is nothing internal"),
-    pytest.param([], [policy("AbortJob", "*")], PENDING, None, None, id="* is no Pending at once"),
+    pytest.param(
+        [],
+        [policy("AbortJob", EVICTED, FAILED)],
+        FAILED,
+        1,
+        "AbortJob",
+        id="one of several",
+        marks=pytest.mark.shows("1.3/events", "1.3/event"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        EVICTED,
+        None,
+        "AbortJob",
+        id="* is an eviction",
+        marks=pytest.mark.shows("3.1/*", "3.4/5a"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        UNKNOWN,
+        None,
+        "AbortJob",
+        id="* is Unknown",
+        marks=pytest.mark.shows("3.1/*"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        COMPLETED,
+        None,
+        "AbortJob",
+        id="* is a task's completion",
+        marks=pytest.mark.shows("3.1/*"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        RESTARTED,
+        None,
+        "AbortJob",
+        id="* is a task's failure",
+        marks=pytest.mark.shows("3.1/*"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        JobEvent.POD_RUNNING,
+        None,
+        None,
+        id="* is nothing internal",
+        marks=pytest.mark.shows("3.1/*", "3.4/2", "3.3/pod runs"),
+    ),
+    pytest.param(
+        [],
+        [policy("AbortJob", "*")],
+        PENDING,
+        None,
+        None,
+        id="* is no Pending at once",
+        marks=pytest.mark.shows("3.1/*", "3.4/5a"),
+    ),
     pytest.param(
         [],
         [policy("AbortJob", "*", timeout="1m")],
@@ -94,7 +160,15 @@ CHOICES = [
         "AbortJob",
         id="* is Pending after a while",
     ),
-    pytest.param([], [policy("AbortJob", PENDING)], PENDING, None, None, id="Pending needs a timeout"),
+    pytest.param(
+        [],
+        [policy("AbortJob", PENDING)],
+        PENDING,
+        None,
+        None,
+        id="Pending needs a timeout",
+        marks=pytest.mark.shows("3.1/PodPending", "3.4/5a"),
+    ),
     pytest.param(
         [],
         [policy("AbortJob", PENDING, timeout="1m")],
@@ -103,9 +177,33 @@ CHOICES = [
         "AbortJob",
         id="Pending after a while",
     ),
-    pytest.param([], [policy("RestartJob", code=3)], FAILED, 3, "RestartJob", id="exit code"),
-    pytest.param([], [policy("RestartJob", code=3)], FAILED, 4, None, id="another exit code"),
-    pytest.param([], [policy("RestartJob", code=3)], EVICTED, 3, None, id="exit code of a pod that goes"),
+    pytest.param(
+        [],
+        [policy("RestartJob", code=3)],
+        FAILED,
+        3,
+        "RestartJob",
+        id="exit code",
+        marks=pytest.mark.shows("3.4/5b"),
+    ),
+    pytest.param(
+        [],
+        [policy("RestartJob", code=3)],
+        FAILED,
+        4,
+        None,
+        id="another exit code",
+        marks=pytest.mark.shows("3.4/5b", "3.4/7"),
+    ),
+    pytest.param(
+        [],
+        [policy("RestartJob", code=3)],
+        EVICTED,
+        3,
+        None,
+        id="exit code of a pod that goes",
+        marks=pytest.mark.shows("3.4/5b"),
+    ),
     pytest.param(
         [],
         [policy("AbortJob", FAILED), policy("RestartJob", code=3)],
@@ -113,6 +211,7 @@ CHOICES = [
         3,
         "AbortJob",
         id="first in the list",
+        marks=pytest.mark.shows("3.4/5"),
     ),
     pytest.param(
         [],
@@ -121,13 +220,21 @@ CHOICES = [
         3,
         "RestartJob",
         id="exit code that is first in the list",
+        marks=pytest.mark.shows("3.4/5"),
     ),
     pytest.param(
-        [policy("RestartPod", "*")], [policy("AbortJob", UNKNOWN)], UNKNOWN, None, "AbortJob", id="no task"
+        [policy("RestartPod", "*")],
+        [policy("AbortJob", UNKNOWN)],
+        UNKNOWN,
+        None,
+        "AbortJob",
+        id="no task",
+        marks=pytest.mark.shows("3.1/Unknown", "3.3/group Unknown"),
     ),
 ]
 
 
+@pytest.mark.shows("3.4/5")
 @pytest.mark.parametrize(("of_task", "of_job", "event", "code", "action"), CHOICES)
 def test_policy_that_answers(of_task, of_job, event, code, action):
     found = read(*of_job, of_task=of_task).policy_for(event, "" if event is UNKNOWN else "main", code)
@@ -171,7 +278,11 @@ ANSWERS = [
         id="two failed: both restarted, once each",
     ),
     pytest.param(
-        read(policy("RestartJob", FAILED), version=2), [failed(version=1)], [], id="of a run that was ended"
+        read(policy("RestartJob", FAILED), version=2),
+        [failed(version=1)],
+        [],
+        id="of a run that was ended",
+        marks=pytest.mark.shows("3.4/4"),
     ),
     pytest.param(
         read(policy("RestartJob", FAILED), version=2), [failed(version=2)], ["RestartJob"], id="of this run"
@@ -191,6 +302,7 @@ ANSWERS = [
         [failed(0), Happening(EVICTED, pod(0))],
         ["AbortJob", "RestartJob"],
         id="failed, then evicted: both, in their order",
+        marks=pytest.mark.shows("10/Q-18"),
     ),
 ]
 
@@ -210,12 +322,14 @@ TASKS = [
 ]
 
 
+@pytest.mark.shows("3.3/pod succeeded")
 @pytest.mark.parametrize(("pods", "is_completed"), TASKS)
 def test_task_that_completed(pods, is_completed):
     happened = Happening(COMPLETED, pods[0])
     assert bool(answer(read(policy("CompleteJob", COMPLETED)), happened, pods=pods)) is is_completed
 
 
+@pytest.mark.shows("3.3/pod restarted")
 @pytest.mark.parametrize(
     ("retries", "restarts", "is_failed"),
     [
@@ -244,16 +358,27 @@ def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, *
 
 LATER = [
     # what waits, what comes, what waits then
-    pytest.param([], [waiting()], [("RestartJob", 60)], id="waits"),
-    pytest.param([waiting(delay_s=30)], [waiting()], [("RestartJob", 30)], id="the first of two stays"),
+    pytest.param([], [waiting()], [("RestartJob", 60)], id="waits", marks=pytest.mark.shows("3.5/place")),
     pytest.param(
-        [waiting()], [waiting("AbortJob", delay_s=90)], [("AbortJob", 90)], id="another takes the pod's place"
+        [waiting(delay_s=30)],
+        [waiting()],
+        [("RestartJob", 30)],
+        id="the first of two stays",
+        marks=pytest.mark.shows("3.5/place"),
+    ),
+    pytest.param(
+        [waiting()],
+        [waiting("AbortJob", delay_s=90)],
+        [("AbortJob", 90)],
+        id="another takes the pod's place",
+        marks=pytest.mark.shows("3.5/another action"),
     ),
     pytest.param(
         [waiting()],
         [waiting(name="demo-main-1", delay_s=90)],
         [("RestartJob", 60), ("RestartJob", 90)],
         id="each pod has a place",
+        marks=pytest.mark.shows("3.5/place"),
     ),
     pytest.param(
         [waiting()], [waiting(delay_s=0)], [("RestartJob", 60), ("RestartJob", 0)], id="at once, too"
@@ -268,13 +393,20 @@ def test_what_waits(known, new, left):
     assert [(each.action, each.delay_ms // 1000) for each in known] == left
 
 
+@pytest.mark.shows("3.5/runs again")
 @pytest.mark.parametrize(
     ("event", "name", "is_called_off"),
     [
         pytest.param(FAILED, "demo-main-0", True, id="failed"),
         pytest.param(EVICTED, "demo-main-0", True, id="evicted"),
         pytest.param(FAILED, "demo-main-1", False, id="another pod"),
-        pytest.param(COMPLETED, "demo-main-0", False, id="task completed"),
+        pytest.param(
+            COMPLETED,
+            "demo-main-0",
+            False,
+            id="task completed",
+            marks=pytest.mark.shows("3.5/not called off"),
+        ),
     ],
 )
 def test_what_waits_is_called_off_when_the_pod_runs_again(event, name, is_called_off):
@@ -316,6 +448,7 @@ SCOPES = [
 ]
 
 
+@pytest.mark.shows("3.5/carried out")
 @pytest.mark.parametrize(("done", "left", "is_called_off"), SCOPES)
 def test_what_waits_for_the_same_part_is_called_off(done, left, is_called_off):
     assert (asked.after([left], [done]) == ()) is is_called_off
@@ -333,6 +466,7 @@ def test_what_concerns_the_job_still(job_, is_left):
     assert (asked.current((waiting(),), job_) != ()) is is_left
 
 
+@pytest.mark.shows("3.4/3")
 def test_what_was_asked_of_an_earlier_job_of_the_name_is_nothing_to_this_one():
     assert asked.current((waiting(uid="another"),), read()) == ()
 
@@ -360,6 +494,7 @@ OVERDUE = [
 ]
 
 
+@pytest.mark.shows("3.1/PodPending", "10/Q-2")
 @pytest.mark.parametrize(("pods", "after_s", "actions", "look_s"), OVERDUE)
 def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
     found = answers.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)
@@ -393,6 +528,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.shows("3.5/told")
 @pytest.mark.parametrize(("event", "of", "by", "words"), WORDS)
 def test_people_are_told_why(event, of, by, words):
     found = answers.to_pods(read(by, replicas=1), [of], (), [Happening(event, of)], NOW)

@@ -78,6 +78,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.shows("2.3/pods", "2.3/pod group")
 @pytest.mark.parametrize(("request_", "expected"), PARTS)
 def test_restart_of_a_part_ends_its_pods_and_keeps_the_group_and_the_others(request_, expected):
     outcome = plan.reconcile(running(), WORLD, NOW, requests=[request_])
@@ -98,18 +99,21 @@ def test_job_that_is_restarting_ends_the_pods_and_uses_up_no_further_retry(reque
     assert status(outcome)["retryCount"] == 1
 
 
+@pytest.mark.shows("2.3/pods")
 def test_pods_of_the_part_that_ended_already_go_as_well_to_be_made_again():
     known = running(pod("driver", 0, "Failed"), pod("driver", 1, "Succeeded"), pod("worker", 0))
     outcome = plan.reconcile(known, WORLD, NOW, requests=[asked(Action.RESTART_TASK, task="driver")])
     assert ended(outcome) == ["demo-driver-0", "demo-driver-1"]
 
 
+@pytest.mark.shows("2.2/3 last retry")
 def test_pods_that_ended_stay_for_their_logs_when_no_other_run_follows():
     known = running(pod("driver", 0, "Failed"), pod("driver", 1), retryCount=2)
     outcome = plan.reconcile(known, WORLD, NOW, requests=[asked(Action.RESTART_TASK, task="driver")])
     assert ended(outcome) == ["demo-driver-1"]
 
 
+@pytest.mark.shows("2.2/3")
 def test_pod_that_is_being_deleted_is_not_deleted_once_more():
     known = running(pod("driver", 0, deletionTimestamp="2026-01-01T00:00:00Z"), pod("driver", 1))
     outcome = plan.reconcile(known, WORLD, NOW, requests=[asked(Action.RESTART_TASK, task="driver")])
@@ -137,6 +141,7 @@ NOBODY = [
 ]
 
 
+@pytest.mark.shows("2.3/no such partition", "2.3/no such task or pod")
 @pytest.mark.parametrize(("request_", "phase"), NOBODY)
 def test_part_without_pods_ends_none(request_, phase):
     outcome = plan.reconcile(running(), WORLD, NOW, requests=[request_])

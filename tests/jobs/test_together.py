@@ -72,6 +72,7 @@ def test_job_too_large_for_the_node_waits_and_says_why(system, admin):
     assert "CPU" in state["message"] or "cpu" in state["message"]
 
 
+@pytest.mark.shows("6.1/owners")
 def test_deleting_a_job_deletes_all_it_made(system, admin):
     api.create(admin, JOBS, job(task(replicas=3)))
     settle(system)

@@ -78,6 +78,7 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
     assert made(watcher, "meeting") == set()
 
 
+@pytest.mark.shows("5.5/wait-for-master")
 def test_workers_wait_until_the_master_listens(person, watcher, tmp_path):
     late = f"until [ -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec python3 -c '{RENDEZVOUS}'"
     tasks = [shell(late, name="master"), task(["python3", "-c", RENDEZVOUS], name="worker")]

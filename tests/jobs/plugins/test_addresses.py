@@ -8,6 +8,7 @@ from jobs.plugins import addresses
 from tests.jobs.builders import task
 
 
+@pytest.mark.shows("5.1/address", "5.1/one host")
 @pytest.mark.parametrize(
     ("pod", "replicas", "expected"),
     [

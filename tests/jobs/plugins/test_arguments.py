@@ -11,6 +11,7 @@ from jobs.plugins.arguments import parse
 FLAGS = {"name": "none", "port": 22, "fast": False, "kind": "a"}
 
 
+@pytest.mark.shows("5.1/arguments")
 @pytest.mark.parametrize(
     ("words", "changed"),
     [
@@ -36,6 +37,7 @@ def test_flags_are_read(words, changed):
     assert parse(words, FLAGS) == ({**FLAGS, **changed}, "")
 
 
+@pytest.mark.shows("5.1/wrong arguments")
 @pytest.mark.parametrize(
     ("word", "problem"),
     [

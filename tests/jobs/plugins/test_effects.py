@@ -177,7 +177,9 @@ def test_svc_names_a_pod_as_its_address_says():
 
 
 def secret(*arguments, tasks=()):
-    content = products({"ssh": list(arguments)}, *(tasks or [task()]), keys=KeyPair("private", "public"))["Secret"]
+    content = products({"ssh": list(arguments)}, *(tasks or [task()]), keys=KeyPair("private", "public"))[
+        "Secret"
+    ]
     return {name: base64.b64decode(text).decode() for name, text in content["data"].items()}
 
 

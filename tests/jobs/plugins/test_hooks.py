@@ -26,6 +26,7 @@ def variables(draft, kind="containers"):
     return {each["name"]: each.get("value") for each in draft.spec[kind][0].get("env", ())}
 
 
+@pytest.mark.shows("5.1/order", "4.1/plugins", "10/Q-21")
 def test_the_order_is_that_in_which_plugins_need_each_other():
     names = list(PLUGINS)
     assert all(
@@ -47,6 +48,7 @@ def test_a_plugin_without_arguments_may_be_written_as_nothing(name):
     assert made({name: None}, task("master")) == made({name: []}, task("master"))
 
 
+@pytest.mark.shows("5.3/hostname, subdomain", "4.1/hostname, subdomain")
 def test_svc_leaves_a_hostname_and_a_subdomain_that_are_written():
     spec = made({"svc": []}, task(pod={"hostname": "h", "subdomain": "s"})).spec
     assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
@@ -71,11 +73,13 @@ def test_ssh_mounts_the_files_of_the_secret(arguments, path, mode):
     ]
 
 
+@pytest.mark.shows("5.5/no master")
 def test_pytorch_does_nothing_without_a_master():
     alone = task("worker", 2)
     assert made({"pytorch": []}, alone).spec == alone["template"]["spec"]
 
 
+@pytest.mark.shows("5.5/RANK", "5.5/MASTER_ADDR, MASTER_PORT, WORLD_SIZE")
 @pytest.mark.parametrize(
     ("tasks", "index", "rank", "size"),
     [
@@ -90,6 +94,7 @@ def test_pytorch_ranks(tasks, index, rank, size):
     assert (found["MASTER_ADDR"], found["MASTER_PORT"]) == ("demo-master-0.demo", "23456")
 
 
+@pytest.mark.shows("5.5/--wait-master-enabled")
 @pytest.mark.parametrize(
     ("first", "there", "waits"),
     [
@@ -106,6 +111,7 @@ def test_pytorch_workers_wait_for_the_master(first, there, waits):
     assert [each["name"] for each in spec.get("initContainers", ())] == waits
 
 
+@pytest.mark.shows("5.6/single pod")
 def test_tensorflow_leaves_a_single_pod_alone():
     alone = task("worker", 1)
     assert made({"tensorflow": []}, alone).spec == alone["template"]["spec"]
@@ -116,7 +122,9 @@ def test_tensorflow_leaves_a_single_pod_alone():
     [
         pytest.param([], "worker", "worker", id="a role's own name"),
         pytest.param(["--chief=boss"], "boss", "chief", id="a name that an argument gives"),
-        pytest.param([], "viewer", "viewer", id="a task of no role"),
+        pytest.param(
+            [], "viewer", "viewer", id="a task of no role", marks=pytest.mark.shows("5.6/other task")
+        ),
     ],
 )
 def test_tensorflow_says_who_a_pod_is(arguments, first, role):
@@ -127,6 +135,7 @@ def test_tensorflow_says_who_a_pod_is(arguments, first, role):
     assert set(config["cluster"]) == {"ps", role} - {"viewer"}
 
 
+@pytest.mark.shows("5.7/no worker")
 def test_mpi_leaves_the_master_alone_when_there_is_no_worker():
     alone = task("master")
     assert made({"mpi": []}, alone).spec == alone["template"]["spec"]
@@ -139,6 +148,7 @@ def test_mpi_opens_its_port_also_in_init_containers():
         assert [each["containerPort"] for each in spec[kind][0]["ports"]] == [2022]
 
 
+@pytest.mark.shows("5.9/hccl/rankIndex")
 @pytest.mark.parametrize(
     ("first", "annotations", "rank"),
     [
@@ -158,6 +168,7 @@ def test_hcclrank_notes_the_rank(first, annotations, rank):
     assert draft.annotations.get("hccl/rankIndex") == rank
 
 
+@pytest.mark.shows("5.9/hccl/rankIndex")
 def test_hcclrank_takes_the_rank_that_pytorch_gives():
     wanted = {"hcclrank": [], "pytorch": []}
     draft = made(wanted, task("worker", 2), task("master", 2), index=1)

@@ -66,6 +66,7 @@ def secret():
     }
 
 
+@pytest.mark.shows("5.1/made", "1.1/plugins", "5.3/ConfigMap", "5.4/Secret")
 def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller):
     stored = submit(controller, demo())
     assert set(there()) == MADE
@@ -83,6 +84,7 @@ def test_products_say_whose_the_job_is(controller):
     assert {each["metadata"]["annotations"][CREATOR_ANNOTATION] for each in there().values()} == {"alice"}
 
 
+@pytest.mark.shows("5.1/marker", "1.5/controlledResources")
 def test_status_lists_the_plugins_that_make_something_for_the_job(controller):
     wanted = {"env": [], "svc": [], "hcclrank": []}
     submit(controller, job(plugins=wanted))
@@ -97,6 +99,7 @@ def test_settled_controller_writes_nothing_more_whoever_runs_it(controller):
     assert store.revision() == before
 
 
+@pytest.mark.shows("5.3/update", "5.4/update", "5.4/config", "2.8/scale")
 def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(controller):
     submit(controller, demo(minAvailable=1))
     admit(controller)
@@ -133,6 +136,7 @@ def test_config_map_that_somebody_changes_is_put_right_once(controller):
     assert store.revision() == before
 
 
+@pytest.mark.shows("5.1/deleted", "5.3/delete", "5.4/delete", "2.2/10")
 @pytest.mark.parametrize(
     ("phase", "action"),
     [
@@ -153,6 +157,7 @@ def test_end_of_a_run_deletes_the_products(controller, phase, action):
     assert action or controller.state.entries == {}
 
 
+@pytest.mark.shows("5.4/delete")
 def test_next_run_has_products_and_keys_of_its_own(controller):
     submit(controller, demo())
     admit(controller)
@@ -162,6 +167,7 @@ def test_next_run_has_products_and_keys_of_its_own(controller):
     assert secret()["id_rsa"] != before
 
 
+@pytest.mark.shows("10/Q-5", "2.3/plugins")
 def test_restart_of_a_part_keeps_the_products(controller):
     submit(controller, demo())
     admit(controller)
@@ -193,6 +199,7 @@ def theirs(kind, name, **content):
     return store.write(Create(kind, {"metadata": {"namespace": "default", "name": name}, **content}))[0]
 
 
+@pytest.mark.shows("5.3/somebody else's", "3.7/PluginError")
 def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controller):
     own = theirs(SERVICES, "demo", spec={"ports": [{"port": 80}]})
     submit(controller, demo())
@@ -210,6 +217,7 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
     assert store.get(SERVICES, "default", "demo").revision == own.revision
 
 
+@pytest.mark.shows("3.7/PluginError")
 @pytest.mark.parametrize(
     ("kind", "name"),
     [pytest.param(CONFIGMAPS, "demo-svc", id="svc"), pytest.param(SECRETS, "demo-ssh", id="ssh")],
@@ -233,6 +241,7 @@ def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, 
     assert set(there()) == MADE
 
 
+@pytest.mark.shows("2.1/leftover pods")
 def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
     submit(controller, demo())
     store.write(Delete(JOBS, "default", "demo"))
@@ -300,6 +309,7 @@ def test_keys_of_many_jobs_are_made_over_several_transactions(controller):
     assert (first, len(made)) == (job_controller.ROOM // job_controller.KEY_COST, 25)
 
 
+@pytest.mark.shows("5.4/Secret")
 def test_key_is_rsa_in_the_forms_that_ssh_reads():
     pair = ssh_keys.rsa_pair()
     assert pair.private.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
@@ -310,6 +320,7 @@ def test_key_is_rsa_in_the_forms_that_ssh_reads():
     assert ssh_keys.rsa_pair() != pair
 
 
+@pytest.mark.shows("5.4/--ssh-private-key, --ssh-public-key")
 def test_keys_that_are_given_are_used_and_none_are_made(controller):
     def refuse():
         raise AssertionError("no pair is needed")

@@ -18,7 +18,7 @@ def warnings(obj):
     ("obj", "plugin", "message"),
     [
         pytest.param(job(plugins={"mpi": []}), "mpi", "no task is named master", id="mpi without a master"),
-        pytest.param(job(plugins={"ray": []}), "ray", "no task is named head", id="ray without a head"),
+        pytest.param(job(plugins={"ray": []}), "ray", "no task is named head", id="ray without a head", marks=pytest.mark.shows("5.8/no head")),
         pytest.param(job(*MPI, plugins={"mpi": ["--port=0"]}), "mpi", "--port must be a port from 1 to 65535, and is 0", id="mpi port"),
         pytest.param(job(plugins={"pytorch": ["--port=65536"]}), "pytorch", "and is 65536", id="pytorch port"),
         pytest.param(job(plugins={"tensorflow": ["--port=-1"]}), "tensorflow", "and is -1", id="tensorflow port"),
@@ -37,6 +37,7 @@ def test_a_name_that_is_generated_is_judged_by_its_beginning():
     assert "1a-xxxxx" in refusals(obj)["spec.plugins[svc]"]
 
 
+@pytest.mark.shows("5.1/unknown")
 def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
     found = refusals(job(plugins={"nope": []}))["spec.plugins[nope]"]
     assert "known plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank." in found
@@ -45,7 +46,7 @@ def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        pytest.param(job(plugins={"ssh": ["--no-root"]}), "spec.plugins[ssh]: --no-root is not known", id="unknown flag"),
+        pytest.param(job(plugins={"ssh": ["--no-root"]}), "spec.plugins[ssh]: --no-root is not known", id="unknown flag", marks=pytest.mark.shows("5.1/wrong arguments", "5.4/--no-root")),
         pytest.param(job(plugins={"env": ["--x"]}), "--x is not known (flags: none); it is ignored.", id="no flags at all"),
         pytest.param(job(plugins={"ssh": ["--ssh-port=0"]}), "and is 0; 22 is used.", id="ssh port"),
         pytest.param(job(plugins={"ssh": ["--ssh-public-key=k"]}), "is used only with --ssh-private-key", id="half a pair"),
