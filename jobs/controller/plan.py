@@ -374,7 +374,8 @@ class _Round:
             refused=self.refusal,
         )
         if self.job.is_new and not is_admitted:
-            # Every job is Pending first, also one that needs no pod to be Running.
+            # Every job is Pending first, also one that needs no pod to be Running: that follows at once.
+            self.again |= rules[0].when(situation)
             return phases.decide(JobPhase.PENDING, rules[1:], situation)
         return phases.decide(self.job.phase, rules, situation)
 
