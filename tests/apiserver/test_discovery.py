@@ -89,6 +89,7 @@ def test_subresources_are_listed_with_the_legacy_resources():
     }
 
 
+@pytest.mark.shows("0/Job")
 def test_volcano_jobs_have_their_short_names():
     assert listed("/apis/batch.volcano.sh/v1alpha1", "jobs")["shortNames"] == ["vcjob", "vcjobs", "vj"]
 

@@ -24,11 +24,15 @@ def main():
     marks = collecting.marks()
     if problems := document.problems(SECTIONS, marks, topics):
         sys.exit("\n".join(problems))
-    wanted = document.text(SECTIONS, marks, topics)
+    keep(PAGE, document.text(SECTIONS, marks, topics), is_check=is_check)
+
+
+def keep(page, wanted, *, is_check):
+    """Write the page, or only say that it is not as it should be."""
     if not is_check:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != wanted:
-        sys.exit("docs/conformance-jobs.md is out of date; run make conformance.")
+        page.write_text(wanted, encoding="utf-8")
+    elif not page.exists() or page.read_text(encoding="utf-8") != wanted:
+        sys.exit(f"{page.parent.name}/{page.name} is out of date; run make conformance.")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,17 @@ def marks():
     with contextlib.redirect_stdout(said):
         # A file with programs that this machine lacks is skipped by its marks, and collected all the same.
         code = pytest.main(
-            ["--collect-only", "--quiet", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *files],
+            [
+                "--collect-only",
+                "-qq",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:randomly",
+                "--rootdir",
+                str(ROOT),
+                *files,
+            ],
             plugins=[plugin],
         )
     if code:
@@ -50,4 +60,4 @@ class _Collected:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items):
         # Before others sort them, and leave some out of this run.
-        self.items = sorted(items, key=lambda item: item.nodeid.partition("::")[0])
+        self.items = list(items)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.conformance import document
+from tests.conformance.__main__ import keep
 from tests.conformance.document import Mark
 from tests.conformance.items import differs, not_done, section
 
@@ -56,3 +61,24 @@ def test_what_does_not_agree_is_a_problem(marks, topics, problem):
 def test_topics_are_the_first_column_of_every_table():
     text = "# T\n\n## Cron jobs\n\n| Topic | V |\n|---|---|\n| `x` left out | y |\n\n## Jobs\n\n| Topic |\n|---|\n| Z |\n"
     assert document.topics(text) == {"`x` left out": "differences.md#cron-jobs", "Z": "differences.md#jobs"}
+
+
+def test_a_stale_page_is_said_and_written(tmp_path):
+    page = tmp_path / "page.md"
+    for stale in (None, "old"):
+        if stale:
+            page.write_text(stale)
+        with pytest.raises(SystemExit, match=r"page\.md is out of date; run make conformance\."):
+            keep(page, "new", is_check=True)
+    keep(page, "new", is_check=False)
+    keep(page, "new", is_check=True)
+
+
+def test_the_page_is_that_of_the_tests():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.conformance", "--check"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -31,7 +31,7 @@ REFUSED = [
     pytest.param(job(plugins={"mpi": ["--master=boss"]}), "spec.plugins[mpi]", "mpi master task not found", id="2 mpi master", marks=pytest.mark.shows("7.3/2")),
     pytest.param(
         job(networkTopology={"highestTierAllowed": 1, "highestTierName": "a"}),
-        "spec.networkTopology", "must not be specified at the same time", id="3 topology",
+        "spec.networkTopology", "must not be specified at the same time", id="3 topology", marks=pytest.mark.shows("7.3/3"),
     ),
     pytest.param(
         job(task(minAvailable=2)), "spec.tasks[0].minAvailable",
@@ -165,11 +165,11 @@ REFUSED = [
     pytest.param(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find job plugin nope", id="14 plugin", marks=pytest.mark.shows("7.3/14")),
     pytest.param(job(volumes=[{"volumeClaimName": "a"}]), "spec.volumes[0].mountPath", "", id="15 mount path", marks=pytest.mark.shows("7.3/15")),
     pytest.param(
-        job(volumes=[{"mountPath": "/a"}, {"mountPath": "/a"}]), "spec.volumes[1].mountPath", "duplicated mountPath", id="15 mount path twice",
+        job(volumes=[{"mountPath": "/a"}, {"mountPath": "/a"}]), "spec.volumes[1].mountPath", "duplicated mountPath", id="15 mount path twice", marks=pytest.mark.shows("7.3/15", "1.4/mountPath"),
     ),
     pytest.param(
         job(volumes=[{"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": {"storageClassName": "s"}}]),
-        "spec.volumes[0]", "conflict", id="15 two claims",
+        "spec.volumes[0]", "conflict", id="15 two claims", marks=pytest.mark.shows("7.3/15"),
     ),
     pytest.param(
         job(volumes=[{"mountPath": "/a", "volumeClaimName": "C_"}]), "spec.volumes[0].volumeClaimName", "RFC 1123", id="15 claim name", marks=pytest.mark.shows("7.3/15"),
@@ -179,6 +179,13 @@ REFUSED = [
     pytest.param(
         job(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
         "spec.tasks", "directed acyclic graph", id="20 circle", marks=pytest.mark.shows("7.3/20"),
+    ),
+    pytest.param(
+        job(task("a"), task("b", dependsOn={"name": ["a", "a"]})),
+        "spec.tasks[1].dependsOn.name", "Duplicate", id="20 twice", marks=pytest.mark.shows("7.3/20"),
+    ),
+    pytest.param(
+        job(task("a", dependsOn={"name": ["a"]})), "spec.tasks", "directed acyclic graph", id="20 itself", marks=pytest.mark.shows("7.3/20"),
     ),
     pytest.param(job(task("a", dependsOn={"name": ["x"]})), "spec.tasks[0].dependsOn.name", "no task is named x", id="20 unknown task", marks=pytest.mark.shows("7.3/20")),
     pytest.param(job(task(replicas=-1)), "spec.tasks[0].replicas", "greater than or equal to 0", id="negative replicas"),
@@ -194,6 +201,36 @@ def test_refused_at_its_field(obj, field, text):
     found = refusals(obj)
     assert field in found
     assert text in found[field]
+
+
+INTERNAL = [
+    *(pytest.param({"event": event, "action": "AbortJob"}, "event", id=event, marks=pytest.mark.shows(f"3.1/{event}"))
+      for event in ("PodRunning", "OutOfSync", "CommandIssued")),
+    *(pytest.param({"event": "PodFailed", "action": action}, "action", id=action, marks=pytest.mark.shows(item))
+      for action, item in {
+          "SyncJob": "3.2/SyncJob",
+          "EnqueueJob": "3.2/EnqueueJob",
+          **dict.fromkeys(("SyncQueue", "OpenQueue", "CloseQueue"), "3.2/SyncQueue, OpenQueue, CloseQueue"),
+      }.items()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "field"), INTERNAL)
+def test_what_is_internal_is_no_policy(policy, field):
+    assert "supported values" in refusals(policies(policy))[f"spec.policies[0].{field}"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        pytest.param(name, marks=pytest.mark.shows(f"3.2/{name}"))
+        for name in (
+            "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob", "ResumeJob",
+        )
+    ],
+)  # fmt: skip
+def test_what_may_be_a_policy(action):
+    assert refusals(policies({"event": "PodFailed", "action": action})) == {}
 
 
 @pytest.mark.shows("7.3/17")
@@ -310,6 +347,7 @@ def test_frameworks_bring_their_services(plugin):
     assert ("ssh" in wanted) == (plugin == "mpi")
 
 
+@pytest.mark.shows("9.1/1", "9.1/2", "9.1/25")
 def test_spellings_of_the_seed_are_stored_as_todays():
     written = job(
         task(pod={"priorityClass": "master-pri"}),
@@ -393,7 +431,7 @@ UPDATES = [
     pytest.param(change(["spec", "tasks", 0, "minAvailable"], 4), {"spec.tasks[0].minAvailable": "greater than 'replicas'"}, id="1 task minimum", marks=pytest.mark.shows("7.4/1", "1.6/spec.tasks[].minAvailable")),
     pytest.param(change(["spec", "minAvailable"], 9), {"spec.minAvailable": "not be greater than total replicas"}, id="2 minimum above replicas", marks=pytest.mark.shows("7.4/2", "1.6/spec.minAvailable")),
     pytest.param(change(["spec", "minAvailable"], -1), {"spec.minAvailable": "greater than or equal to 0"}, id="2 negative minimum", marks=pytest.mark.shows("7.4/2", "1.6/spec.minAvailable")),
-    pytest.param(change(["spec", "networkTopology"], {"highestTierAllowed": 1, "highestTierName": "a"}), {"spec.networkTopology": "may not change"}, id="3 topology"),
+    pytest.param(change(["spec", "networkTopology"], {"highestTierAllowed": 1, "highestTierName": "a"}), {"spec.networkTopology": "may not change"}, id="3 topology", marks=pytest.mark.shows("7.4/3")),
     pytest.param(change(["spec", "tasks"], [task(replicas=3), task("b")]), {"spec.tasks": "job updates may not add or remove tasks"}, id="4 task added", marks=pytest.mark.shows("7.4/4", "1.6/number of tasks")),
     *(
         pytest.param(change(["spec", field], value), {f"spec.{field}": "may not change"}, id=f"5 {field}")

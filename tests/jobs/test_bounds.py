@@ -38,6 +38,7 @@ def told():
     return [message for reason, message in reasons if reason == "FailedCreate"]
 
 
+@pytest.mark.shows("3.7/FailedCreate")
 def test_gang_waits_as_a_whole_until_there_is_room(controller):
     quota(pods=2)
     start(controller, job(replicas=3))

@@ -6,6 +6,8 @@ import pytest
 
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import job_controller, plan
+from jobs.controller.commands import to_job
+from kube.kinds.batch import Action
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit
 
@@ -69,7 +71,7 @@ def told(reason="CommandIssued"):
     return [e.object["message"] for e in store.find(EVENTS, order="created") if e.object["reason"] == reason]
 
 
-@pytest.mark.shows("2.2/3", "3.2/AbortJob", "2.8/suspend and resume", "3.7/CommandIssued")
+@pytest.mark.shows("2.2/3", "3.2/AbortJob", "2.8/suspend and resume", "3.7/CommandIssued", "4.4/made")
 def test_suspended_job_ends_its_pods_and_keeps_what_ended_already(controller):
     run(controller)
     bind()
@@ -217,6 +219,7 @@ def test_unknown_action_is_told_and_dropped(controller, action):
     assert kinds == {"Warning"}
 
 
+@pytest.mark.shows("2.1/one job, one worker")
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
@@ -257,6 +260,26 @@ def test_command_to_a_finished_job_is_consumed(controller, action):
     assert told() == [f"alice asked for {action}; a job that is Completed stays so."]
     assert state() == before
     assert (controller.state.entries, controller.state.commands) == ({}, {})
+
+
+@pytest.mark.shows("6.3/vcctl's")
+def test_command_is_the_one_that_vcctl_makes():
+    made = to_job("team", "demo", "u1", Action.ABORT_JOB)
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "demo",
+        "uid": "u1",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    assert made == {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"generateName": "demo-abortjob-", "namespace": "team", "ownerReferences": [owner]},
+        "action": "AbortJob",
+        "target": owner,
+    }
 
 
 @pytest.mark.shows("6.3/target")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 
+import msgspec
 import pytest
 
+from jobs.controller import facts
+from jobs.controller.facts import Dependency
 from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, refusals, task
 
 
 def bound(obj, field, text, *items):
     """A row of what is refused, named for the field, and the items of the reference that it shows."""
-    return pytest.param(obj, field, text, id=f"{field}: {text or items[0]}", marks=pytest.mark.shows(*items))
+    return pytest.param(obj, field, text, id=f"{field}: {text}", marks=pytest.mark.shows(*items))
 
 
 def partitions(**fields):
@@ -36,8 +39,8 @@ BOUNDS = [
     bound(job(schedulerName="s" * 64), "spec.schedulerName", "63", "1.1/schedulerName"),
     bound(job(minAvailable=-1), "spec.minAvailable", f"should be {LEAST} 0", "1.1/minAvailable bounds", "7.1/words"),
     bound(job(minAvailable=2), "spec.minAvailable", "not be greater than total replicas", "1.1/minAvailable bounds"),
-    bound(job() | {"spec": {"tasks": []}}, "spec.tasks", "", "1.1/tasks"),
-    bound(job(plugins={"nope": []}), "spec.plugins[nope]", "", "1.1/plugins", "5.1/unknown"),
+    bound(job() | {"spec": {"tasks": []}}, "spec.tasks", "at least 1 items", "1.1/tasks"),
+    bound(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find", "1.1/plugins", "5.1/unknown"),
     bound(job(runningEstimate="soon"), "spec.runningEstimate", "duration", "1.1/runningEstimate"),
     bound(job(queue="Not_A_Name"), "spec.queue", "should match", "1.1/queue"),
     bound(job(queue="q" * 254), "spec.queue", "253", "1.1/queue"),
@@ -54,7 +57,7 @@ BOUNDS = [
     bound(job(task(replicas=-1)), "spec.tasks[0].replicas", f"should be {LEAST} 0", "1.2/replicas", "7.1/words"),
     bound(job(task(minAvailable=-1)), "spec.tasks[0].minAvailable", f"should be {LEAST} 0", "1.2/minAvailable", "7.1/words"),
     bound(job(task(minAvailable=2)), "spec.tasks[0].minAvailable", "greater than 'replicas'", "1.2/minAvailable"),
-    bound(job({"name": "a", "replicas": 1, "template": {"spec": {}}}), "spec.tasks[0].template.spec.containers", "", "1.2/template"),
+    bound(job({"name": "a", "replicas": 1, "template": {"spec": {}}}), "spec.tasks[0].template.spec.containers", "Required", "1.2/template"),
     bound(job(task(topologyPolicy="tight")), "spec.tasks[0].topologyPolicy", "single-numa-node", "1.2/topologyPolicy"),
     bound(job(task(maxRetry=-1)), "spec.tasks[0].maxRetry", f"{LEAST} 0", "1.2/maxRetry"),
     bound(without("totalPartitions"), f"{PARTS}.totalPartitions", "Required", "1.2/partitionPolicy.totalPartitions"),
@@ -69,8 +72,8 @@ BOUNDS = [
     bound(job(policies=[{"exitCode": 0, "action": "AbortJob"}]), "spec.policies[0].exitCode", "0 is not a valid error code", "1.3/exitCode"),
     bound(job(policies=[{"exitCode": 1, "event": "PodFailed", "action": "AbortJob"}]), "spec.policies[0]", "simultaneously", "1.3/exitCode"),
     bound(job(policies=[{"event": "PodFailed", "action": "AbortJob", "timeout": "soon"}]), "spec.policies[0].timeout", "duration", "1.3/timeout"),
-    bound(volume(volumeClaimName="c"), "spec.volumes[0].mountPath", "", "1.4/mountPath"),
-    bound(volume(mountPath=""), "spec.volumes[0].mountPath", "", "1.4/mountPath"),
+    bound(volume(volumeClaimName="c"), "spec.volumes[0].mountPath", "Required", "1.4/mountPath"),
+    bound(volume(mountPath=""), "spec.volumes[0].mountPath", "should be at least 1 chars long", "1.4/mountPath", "7.1/words"),
     bound(volume(mountPath="/a:/b"), "spec.volumes[0].mountPath", "should match", "1.4/mountPath"),
     bound(volume(mountPath="/a", volumeClaimName="C_"), "spec.volumes[0].volumeClaimName", "RFC 1123", "1.4/volumeClaimName"),
     bound(volume(mountPath="/a", volumeClaimName="c" * 254), "spec.volumes[0].volumeClaimName", "253", "1.4/volumeClaimName"),
@@ -182,8 +185,20 @@ def test_a_topology_policy_needs_whole_cpus_of_every_container(kind, resources, 
     assert refusals(job(task(topologyPolicy="none", pod=pod))) == {}
 
 
-@pytest.mark.shows("1.2/dependsOn.iteration")
-@pytest.mark.parametrize("iteration", ["any", "all", "", "some"])
-def test_every_word_is_taken_for_the_iteration_of_a_dependency(iteration):
-    depends = {"name": ["a"], "iteration": iteration}
-    assert refusals(job(task("a"), task("b", dependsOn=depends))) == {}
+@pytest.mark.shows("1.2/dependsOn.iteration", "4.2/any", "4.2/all")
+@pytest.mark.parametrize(
+    ("names", "iteration", "is_any"),
+    [
+        (["a", "c"], "any", True),
+        (["a"], "any", False),
+        (["a", "c"], "all", False),
+        (["a", "c"], "", False),
+        (["a", "c"], "some", False),
+    ],
+)
+def test_any_of_two_tasks_is_enough_where_that_is_written(names, iteration, is_any):
+    depends = {"name": names, "iteration": iteration}
+    made = job(task("a"), task("b", dependsOn=depends), task("c"))
+    assert refusals(made) == {}
+    found = facts.read_job(msgspec.json.encode(defaulted(made))).dependencies
+    assert found == {"b": Dependency(tuple(names), any=is_any)}

@@ -195,7 +195,7 @@ def test_min_resources_name_everything_that_a_quota_counts():
     }  # fmt: skip
 
 
-@pytest.mark.shows("4.5/order")
+@pytest.mark.shows("4.5/order", "9.1/24")
 def test_tasks_of_higher_priority_come_first_into_the_minimum():
     low = task("executor", 5, {"containers": [container(resources={"requests": {"cpu": "1"}})]})
     high = task(

@@ -444,6 +444,14 @@ SCOPES = [
         waiting("RestartPartition", partition=0),
         False,
         id="partition: another",
+        marks=pytest.mark.shows("3.5/partition"),
+    ),
+    pytest.param(
+        request("RestartPartition", "other", "demo-other-1", 0),
+        waiting("RestartPartition", partition=0),
+        False,
+        id="partition: of another task",
+        marks=pytest.mark.shows("3.5/partition"),
     ),
 ]
 
@@ -494,7 +502,7 @@ OVERDUE = [
 ]
 
 
-@pytest.mark.shows("3.1/PodPending", "10/Q-2")
+@pytest.mark.shows("3.1/PodPending", "3.3/pod added", "3.5/not pending", "10/Q-2")
 @pytest.mark.parametrize(("pods", "after_s", "actions", "look_s"), OVERDUE)
 def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
     found = answers.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)

@@ -91,7 +91,7 @@ def test_minimum_is_that_of_the_spec_and_follows_it(controller):
     assert state()["minAvailable"] == 1
 
 
-@pytest.mark.shows("1.5/version", "1.5/retryCount", "2.2/2", "2.3/version")
+@pytest.mark.shows("1.5/version", "1.5/retryCount", "2.2/2", "2.3/version", "10/Q-6", "10/Q-10")
 def test_version_grows_when_all_pods_end_and_retries_with_each_restart(controller):
     started(controller)
     seen = []

@@ -45,7 +45,7 @@ COMPLETES_ON_5 = {"exitCode": 5, "action": "CompleteJob"}
 FIRST, TASK = "spec.policies[0]", "spec.tasks[0].policies[0]"
 REMEDY = r"[;.,] [^;]*\b(add|choose|Create|give|leave|lower|make|move|name|put|remove|set|use|write|exit codes are)\b"
 ODD = [
-    pytest.param(policies(on("JobUpdated")), f"{FIRST}.event", "never happens", id="JobUpdated"),
+    pytest.param(policies(on("JobUpdated")), f"{FIRST}.event", "never happens", id="JobUpdated", marks=pytest.mark.shows("3.1/JobUpdated")),
     pytest.param(
         policies({"events": ["PodFailed", "JobUpdated"], "action": "AbortJob"}),
         f"{FIRST}.events[1]", "remove it", id="JobUpdated among others",

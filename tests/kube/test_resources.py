@@ -93,6 +93,20 @@ def test_jobs_without_a_group_are_those_of_kubernetes_itself():
     assert jobs == ["jobs.batch", "jobs.batch.volcano.sh"]
 
 
+@pytest.mark.shows("0/Job", "0/Command")
+def test_jobs_and_commands_are_called_as_volcano_calls_them():
+    told = [(each.kind, each.plural, each.api_version) for each in (resources.JOBS, resources.COMMANDS)]
+    assert told == [
+        ("Job", "jobs", "batch.volcano.sh/v1alpha1"),
+        ("Command", "commands", "bus.volcano.sh/v1alpha1"),
+    ]
+    assert {"vcjob", "vj"} <= {*resources.JOBS.short_names}
+    assert [(each.namespaced, each.status_subresource) for each in (resources.JOBS, resources.COMMANDS)] == [
+        (True, True),
+        (True, False),
+    ]
+
+
 def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
     assert not resources.POD_GROUPS.status_subresource
     assert not resources.QUEUES.namespaced

@@ -207,6 +207,7 @@ def test_a_resource_that_no_node_has():
     assert world.where() == {"g-0": "n2"}
 
 
+@pytest.mark.shows("2.4/2")
 def test_a_queue_that_does_not_exist_stops_nobody_else():
     world = World(node("n1"), queue(), group("a", queue="gone"), pod("a-0", "a"), group("b"), pod("b-0", "b"))
     world.cycle()

@@ -7,11 +7,17 @@ from tests.conformance.reference import (
     endings,
     events,
     fields,
+    identity,
     objects,
     oddities,
     phases,
     plugins,
 )
 
-CHAPTERS = (fields, phases, events, objects, plugins, endings, admission, oddities)
-SECTIONS = tuple(section for chapter in CHAPTERS for section in chapter.SECTIONS)
+CHAPTERS = (fields, phases, events, objects, plugins, endings, admission)
+SECTIONS = (
+    *identity.NAMES,
+    *(section for chapter in CHAPTERS for section in chapter.SECTIONS),
+    *identity.SEED,
+    *oddities.SECTIONS,
+)

@@ -86,7 +86,7 @@ SECTIONS = (
             "name": "`<job>-<uid of the job>`",
             "name of old": not_done(
                 "One that has the job's bare name is taken as well",
-                "Only versions of Volcano before 1.3 made it, and no store of theirs is taken over",
+                "Earlier versions of Volcano made such groups, and nothing of theirs is taken over",
             ),
             "labels, annotations": "The job's, when it is made",
             "minMember": "The job's `minAvailable`; follows it",

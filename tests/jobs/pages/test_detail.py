@@ -300,6 +300,7 @@ def test_a_job_is_suspended_and_resumed_in_the_phases_that_heed_it(client, alice
     )
 
 
+@pytest.mark.shows("6.3/suspend, resume", "6.3/vcctl's")
 @pytest.mark.parametrize(
     ("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")], ids=["suspend", "resume"]
 )

@@ -72,6 +72,7 @@ def problems(text):
     return caught.value.problems
 
 
+@pytest.mark.shows("9.1/examples")
 def test_tf_job_is_accepted_as_the_seed_prints_it():
     document = job_text.read(TF_JOB)
     assert document.object["spec"]["policies"] == [{"event": "*", "action": "RestartJob"}]
@@ -79,6 +80,7 @@ def test_tf_job_is_accepted_as_the_seed_prints_it():
     assert document.object["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] == "worker-img"
 
 
+@pytest.mark.shows("9.1/examples")
 def test_spark_job_is_accepted_as_the_seed_prints_it():
     document = job_text.read(SPARK_JOB)
     driver, executor = document.object["spec"]["tasks"]

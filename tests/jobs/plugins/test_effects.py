@@ -84,7 +84,7 @@ def both(**fields):
     return {"containers": [container(**fields)], "initContainers": [container("first", **fields)]}
 
 
-@shows("5.2/VK_TASK_INDEX, VC_TASK_INDEX")
+@shows("5.2/VK_TASK_INDEX, VC_TASK_INDEX", "9.1/19")
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_env_tells_the_index(kind):
     spec = made({"env": []}, task("main", 3, pod=both(env=[{"name": "OWN", "value": "1"}])), index=2)
@@ -151,7 +151,7 @@ def test_svc_makes_no_policy_that_is_not_wanted():
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        pytest.param([], ["VC_MAIN_HOSTS", "VC_MAIN_NUM", "VC_B_C_HOSTS", "VC_B_C_NUM"], id="told", marks=shows("5.3/variables")),
+        pytest.param([], ["VC_MAIN_HOSTS", "VC_MAIN_NUM", "VC_B_C_HOSTS", "VC_B_C_NUM"], id="told", marks=shows("5.3/variables", "5.3//etc/volcano")),
         pytest.param(["--inject-hosts-env=false"], [], id="not told", marks=shows("5.3/--inject-hosts-env")),
     ],
 )  # fmt: skip

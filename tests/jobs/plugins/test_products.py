@@ -157,7 +157,17 @@ def test_end_of_a_run_deletes_the_products(controller, phase, action):
     assert action or controller.state.entries == {}
 
 
+@pytest.mark.shows("5.8/delete")
 @pytest.mark.shows("5.4/delete")
+def test_service_of_rays_head_goes_with_the_pods(controller):
+    head = {"template": {"spec": {"containers": [{"name": "head", "image": "img"}]}}}
+    submit(controller, job(tasks=[{**task("head", 1), **head}], plugins={"ray": []}))
+    admit(controller)
+    assert ("services", "demo-head-svc") in there()
+    become(controller, "Succeeded", code=0)
+    assert there() == {}
+
+
 def test_next_run_has_products_and_keys_of_its_own(controller):
     submit(controller, demo())
     admit(controller)
