@@ -82,8 +82,11 @@ def postgres_binaries():
 
 
 @contextlib.contextmanager
-def postgres_server(binaries):
-    """Start PostgreSQL on a socket in a folder of its own; yield its URL."""
+def postgres_server(binaries, *, durable=False):
+    """Start PostgreSQL on a socket in a folder of its own; yield its URL.
+
+    Only a durable one waits for the disk at each commit, as PostgreSQL does by default.
+    """
     with tempfile.TemporaryDirectory(prefix="volcano-ui-pg-") as folder:
         account = _unprivileged(Path(folder))
         binaries = _reachable(binaries, Path(folder)) if account else binaries
@@ -101,7 +104,7 @@ def postgres_server(binaries):
             "-c",
             "listen_addresses=",
             "-c",
-            "fsync=off",
+            f"fsync={'on' if durable else 'off'}",
         ]
         url = f"postgresql:///postgres?host={folder}&user=postgres"
         with running(command, cwd=folder, **account):

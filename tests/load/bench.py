@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-PARTS = ("start", "idle", "shapes", "process", "live", "api", "watching")
+PARTS = ("start", "idle", "shapes", "process", "live", "api", "watching", "posting")
+DATABASES = ("sqlite", "postgresql")  # on which posting is measured
 
 
 def main():
@@ -35,6 +36,7 @@ def _options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part (repeatable)")
     parser.add_argument("--shape", action="append", help="10000x1, 500x20, 20x500 or 1x10000 (repeatable)")
+    parser.add_argument("--database", action="append", choices=DATABASES, help="of posting (repeatable)")
     parser.add_argument("--nodes", type=int, default=1000, help="simulated nodes")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
@@ -55,10 +57,16 @@ def _use(data):
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
     from tests.invariants import Judge
-    from tests.load import api, live, measure, process, shapes, watching
+    from tests.load import api, live, measure, posting, process, shapes, watching
     from tests.system.harness import System
 
-    parts = options.only or PARTS
+    parts = set(options.only or PARTS)
+    if "posting" in parts:
+        for database in options.database or DATABASES:
+            yield f"posting_{database}", posting.run(data.parent, database, options.nodes)
+        parts.remove("posting")
+    if not parts:
+        return
     system = System(data, nodes=options.nodes)
     with system:
         if "start" in parts:
