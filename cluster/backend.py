@@ -74,6 +74,16 @@ class EvictOptions(TypedDict, total=False):
     dry_run: bool
 
 
+class Creation(NamedTuple):
+    """A new object that somebody asks for, with what `Options` says of it."""
+
+    actor: Actor
+    resource: Resource
+    object: Object
+    manager: str = ""
+    warn: Callable[[str], None] | None = None
+
+
 class Backend(Protocol):
     """One kind of cluster: who carries out what is asked of it, and which controllers belong to it.
 
@@ -87,6 +97,9 @@ class Backend(Protocol):
 
     def create(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[Options]) -> Stored:
         """Store a new object."""
+
+    def create_each(self, creations: Sequence[Creation]) -> list[Stored | Exception]:
+        """Store what several ask for at once, all of one kind; what `create` would raise stands in its place."""
 
     def create_many(
         self, actor: Actor, resource: Resource, objs: Sequence[Object]

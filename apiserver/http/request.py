@@ -76,8 +76,8 @@ class Request:
         self.form = forms.negotiate(self.headers.get("accept", ""), self.query, self.user_agent)
 
     def warn(self, text: str) -> None:
-        """Let the client show a warning to its user."""
-        if len(self.warnings) < MOST_WARNINGS:
+        """Let the client show a warning to its user, once."""
+        if text not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             self.warnings.append(text)
 
     async def body(self) -> bytes:

@@ -2,10 +2,12 @@
 
 SQLite has one write lock, and a writer that finds it taken sleeps and tries
 again; a queue in front of it is fair and wakes at once. PostgreSQL orders the
-writers by a row lock in the same way.
+writers by a row lock in the same way. What of one kind waits in the queue at the same
+time is written together: the lock, the transaction and its commit cost the
+same for one as for many (design: store, "Requests that wait are written together").
 
-Fair means fair to actors: of each only a few calls stand in the queue, so that
-nobody waits behind all that somebody else asks for.
+Fair means fair to actors: they take turns, so that nobody waits behind all
+that somebody else asks for.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from weakref import WeakValueDictionary
 
 from django.db import connections
 
+from apiserver.http.write_queue import Call, WriteQueue
 from cluster.store.connections import connected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable, Sequence
 
 T = TypeVar("T")
+R = TypeVar("R")
 asking: ContextVar[str] = ContextVar("asking", default="")  # the name of the actor that is worked for
 
 
@@ -44,7 +48,7 @@ class Pool:
 
 
 _readers = Pool("api-read", 4, 3)
-_writer = Pool("api-write", 1, 2)
+_writer = WriteQueue("api-write")
 
 
 async def read(function: Callable[..., T], *arguments: Any) -> T:
@@ -54,11 +58,27 @@ async def read(function: Callable[..., T], *arguments: Any) -> T:
 
 async def write(function: Callable[..., T], *arguments: Any) -> T:
     """Run what may write."""
-    return await _writer.run(connected, function, *arguments)
+
+    def alone(_: Sequence[None]) -> list[T]:
+        return [function(*arguments)]
+
+    done: T = await _writer.run(asking.get(), Call(alone, None))
+    return done
+
+
+async def write_together(
+    function: Callable[[Sequence[T]], Sequence[R | Exception]], item: T, kind: Hashable
+) -> R:
+    """Have an item written together with those of the same function and kind that wait; return or raise its outcome.
+
+    The function is given the items in their order and returns the outcome of each.
+    """
+    found: R = await _writer.run(asking.get(), Call(function, item, (function, kind)))
+    return found
 
 
 def close() -> None:
     """Close the connections of all threads; the threads stay."""
-    for pool in (_readers, _writer):
-        for done in [pool.executor.submit(connections.close_all) for _ in range(pool.size)]:
+    for executor, size in ((_readers.executor, _readers.size), (_writer.executor, 1)):
+        for done in [executor.submit(connections.close_all) for _ in range(size)]:
             done.result()

@@ -11,6 +11,7 @@ from apiserver import watch as watching
 from apiserver.http import bodies, forms, intake, query, respond, threads
 from apiserver.objects import listing
 from cluster import api
+from cluster.backend import Creation
 from cluster.rules.jobs import ORPHAN_WARNING
 from cluster.store import store
 from kube import errors
@@ -149,14 +150,16 @@ async def create(request: Request) -> Response:
     decoded = await request.decoded()
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
-    stored = await threads.write(_create, request, resource, obj, options)
+    if options.dry_run:
+        stored = await threads.write(_try_creating, request, resource, obj, options)
+    else:
+        creation = Creation(request.actor, resource, obj, options.manager, request.warn)
+        stored = await threads.write_together(api.create_each, creation, resource)
     return await _shown(request, stored, 201)
 
 
-def _create(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
-    return api.create(
-        request.actor, resource, obj, manager=options.manager, dry_run=options.dry_run, warn=request.warn
-    )
+def _try_creating(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
+    return api.create(request.actor, resource, obj, manager=options.manager, dry_run=True, warn=request.warn)
 
 
 def placed(request: Request, obj: Object) -> Object:

@@ -6,7 +6,7 @@
 These are the functions of the backend that this process works with
 (`settings.BACKEND`, `cluster.backend`). In the embedded cluster a change
 passes, in this order: the right (`rights`), the admission chain (`admission`),
-the store, the audit (`audit_trail`), in one `transaction` (`verbs`).
+the store, the audit (`audit_trail`), in one `transaction` (`creation`, `verbs`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 backend: Backend = import_string(settings.BACKEND)()
 
 create = backend.create
+create_each = backend.create_each
 create_many = backend.create_many
 update = backend.update
 patch = backend.patch

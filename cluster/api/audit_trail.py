@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.access import Actor
+    from cluster.backend import Creation
     from cluster.store import Stored
     from kube.meta import Object
     from kube.resources import Resource
@@ -83,6 +84,18 @@ def many(
         if first is not entry:
             first.count += 1
     audit.record_many([*rows, *refused.values()])
+
+
+def each(verb: str, creations: Sequence[Creation], outcomes: Sequence[Stored | Exception]) -> None:
+    """Write the rows that each creation would leave alone, in one statement."""
+    rows = []
+    for (actor, resource, obj, *_), outcome in zip(creations, outcomes, strict=True):
+        if isinstance(outcome, ApiError):
+            if outcome.code < 500:
+                rows.append(_failure(actor, verb, resource, obj, outcome))
+        elif not isinstance(outcome, Exception) and resource.id not in UNTOLD:
+            rows.append(_entry(actor, verb, resource, outcome.object, outcome))
+    audit.record_many(rows)
 
 
 def last_writer(resource: Resource, stored: Stored) -> str:

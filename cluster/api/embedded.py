@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.module_loading import import_string
 
-from cluster.api import pods, preview, quota_room, verbs
+from cluster.api import creation, pods, preview, quota_room, verbs
 from cluster.api.cluster_view import ClusterView
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ NODES = "node.local_nodes.LocalNodes"  # by its path: nodes stand above the clus
 class Embedded:
     """The backend whose objects, controllers and nodes are all here."""
 
-    create = staticmethod(verbs.create)
-    create_many = staticmethod(verbs.create_many)
+    create = staticmethod(creation.create)
+    create_each = staticmethod(creation.create_each)
+    create_many = staticmethod(creation.create_many)
     update = staticmethod(verbs.update)
     patch = staticmethod(verbs.patch)
     scale = staticmethod(verbs.scale)

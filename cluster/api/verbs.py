@@ -1,4 +1,4 @@
-"""What becomes of a change in the embedded cluster, verb by verb.
+"""What becomes of a change in the embedded cluster, verb by verb; how new objects come in is in `cluster.api.creation`.
 
 A change passes, in this order: the right (`cluster.api.rights`), the admission
 chain (`cluster.api.admission`), the store, the audit. The last two, and the rules
@@ -15,15 +15,23 @@ they do follows from what people did, and is not audited.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cluster import access, clock
 from cluster.access.ownership import creator_of
-from cluster.api import admission, audit_trail, custom_kinds, metadata, rights, server_fields, transaction
+from cluster.api import (
+    admission,
+    audit_trail,
+    bulk,
+    creation,
+    custom_kinds,
+    metadata,
+    rights,
+    server_fields,
+    transaction,
+)
 from cluster.api.cluster_view import ClusterView
-from cluster.store import Create, Delete, Group, Stored, Update, store
+from cluster.store import Delete, Stored, Update, store
 from kube import apply as applying
 from kube import conversion, definitions, errors, resources
 from kube import patch as patches
@@ -37,31 +45,16 @@ from kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cluster.access import Actor
-    from cluster.api.admission import Admitted
+    from cluster.api.creation import Warn
     from cluster.backend import How, Part
     from cluster.store import Write
     from cluster.store.types import Propagation
     from kube.meta import Object
     from kube.resources import Resource
 
-# Kinds whose status a creation may give. Who announces a node says at once what it offers. What vcctl wishes of a new
-# queue it writes there; the rules of queues read it and write the status anew.
-STATUS_ON_CREATE = frozenset({resources.NODES.id, resources.QUEUES.id})
-BATCH = 500  # objects per transaction of a bulk change: some 100 ms in which others cannot write
-# Rules look at these; each is stored before the next one is judged.
-LOOKED_AT = frozenset(
-    kind.id
-    for kind in (
-        resources.QUEUES,
-        resources.NAMESPACES,
-        resources.PRIORITY_CLASSES,
-        resources.CLAIMS,
-        resources.CUSTOM_RESOURCE_DEFINITIONS,
-    )
-)
 # Two people who edit a custom resource never overwrite each other unknowingly (§2.4).
 NO_VERSION = errors.Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
@@ -72,9 +65,6 @@ WAYS: tuple[tuple[Propagation, str], ...] = (
     ("Foreground", "foregroundDeletion"),
     ("Orphan", "orphan"),
 )
-P = ParamSpec("P")
-R = TypeVar("R")
-Warn = Callable[[str], None]
 
 
 class Deletion(NamedTuple):
@@ -97,70 +87,6 @@ class Replacement(NamedTuple):
     manager: str | None
     dry_run: bool
     warn: Warn | None
-
-
-def create(
-    actor: Actor,
-    resource: Resource,
-    obj: Object,
-    *,
-    manager: str = "",
-    dry_run: bool = False,
-    warn: Warn | None = None,
-) -> Stored:
-    """Store a new object. The server notes who created it. `warn` is told what is merely odd.
-
-    With a manager, who manages which field is noted from the start.
-    """
-    with audit_trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
-        shaped = _new(actor, resource, obj)
-        with transaction.transaction(dry_run):
-            view = ClusterView()
-            write = _judged(actor, shaped, view, warn, manager)
-            stored = store.write(write)[0]
-            step.done(None, stored)
-    return server_fields.as_dry(stored, None) if dry_run else stored
-
-
-def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-    """Store many new objects of one kind; each stands or fails for itself, in the order given.
-
-    Objects are stored in transactions of up to BATCH, each with its audit rows.
-    """
-    size = 1 if resource.id in LOOKED_AT else BATCH
-    outcomes: list[Stored | ApiError] = []
-    for start in range(0, len(objs), size):
-        outcomes += _create_batch(actor, resource, objs[start : start + size])
-    return outcomes
-
-
-def _create_batch(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
-    # The part that needs no database is done before the transaction holds the database's one write lock.
-    shaped = [_attempt(_new, actor, resource, obj) for obj in objs]
-    try:
-        with transaction.transaction(dry_run=False):
-            view = ClusterView()
-            _fetch_targets(shaped, view)
-            writes = [s if isinstance(s, ApiError) else _attempt(_judged, actor, s, view) for s in shaped]
-            outcomes = _commit(writes)
-            audit_trail.many(actor, "create", resource, objs, outcomes)
-    except ServiceUnavailable as error:
-        return [error] * len(objs)
-    return outcomes
-
-
-def _fetch_targets(shaped: Sequence[Admitted | ApiError], view: ClusterView) -> None:
-    """Read the jobs that Commands are about in one query."""
-    targets = {
-        (s.object["metadata"]["namespace"], s.object["target"]["name"])
-        for s in shaped
-        if not isinstance(s, ApiError)
-        and s.resource is resources.COMMANDS
-        and not s.causes
-        and (s.object.get("target") or {}).get("name")
-    }
-    if targets:
-        view.fetch(resources.JOBS, sorted(targets))
 
 
 def update(
@@ -322,7 +248,9 @@ def _apply_new(
             f" {errors.shown(uid)}, and no existing object was found"
         )
         raise Conflict.of(resource.id, name, detail)
-    return store.write(_judged(actor, _new(actor, resource, new), ClusterView(), warn, None))[0]
+    return store.write(
+        creation.judged(actor, creation.shaped(actor, resource, new), ClusterView(), warn, None)
+    )[0]
 
 
 def _change(actor: Actor, resource: Resource, namespace: str, name: str, change: Replacement) -> Stored:
@@ -359,7 +287,7 @@ def _change_once(
     elif part:
         obj = shaped.checked()
     else:
-        obj = _told(admission.judge(shaped, before, view), before, view, change.warn)
+        obj = creation.told(admission.judge(shaped, before, view), before, view, change.warn)
     obj = _with_managers(resource, obj, before, made, change)
     obj["metadata"]["resourceVersion"] = old.version
     managed = obj["metadata"].get("managedFields") if part == "status" else None
@@ -435,7 +363,7 @@ def delete_many(
 ) -> list[Stored | ApiError]:
     """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
     how = Deletion(grace, propagation, dry_run)
-    size = 1 if resource.id in LOOKED_AT else BATCH
+    size = bulk.batch_size(resource)
     outcomes: list[Stored | ApiError] = []
     for start in range(0, len(keys), size):
         outcomes += _delete_batch(actor, resource, keys[start : start + size], how)
@@ -450,8 +378,8 @@ def _delete_batch(
         with transaction.transaction(how.dry_run):
             view = ClusterView()
             view.fetch(resource, keys)
-            writes = [_attempt(_deletion, actor, resource, key, how, view) for key in keys]
-            outcomes = _commit(writes)
+            writes = [bulk.attempt(_deletion, actor, resource, key, how, view) for key in keys]
+            outcomes = bulk.commit(writes)
             if not how.dry_run:
                 audit_trail.many(actor, "delete", resource, targets, outcomes)
     except ServiceUnavailable as error:
@@ -479,77 +407,3 @@ def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> 
         if not asked and finalizer in finalizers:
             return way
     return asked or resource.default_propagation
-
-
-def _new(actor: Actor, resource: Resource, obj: Object) -> Admitted:
-    """Shape a new object and put the server's marks on it."""
-    system = access.is_system(actor)
-    shaped = admission.shape(resource, custom_kinds.without_status(resource, obj))
-    if not shaped.causes:
-        if shaped.object["metadata"].get("resourceVersion"):
-            raise BadRequest("resourceVersion should not be set on objects to be created")
-        if not system:
-            server_fields.set_creator(shaped.object, actor.name)
-            if resource.status_subresource and resource.id not in STATUS_ON_CREATE:
-                shaped.object.pop("status", None)
-    return shaped
-
-
-def _judged(
-    actor: Actor,
-    shaped: Admitted,
-    view: ClusterView,
-    warn: Warn | None = None,
-    manager: str | None = "",
-) -> Create:
-    """Check the right and the rules; the right comes first, so that nobody learns from refusals.
-
-    manager None leaves the managedFields as they are.
-    """
-    if shaped.causes:
-        namespace = metadata.namespace_of(shaped.resource, shaped.object)
-        name = metadata.name_of(shaped.object)
-        place = name if shaped.resource is resources.NAMESPACES else namespace
-        access.require(actor, "create", shaped.resource, place, name, owner=actor.name)
-    else:
-        rights.check_create(actor, shaped.resource, shaped.object, view)
-    # Rules may write the object's uid into it, so it is decided here and not by the store.
-    uid = store.uids()
-    if not shaped.causes:
-        shaped.object["metadata"]["uid"] = uid
-        if manager:  # What is filled in below belongs to nobody.
-            tracked = applying.track(
-                None, shaped.object, shaped.resource, manager=manager, now=clock.milliseconds()
-            )
-            shaped = replace(shaped, object=tracked)
-        elif manager is not None:
-            shaped.object["metadata"].pop("managedFields", None)
-    obj = _told(admission.judge(shaped, None, view), None, view, warn)
-    return Create(*custom_kinds.in_storage(shaped.resource, obj), uid)
-
-
-def _told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
-    """Return the admitted object, or raise its error; what is odd about it is told to `warn`."""
-    obj = admitted.checked()
-    if warn is not None:
-        for text in admission.oddities(admitted.resource, obj, old, view):
-            warn(text)
-    return obj
-
-
-def _commit(writes: Sequence[Write | ApiError]) -> list[Stored | ApiError]:
-    """Store what can be stored and put each outcome into its place."""
-    groups = [Group([write]) for write in writes if not isinstance(write, ApiError)]
-    stored = iter(store.commit(groups))
-    outcomes: list[Stored | ApiError] = []
-    for write in writes:
-        outcome = [write] if isinstance(write, ApiError) else next(stored)
-        outcomes.append(outcome if isinstance(outcome, ApiError) else outcome[0])
-    return outcomes
-
-
-def _attempt(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | ApiError:
-    try:
-        return function(*args, **kwargs)
-    except ApiError as error:
-        return error

@@ -1,0 +1,114 @@
+"""The queue in front of the one thread that writes.
+
+Actors take turns. Whoever's turn it is has the first of his calls carried
+out, together with all calls that wait and say that they can be: requests that
+wait at the same time have no order among each other, so that they may be
+answered in any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cluster.store.connections import connected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+MOST_TOGETHER = 100  # calls of one turn: some 50 ms in which others wait
+
+
+@dataclass(eq=False)
+class Call:
+    """Something to be done: the function is given the items of all that is done together, and returns their outcomes.
+
+    An outcome that is an exception is raised in the caller's place. Calls of
+    one `kind` can be done together; one of None is done alone.
+    """
+
+    function: Callable[[Sequence[Any]], Sequence[Any]]
+    item: Any
+    kind: Hashable = None
+    future: asyncio.Future[Any] | None = None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for the outcome still."""
+        return self.future is not None and not self.future.done()
+
+    def end(self, outcome: Any) -> None:
+        """Hand the outcome to whoever waits."""
+        if self.future is None or self.future.done():
+            return
+        if isinstance(outcome, BaseException):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+class WriteQueue:
+    """Calls that wait for a thread; all but the work itself happens in the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self.executor = ThreadPoolExecutor(1, name)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[str, deque[Call]] = {}  # by actor; the next turn is the first one's
+        self._is_working = False
+
+    async def run(self, actor: str, call: Call) -> Any:
+        """Return the outcome of an actor's call, or raise it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # what another loop waited for is of no use any more
+            self._loop, self._waiting, self._is_working = loop, {}, False
+        call.future = loop.create_future()
+        self._waiting.setdefault(actor, deque()).append(call)
+        if not self._is_working:
+            self._work()
+        return await call.future
+
+    def _work(self) -> None:
+        """Have the thread do what is next, if there is anything."""
+        calls = self._next()
+        self._is_working = bool(calls)
+        if calls and self._loop is not None:
+            items = [call.item for call in calls]
+            done = self._loop.run_in_executor(self.executor, connected, calls[0].function, items)
+            done.add_done_callback(partial(self._end, calls))
+
+    def _end(self, calls: Sequence[Call], done: asyncio.Future[Sequence[Any]]) -> None:
+        self._work()
+        error = done.exception()
+        outcomes = done.result() if error is None else [error] * len(calls)
+        for call, outcome in zip(calls, outcomes, strict=True):
+            call.end(outcome)
+
+    def _next(self) -> list[Call]:
+        """Take the calls of the next turn."""
+        while self._waiting:
+            actor = next(iter(self._waiting))
+            calls = self._waiting.pop(actor)
+            first = calls.popleft()
+            if calls:
+                self._waiting[actor] = calls
+            if first.is_wanted:
+                return [first] if first.kind is None else [first, *self._like(first)]
+        return []
+
+    def _like(self, first: Call) -> list[Call]:
+        """Take the calls that can be done together with one."""
+        found: list[Call] = []
+        for actor, calls in list(self._waiting.items()):
+            left = deque[Call]()
+            for call in calls:
+                fits = call.kind == first.kind and call.is_wanted and len(found) < MOST_TOGETHER - 1
+                (found if fits else left).append(call)
+            if left:
+                self._waiting[actor] = left
+            else:
+                del self._waiting[actor]
+        return found

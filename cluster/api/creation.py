@@ -1,0 +1,214 @@
+"""How a new object comes into the embedded cluster: alone, with many of one request, or with those of other requests.
+
+What needs nothing but the object (`shaped`) is done before the transaction
+holds the log's lock; the right and the rules (`judged`) are looked at inside it, so
+that what they have read is still so when the object is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from django.db import DatabaseError
+
+from cluster import access, clock
+from cluster.api import (
+    admission,
+    audit_trail,
+    bulk,
+    custom_kinds,
+    metadata,
+    rights,
+    server_fields,
+    transaction,
+)
+from cluster.api.cluster_view import ClusterView
+from cluster.store import Create, Stored, store
+from kube import apply as applying
+from kube import resources
+from kube.errors import ApiError, BadRequest, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.access import Actor
+    from cluster.api.admission import Admitted
+    from cluster.backend import Creation
+    from kube.meta import Object
+    from kube.resources import Resource
+
+# Kinds whose status a creation may give. Who announces a node says at once what it offers. What vcctl wishes of a new
+# queue it writes there; the rules of queues read it and write the status anew.
+STATUS_ON_CREATE = frozenset({resources.NODES.id, resources.QUEUES.id})
+P = ParamSpec("P")
+R = TypeVar("R")
+Warn = Callable[[str], None]
+
+
+def create(
+    actor: Actor,
+    resource: Resource,
+    obj: Object,
+    *,
+    manager: str = "",
+    dry_run: bool = False,
+    warn: Warn | None = None,
+) -> Stored:
+    """Store a new object. The server notes who created it. `warn` is told what is merely odd.
+
+    With a manager, who manages which field is noted from the start.
+    """
+    with audit_trail.following(actor, "create", resource, obj, quiet=dry_run) as step:
+        new = shaped(actor, resource, obj)
+        with transaction.transaction(dry_run):
+            write = judged(actor, new, ClusterView(), warn, manager)
+            stored = store.write(write)[0]
+            step.done(None, stored)
+    return server_fields.as_dry(stored, None) if dry_run else stored
+
+
+def create_many(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
+    """Store many new objects of one kind; each stands or fails for itself, in the order given.
+
+    Objects are stored in transactions of up to BATCH, each with its audit rows.
+    """
+    size = bulk.batch_size(resource)
+    outcomes: list[Stored | ApiError] = []
+    for start in range(0, len(objs), size):
+        outcomes += _create_batch(actor, resource, objs[start : start + size])
+    return outcomes
+
+
+def _create_batch(actor: Actor, resource: Resource, objs: Sequence[Object]) -> list[Stored | ApiError]:
+    # The part that needs no database is done before the transaction holds the database's one write lock.
+    new = [bulk.attempt(shaped, actor, resource, obj) for obj in objs]
+    try:
+        with transaction.transaction(dry_run=False):
+            view = ClusterView()
+            _fetch_targets(new, view)
+            writes = [n if isinstance(n, ApiError) else bulk.attempt(judged, actor, n, view) for n in new]
+            outcomes = bulk.commit(writes)
+            audit_trail.many(actor, "create", resource, objs, outcomes)
+    except ServiceUnavailable as error:
+        return [error] * len(objs)
+    return outcomes
+
+
+def create_each(creations: Sequence[Creation]) -> list[Stored | Exception]:
+    """Store what several ask for at once, all of one kind, in one transaction and in the order given.
+
+    Each stands or fails for itself, as by `create`; what that would raise stands in its place.
+    """
+    if len(creations) == 1 or bulk.batch_size(creations[0].resource) == 1:
+        return [_alone(each) for each in creations]
+    new = [_outcome(shaped, each.actor, each.resource, each.object) for each in creations]
+    locked = written = False
+    try:
+        with transaction.transaction(dry_run=False):
+            locked = True
+            view = ClusterView()
+            _fetch_targets(new, view)
+            writes = [
+                n
+                if isinstance(n, Exception)
+                else _outcome(judged, each.actor, n, view, each.warn, each.manager)
+                for each, n in zip(creations, new, strict=True)
+            ]
+            outcomes = bulk.commit(writes)
+            audit_trail.each("create", creations, outcomes)
+            written = True
+    except Exception as error:
+        if locked and not written:
+            # One of them is the reason. Nothing of any is stored, so each can be answered for itself.
+            return [_alone(each) for each in creations]
+        return [error] * len(creations)
+    return outcomes
+
+
+def _alone(one: Creation) -> Stored | Exception:
+    try:
+        return create(one.actor, one.resource, one.object, manager=one.manager, warn=one.warn)
+    except Exception as error:
+        return error
+
+
+def _outcome(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | Exception:
+    """Return what the function returns or raises; after an error of the database there is nothing to go on with."""
+    try:
+        return function(*args, **kwargs)
+    except DatabaseError:
+        raise
+    except Exception as error:
+        return error
+
+
+def _fetch_targets(new: Sequence[Admitted | Exception], view: ClusterView) -> None:
+    """Read the jobs that Commands are about in one query."""
+    targets = {
+        (n.object["metadata"]["namespace"], n.object["target"]["name"])
+        for n in new
+        if not isinstance(n, Exception)
+        and n.resource is resources.COMMANDS
+        and not n.causes
+        and (n.object.get("target") or {}).get("name")
+    }
+    if targets:
+        view.fetch(resources.JOBS, sorted(targets))
+
+
+def shaped(actor: Actor, resource: Resource, obj: Object) -> Admitted:
+    """Shape a new object and put the server's marks on it."""
+    system = access.is_system(actor)
+    new = admission.shape(resource, custom_kinds.without_status(resource, obj))
+    if not new.causes:
+        if new.object["metadata"].get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        if not system:
+            server_fields.set_creator(new.object, actor.name)
+            if resource.status_subresource and resource.id not in STATUS_ON_CREATE:
+                new.object.pop("status", None)
+    return new
+
+
+def judged(
+    actor: Actor,
+    new: Admitted,
+    view: ClusterView,
+    warn: Warn | None = None,
+    manager: str | None = "",
+) -> Create:
+    """Check the right and the rules; the right comes first, so that nobody learns from refusals.
+
+    manager None leaves the managedFields as they are.
+    """
+    if new.causes:
+        namespace = metadata.namespace_of(new.resource, new.object)
+        name = metadata.name_of(new.object)
+        place = name if new.resource is resources.NAMESPACES else namespace
+        access.require(actor, "create", new.resource, place, name, owner=actor.name)
+    else:
+        rights.check_create(actor, new.resource, new.object, view)
+    # Rules may write the object's uid into it, so it is decided here and not by the store.
+    uid = store.uids()
+    if not new.causes:
+        new.object["metadata"]["uid"] = uid
+        if manager:  # What is filled in below belongs to nobody.
+            tracked = applying.track(
+                None, new.object, new.resource, manager=manager, now=clock.milliseconds()
+            )
+            new = replace(new, object=tracked)
+        elif manager is not None:
+            new.object["metadata"].pop("managedFields", None)
+    obj = told(admission.judge(new, None, view), None, view, warn)
+    return Create(*custom_kinds.in_storage(new.resource, obj), uid)
+
+
+def told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:
+    """Return the admitted object, or raise its error; what is odd about it is told to `warn`."""
+    obj = admitted.checked()
+    if warn is not None:
+        for text in admission.oddities(admitted.resource, obj, old, view):
+            warn(text)
+    return obj
