@@ -56,17 +56,22 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
-    from tests.invariants import Judge
-    from tests.load import api, live, measure, posting, process, shapes, watching
-    from tests.system.harness import System
+    from tests.load import posting
 
-    parts = set(options.only or PARTS)
+    parts = options.only or PARTS
     if "posting" in parts:
         for database in options.database or DATABASES:
             yield f"posting_{database}", posting.run(data.parent, database, options.nodes)
-        parts.remove("posting")
-    if not parts:
-        return
+    if set(parts) != {"posting"}:
+        yield from _of_one_system(parts, options, data)
+
+
+def _of_one_system(parts, options, data):
+    """Yield the figures of the parts that share a system."""
+    from tests.invariants import Judge
+    from tests.load import api, live, measure, process, shapes, watching
+    from tests.system.harness import System
+
     system = System(data, nodes=options.nodes)
     with system:
         if "start" in parts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -11,6 +12,7 @@ from django.db import connection, connections
 
 from cluster import access, api
 from cluster.access import logins
+from cluster.backend import Creation
 from cluster.models import AuditEntry
 from cluster.store import Create, store
 from kube import resources
@@ -21,6 +23,7 @@ from volcano_ui import env
 from .conftest import config_map, make_user, namespace
 
 RIVALS = 8
+WRITERS, TURNS = 16, 5
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -67,9 +70,9 @@ def execute(text):
         cursor.execute(text)
 
 
-def together(deed):
-    """Do deed(number) in RIVALS threads that start at the same moment; return what they return."""
-    start, results = threading.Barrier(RIVALS), [None] * RIVALS
+def together(deed, rivals=RIVALS):
+    """Do deed(number) in so many threads that start at the same moment; return what they return."""
+    start, results = threading.Barrier(rivals), [None] * rivals
 
     def run(number):
         start.wait()
@@ -80,12 +83,24 @@ def together(deed):
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(RIVALS)]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(rivals)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     return results
+
+
+def closing(deed):
+    """Return a deed that closes its thread's connection at its end."""
+
+    def run():
+        try:
+            return deed()
+        finally:
+            connection.close()
+
+    return run
 
 
 def test_of_many_who_follow_a_link_at_once_one_gets_in(database):
@@ -99,6 +114,36 @@ def test_many_guesses_at_once_are_all_counted(database):
     results = together(lambda n: logins.attempt("alice", "10.0.0.1", {}))
     refused = sum(isinstance(result, ApiError) for result in results)
     assert refused == RIVALS - logins.MOST_FOR_NAME
+
+
+def test_groups_of_many_writers_leave_a_log_without_gaps_that_grows_at_its_end(database):
+    store.write(Create(resources.NAMESPACES, namespace("default")))
+    user, kind, before = make_user("root", is_superuser=True), resources.CONFIGMAPS, store.revision()
+    ended = threading.Event()
+
+    def write(number):
+        actor = access.for_user(user)
+        for turn in range(TURNS):
+            # The one in the middle is wanted by all: one writer gets it.
+            names = [f"map-{number}-{turn}", f"shared-{turn}", f"map-{number}-{turn}-b"]
+            api.create_each([Creation(actor, kind, config_map(name)) for name in names])
+
+    def read():
+        seen = [before]
+        while not (ended.is_set() and store.revision() == seen[-1]):
+            seen += [change.revision for change in store.changes(seen[-1], limit=10_000)]
+        return seen
+
+    with ThreadPoolExecutor(1) as reader:
+        seen = reader.submit(closing(read))
+        try:
+            together(write, WRITERS)
+        finally:
+            ended.set()
+        assert seen.result() == list(range(before, before + TURNS * (2 * WRITERS + 1) + 1))
+    rows = AuditEntry.objects.filter(verb="create")
+    assert rows.filter(outcome="refused").count() == TURNS * (WRITERS - 1)
+    assert sorted(rows.filter(outcome="done").values_list("revision", flat=True)) == seen.result()[1:]
 
 
 def test_patches_of_one_object_by_many_all_arrive(database):
