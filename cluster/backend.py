@@ -98,8 +98,13 @@ class Backend(Protocol):
     def create(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[Options]) -> Stored:
         """Store a new object."""
 
-    def create_each(self, creations: Sequence[Creation]) -> list[Stored | Exception]:
-        """Store what several ask for at once, all of one kind; what `create` would raise stands in its place."""
+    def create_each(
+        self, creations: Sequence[Creation], more: Callable[[], Sequence[Creation]]
+    ) -> list[Stored | Exception]:
+        """Store what several ask for at once, all of one kind; what `create` would raise stands in its place.
+
+        `more` returns what came to these meanwhile. Its outcomes come last, when it is called at all.
+        """
 
     def create_many(
         self, actor: Actor, resource: Resource, objs: Sequence[Object]

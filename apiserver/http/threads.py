@@ -59,7 +59,7 @@ async def read(function: Callable[..., T], *arguments: Any) -> T:
 async def write(function: Callable[..., T], *arguments: Any) -> T:
     """Run what may write."""
 
-    def alone(_: Sequence[None]) -> list[T]:
+    def alone(*_: object) -> list[T]:
         return [function(*arguments)]
 
     done: T = await _writer.run(asking.get(), Call(alone, None))
@@ -67,11 +67,13 @@ async def write(function: Callable[..., T], *arguments: Any) -> T:
 
 
 async def write_together(
-    function: Callable[[Sequence[T]], Sequence[R | Exception]], item: T, kind: Hashable
+    function: Callable[[Sequence[T], Callable[[], Sequence[T]]], Sequence[R | Exception]],
+    item: T,
+    kind: Hashable,
 ) -> R:
     """Have an item written together with those of the same function and kind that wait; return or raise its outcome.
 
-    The function is given the items in their order and returns the outcome of each.
+    The function is called as that of a `Call`.
     """
     found: R = await _writer.run(asking.get(), Call(function, item, (function, kind)))
     return found

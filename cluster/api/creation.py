@@ -96,35 +96,51 @@ def _create_batch(actor: Actor, resource: Resource, objs: Sequence[Object]) -> l
     return outcomes
 
 
-def create_each(creations: Sequence[Creation]) -> list[Stored | Exception]:
+def create_each(
+    creations: Sequence[Creation], more: Callable[[], Sequence[Creation]] = tuple
+) -> list[Stored | Exception]:
     """Store what several ask for at once, all of one kind, in one transaction and in the order given.
 
-    Each stands or fails for itself, as by `create`; what that would raise stands in its place.
+    Each stands or fails for itself, as by `create`; what that would raise
+    stands in its place. `more` is called once the log's lock is held, and
+    returns what came to these while it was waited for.
     """
-    if len(creations) == 1 or bulk.batch_size(creations[0].resource) == 1:
+    if bulk.batch_size(creations[0].resource) == 1:
         return [_alone(each) for each in creations]
-    new = [_outcome(shaped, each.actor, each.resource, each.object) for each in creations]
+    every = list(creations)
+    new = [_shaped(each) for each in every]
     locked = written = False
     try:
         with transaction.transaction(dry_run=False):
             locked = True
-            view = ClusterView()
-            _fetch_targets(new, view)
-            writes = [
-                n
-                if isinstance(n, Exception)
-                else _outcome(judged, each.actor, n, view, each.warn, each.manager)
-                for each, n in zip(creations, new, strict=True)
-            ]
-            outcomes = bulk.commit(writes)
-            audit_trail.each("create", creations, outcomes)
+            late = more()
+            every += late
+            new += map(_shaped, late)
+            outcomes = _store(every, new)
             written = True
     except Exception as error:
         if locked and not written:
             # One of them is the reason. Nothing of any is stored, so each can be answered for itself.
-            return [_alone(each) for each in creations]
-        return [error] * len(creations)
+            return [_alone(each) for each in every]
+        return [error] * len(every)
     return outcomes
+
+
+def _store(creations: Sequence[Creation], new: Sequence[Admitted | Exception]) -> list[Stored | Exception]:
+    """Judge, store and audit shaped objects inside a transaction."""
+    view = ClusterView()
+    _fetch_targets(new, view)
+    writes = [
+        n if isinstance(n, Exception) else _outcome(judged, each.actor, n, view, each.warn, each.manager)
+        for each, n in zip(creations, new, strict=True)
+    ]
+    outcomes = bulk.commit(writes)
+    audit_trail.each("create", creations, outcomes)
+    return outcomes
+
+
+def _shaped(one: Creation) -> Admitted | Exception:
+    return _outcome(shaped, one.actor, one.resource, one.object)
 
 
 def _alone(one: Creation) -> Stored | Exception:

@@ -27,9 +27,10 @@ class Waiting:
     def __init__(self):
         self.queue, self.turns, self.go = WriteQueue("test-write"), [], threading.Event()
 
-    def do(self, items):
+    def do(self, items, more):
         self.go.wait(HANG_S)
-        self.turns.append(list(items))
+        items = [*items, *(more() if items[0].startswith("long") else ())]
+        self.turns.append(items)
         return [Conflict(item) if item.startswith("bad") else item.upper() for item in items]
 
     def call(self, actor, item, kind="maps"):
@@ -92,6 +93,20 @@ def test_whose_turn_it_is_does_not_wait_behind_a_flood():
     asyncio.run(main())
 
 
+def test_who_had_to_wait_itself_takes_what_came_meanwhile():
+    async def main():
+        waiting = Waiting()
+        first = waiting.call("a", "long")
+        await settled()
+        late = [waiting.call("b", "x"), waiting.call("c", "p", "pods"), waiting.call("a", "bad")]
+        found = await waiting.answers(first, *late)
+        assert waiting.turns == [["long", "x", "bad"], ["p"]]
+        assert found[:3] == ["LONG", "X", "P"]
+        assert isinstance(found[3], Conflict)
+
+    asyncio.run(main())
+
+
 def test_a_turn_has_a_size(monkeypatch):
     monkeypatch.setattr(write_queue, "MOST_TOGETHER", 3)
 
@@ -125,7 +140,7 @@ def test_what_the_function_raises_is_raised_for_all_and_the_next_turn_comes():
         assert [type(each) for each in found[:3]] == [ZeroDivisionError] * 3
         assert found[3] == "X"
 
-    def fail(items):
+    def fail(items, more):
         raise ZeroDivisionError
 
     asyncio.run(main())

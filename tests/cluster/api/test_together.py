@@ -135,6 +135,15 @@ def told(outcome):
     return {**outcome.object, "metadata": meta}
 
 
+def test_what_came_while_the_lock_was_waited_for_is_stored_with_it(people):
+    alice, bob = people
+    before = store.revision()
+    late = creations((bob, job("b")), (bob, job("c", "other")))
+    outcomes = api.create_each(creations((alice, job("a"))), lambda: late)
+    assert kinds(outcomes) == ["a", Forbidden, "c"]
+    assert [change.name for change in store.changes(before)] == ["a", "c"]
+
+
 def test_the_cluster_is_asked_once_for_all(people, django_assert_max_num_queries):
     alice, _ = people
     with django_assert_max_num_queries(20):
