@@ -89,7 +89,7 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
     """Return what is to be done for pods that have been Pending since they were made for as long as a policy waits.
 
     A pod that is Pending says so for as long as it is, so nothing has to be
-    remembered.
+    remembered. It would be answered again and again, if the answer left it as it is: such an answer is none.
     """
     found: tuple[Asked, ...] = ()
     following: list[int] = []
@@ -99,7 +99,7 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         if pod.owner != job.uid or pod.phase != PodPhase.PENDING or not pod.is_in_run or not pod.created:
             continue
         policy = job.policy_for(JobEvent.POD_PENDING, pod.task)
-        if policy is None or -1 < pod.version < job.version:
+        if policy is None or -1 < pod.version < job.version or not _ends(policy.action, pod, job):
             continue
         due = meta.parse_time(pod.created) + policy.delay_ms
         if due > now:
@@ -107,6 +107,13 @@ def to_pending(job: JobFact, pods: Iterable[PodFact], now: int) -> Overdue:
         else:
             found = asked.add(found, replace(_asked(job, pod, JobEvent.POD_PENDING, policy, now), delay_ms=0))
     return Overdue(found, min(following, default=None))
+
+
+def _ends(action: Action, pod: PodFact, job: JobFact) -> bool:
+    """Say whether an action that a pod leads to ends the pod."""
+    if action is Action.RESTART_PARTITION:
+        return job.partition_of(pod) is not None
+    return action not in (Action.RESUME_JOB, Action.SYNC_JOB, Action.ENQUEUE_JOB)
 
 
 def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int) -> Asked:

@@ -286,6 +286,16 @@ def test_pod_that_is_pending_for_too_long_aborts_the_job(controller, moved_clock
     assert executed() == ["PodPending: demo-main-0 was Pending for 10m0s. The policy for it is AbortJob."]
 
 
+@pytest.mark.parametrize("action", ["ResumeJob", "RestartPartition"])
+def test_answer_that_would_leave_a_pod_waiting_is_not_given_again_and_again(controller, moved_clock, action):
+    submit(controller, job(policies=[{"action": action, "event": "PodPending", "timeout": "10m"}]))
+    admit(controller)
+    for _ in range(3):
+        moved_clock.move(601)
+        controller.settle()
+    assert (phase(), executed()) == ("Pending", [])
+
+
 @pytest.mark.shows("3.5/not pending", "10/Q-2")
 def test_pod_that_began_in_time_is_no_matter(controller, moved_clock):
     started(controller, {"action": "AbortJob", "event": "PodPending", "timeout": "10m"})
