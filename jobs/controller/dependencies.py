@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jobs.controller.facts import Dependency, PodFact
     from jobs.lifecycle.situation import Task
@@ -42,6 +42,19 @@ def may_start(
         return True
     answers = (name in tasks and ready.get(name, 0) >= tasks[name].needed for name in wanted.names)
     return any(answers) if wanted.any else all(answers)
+
+
+def held_back(
+    dependencies: Mapping[str, Dependency],
+    tasks: Mapping[str, Task],
+    named: Mapping[str, int],
+    ready: Mapping[str, int],
+) -> Iterator[str]:
+    """Yield `task b waits for a and c` for each task that lacks pods because of others; `named` counts the pods it has."""
+    for name, wanted in dependencies.items():
+        lacks_pods = name in tasks and named.get(name, 0) < tasks[name].replicas
+        if lacks_pods and not may_start(name, dependencies, tasks, ready):
+            yield f"task {name} waits for {(' or ' if wanted.any else ' and ').join(wanted.names)}"
 
 
 def is_ready(pod: PodFact) -> bool:

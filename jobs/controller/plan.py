@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import facts, namespace_limits, pod_diff, pod_group, products, status
+from jobs.controller import dependencies, facts, namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name
 from jobs.controller.products import Id, ProductFact
@@ -370,6 +370,7 @@ class _Round:
             waiting=group.waiting if group else "",
             failures=tuple(pod.failure for pod in failed),
             held=tuple(self.diff.held),
+            held_back=tuple(self._held_back()),
             blocked=self.blocked,
             refused=self.refusal,
         )
@@ -378,6 +379,10 @@ class _Round:
             self.again |= rules[0].when(situation)
             return phases.decide(JobPhase.PENDING, rules[1:], situation)
         return phases.decide(self.job.phase, rules, situation)
+
+    def _held_back(self) -> Iterator[str]:
+        tasks = {task.name: task for task in self.job.tasks}
+        return dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.job.is_new and (controlled := _controlled(self.job, self.job.whole())):

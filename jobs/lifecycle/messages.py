@@ -66,6 +66,16 @@ def names_taken(s: Situation) -> str:
     return f"{progress(s)} Pod {s.held[0]} has the name of a pod of this job and belongs to something else; delete it."
 
 
+def waiting_for_tasks(s: Situation) -> str:
+    """Name the tasks without pods and those that they wait for, and say so where these can never be ready any more."""
+    listed = "; ".join(s.held_back)
+    told = f"{progress(s)} {listed[0].upper()}{listed[1:]}."
+    counts = s.counts
+    if counts.pending or counts.running or counts.unknown or counts.terminating or s.held:
+        return told
+    return f"{told} No pod is left that could become ready: restart the job, or terminate it."
+
+
 def no_replicas(_: Situation) -> str:
     """Say why nothing happens."""
     return "Every task has 0 replicas; raise a task's replicas or delete the job."

@@ -83,6 +83,7 @@ PENDING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.waiting), None, "Unschedulable", messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
+    PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "WaitingForPods", messages.progress),
 )
 
@@ -121,6 +122,7 @@ RUNNING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "PodsRunning", messages.progress),
 )
 

@@ -38,6 +38,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     blocked: tuple[
         str, ...
     ] = ()  # objects of somebody else that have the names of what plugins make for the pods
+    held_back: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods
     held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property

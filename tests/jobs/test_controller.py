@@ -186,6 +186,27 @@ def test_task_waits_for_the_one_it_depends_on(controller):
     assert pods() == ["demo-first-0", "demo-second-0"]
 
 
+def test_tasks_that_wait_for_others_are_named_and_what_to_do_when_their_turn_never_comes(controller):
+    waiting = {"name": ["first", "other"], "iteration": "any"}
+    tasks = [task("first", 1), task("other", 0), task("second", 1, dependsOn=waiting)]
+    submit(controller, job(tasks=[{**each, "minAvailable": 1} for each in tasks], minAvailable=1))
+    admit(controller)
+    told = "Task second waits for first or other."
+    assert state()["state"]["reason"] == "WaitingForTasks"
+    assert state()["state"]["message"] == f"0 of 2 pods are running; minAvailable is 1. {told}"
+    become(controller, "Failed", "demo-first-0", code=1)
+    assert state()["state"]["message"] == (
+        f"0 of 2 pods are running, 1 failed; minAvailable is 1. {told} "
+        "No pod is left that could become ready: restart the job, or terminate it."
+    )
+
+
+def test_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller):
+    submit(controller, job(tasks=[task("main", 0)]))
+    assert [c["status"] for c in state()["conditions"]] == ["Pending", "Running"]
+    assert state()["state"]["reason"] == "NoReplicas"
+
+
 @pytest.mark.shows("2.1/leftover pods")
 def test_name_held_by_a_stranger_is_waited_for(controller):
     stranger = {"metadata": {"name": "demo-main-0", "namespace": "default"}, "spec": {"nodeName": "n"}}
