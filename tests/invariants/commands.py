@@ -43,7 +43,7 @@ class CarriedOut(Invariant):
     have deleted it: its target is gone or going, or its namespace is. A person
     who deletes a Command by hand before it is taken breaks this, too. A job or
     queue is told of a Command only if that was for it, by its uid: not for
-    another one that had the name before.
+    another one that had the name before. Of several Commands with the same words that are taken together it is told once.
     """
 
     name = "command is carried out once"
@@ -56,6 +56,7 @@ class CarriedOut(Invariant):
         self._wanted = {}  # what has to be seen before time goes on → the error otherwise
         self._resumed = set()  # keys of the jobs for which a ResumeJob was taken at this time
         self._served = set()  # uids of the targets of the Commands that were taken at this time
+        self._told = defaultdict(list)  # uid of a job → what it was told of Commands at this time
 
     def take(self, step):
         change = step.change
@@ -65,6 +66,7 @@ class CarriedOut(Invariant):
             self._at = change.at
             self._resumed.clear()
             self._served.clear()
+            self._told.clear()
         kind = change.resource
         if kind == COMMANDS:
             if step.after is None and type(step.before) is Command:
@@ -107,7 +109,8 @@ class CarriedOut(Invariant):
         job = self.picture.jobs.get(key)
         if type(job) is not Job or not _is_for(command, job):
             return
-        self._want(step, ("event", job.metadata.uid), f"{command.action} was taken, and no event says so")
+        if not any(command.action in text for text in self._told[job.metadata.uid]):
+            self._want(step, ("event", job.metadata.uid), f"{command.action} was taken, and no event says so")
         if command.action == "ResumeJob":
             self._resumed.add(key)
         phase = "Restarting" if command.action == "ResumeJob" else LEADS.get(command.action)
@@ -141,6 +144,7 @@ class CarriedOut(Invariant):
             return
         about = step.after.involved_object
         self._wanted.pop(("event", about.uid), None)
+        self._told[about.uid].append(step.after.message)
         if step.change.verb == "ADDED" and about.uid not in self._served:
             text = f"{about.kind} {about.name} is told of a Command, and none was for it"
             raise self.broken(key_of(step.change), text)

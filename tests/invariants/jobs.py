@@ -91,7 +91,7 @@ class Settled(Invariant):
     """Source: reference volcano-job §1.5, §2.4 and §10, Q-1: retained pods stay counted.
 
     A finished job is not counted again: pods that were retained and are
-    deleted or disowned afterwards may still be in its numbers. Ended pods beyond the
+    deleted or disowned afterwards, or while its end was being written, may still be in its numbers. Ended pods beyond the
     replicas of a job that was scaled down stay where it makes no pods any
     more, and count or do not (§2.4, step 7: they are not the job's any more).
     A job that is being deleted is left as it is.
@@ -109,6 +109,7 @@ class Settled(Invariant):
             Counter
         )  # uid of a finished job → its ended pods that were deleted since
         self._finished = set()
+        self._going = defaultdict(list)  # uid of another job → when its ended pods were deleted, and which
 
     def take(self, step):
         if step.change.resource == JOBS:
@@ -116,15 +117,23 @@ class Settled(Invariant):
         elif type(step.before) is Pod and type(step.seen) is Pod:
             pod, seen = step.before, step.seen
             goes = step.after is None or seen.deleting or seen.owner != pod.owner
-            if goes and pod.phase in ENDED and not pod.deleting and pod.owner in self._finished:
+            if not goes or pod.phase not in ENDED or pod.deleting:
+                return
+            if pod.owner in self._finished:
                 self._retained[pod.owner][pod.role, pod.phase] += 1
+            else:
+                self._going[pod.owner].append((self.picture.at, (pod.role, pod.phase)))
 
     def _job(self, step):
         if step.after is None:
             self._finished.discard(step.change.uid)
             self._retained.pop(step.change.uid, None)
+            self._going.pop(step.change.uid, None)
         elif type(step.after) is Job and step.after.phase in FINISHED:
             self._finished.add(step.change.uid)
+            for at, pod in self._going.pop(step.change.uid, ()):
+                if at == self.picture.at or self.picture.is_recent(at):
+                    self._retained[step.change.uid][pod] += 1
 
     def settle(self, now):
         pods = defaultdict(list)
