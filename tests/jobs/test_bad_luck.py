@@ -1,0 +1,403 @@
+"""Each piece of bad luck that a job may have, on its own: what comes of it, and what people are told.
+
+What else of it there are tests for: Commands in a burst, to finished and
+deleted jobs (`test_commands`); policies that answer one event, answers whose
+writes fail (`test_answers`); several at once (`test_lifecycle_machine`).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from cluster.store import Patch, store
+from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
+from tests.jobs.control import job, task
+from tests.jobs.lifecycle.witness import Witness
+from tests.jobs.lifecycle.world import World, is_going, node_of, phase_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RESTART = {"event": "PodFailed", "action": "RestartJob"}
+# Where a job gets from a phase when nothing else happens to it.
+GOES_ON = {
+    "Pending": "Running",
+    "Running": "Running",
+    "Restarting": "Running",
+    "Aborting": "Aborted",
+    "Aborted": "Aborted",
+    "Completing": "Completed",
+    "Completed": "Completed",
+    "Terminating": "Terminated",
+    "Terminated": "Terminated",
+    "Failed": "Failed",
+}
+BY_COMMAND = {
+    "Restarting": "RestartJob",
+    "Aborting": "AbortJob",
+    "Aborted": "AbortJob",
+    "Completing": "CompleteJob",
+    "Completed": "CompleteJob",
+    "Terminating": "TerminateJob",
+    "Terminated": "TerminateJob",
+}
+
+
+@pytest.fixture
+def world(db, moved_clock):
+    """A cluster without a job, each step of whose job controller is judged."""
+    return World(moved_clock, Witness())
+
+
+def start(world, name="demo", **spec):
+    """Bring a job to Running, its pods on two nodes."""
+    world.submit(job(name, **spec))
+    go_on(world)
+    assert phase(name) == "Running"
+
+
+def go_on(world):
+    """Let everybody do what is to be done, until nothing is."""
+    while True:
+        before = store.revision()
+        world.settle()
+        world.sweep()
+        world.admit()
+        world.settle()
+        world.bind()
+        for pod in pods(world, "Pending"):
+            world.begin(pod)
+        world.settle()
+        if store.revision() == before:
+            world.witness.rest(world.clock.us // 1000)
+            return
+
+
+def pods(world, *phases):
+    return world.pods(lambda pod: phase_of(pod) in phases and node_of(pod) and not is_going(pod))
+
+
+def reach(world, wanted, **spec):
+    """Bring a job of three pods into a phase; where pods are left in it, one of them has succeeded."""
+    if wanted == "Pending":
+        world.submit(job(replicas=3, **spec))
+        world.settle()
+        world.admit()
+        world.settle()
+        world.bind()
+    else:
+        start(world, replicas=3, **spec)
+        world.end(pods(world, "Running")[0], 0)
+        world.settle()
+    if wanted == "Failed":
+        for pod in pods(world, "Running"):
+            world.end(pod, 1)
+    elif wanted in BY_COMMAND:
+        world.command("demo", BY_COMMAND[wanted])
+        world.settle()
+        if GOES_ON[wanted] == wanted:
+            world.sweep()
+    world.settle()
+    assert phase() == wanted
+
+
+def status(name="demo"):
+    return store.get(JOBS, "default", name).object["status"]
+
+
+def phase(name="demo"):
+    return status(name)["state"]["phase"]
+
+
+def told(name="demo"):
+    found = [event.object for event in store.find(EVENTS, order="created")]
+    return [f"{e['reason']}: {e['message']}" for e in found if e["involvedObject"]["name"] == name]
+
+
+def executed(name="demo"):
+    return [line for line in told(name) if line.startswith("ExecuteAction")]
+
+
+def names(world):
+    return [pod.name for pod in world.pods()]
+
+
+# ---- policies that fight
+
+
+def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_tells_its_story(world):
+    world.submit(job(replicas=1, maxRetry=2, policies=[{"event": "*", "action": "RestartJob"}]))
+    go_on(world)
+    for _ in range(2):
+        world.end(pods(world, "Running")[0], 7)
+        go_on(world)
+    state = status()["state"]
+    assert (state["phase"], state["reason"]) == ("Failed", "RetriesUsedUp")
+    assert state["message"] == (
+        "The job was restarted 2 times; maxRetry is 2. demo-main-0 exited with code 7."
+    )
+    assert [each["status"] for each in status()["conditions"]] == [
+        "Pending",
+        "Running",
+        "Restarting",
+        "Failed",
+    ]
+    failure = "demo-main-0 exited with code 7"
+    lines = [line for line in told() if not line.startswith("Successful")]
+    assert [line.partition(": ")[0] for line in lines] == [
+        "MinAvailableReached", "PodFailed", "ExecuteAction", "RestartRequested", "Restarted",
+        "MinAvailableReached", "PodFailed", "ExecuteAction", "RestartRequested", "RetriesUsedUp",
+    ]  # fmt: skip
+    assert executed() == [f"ExecuteAction: PodFailed: {failure}. The policy for it is RestartJob."] * 2
+
+
+def test_of_policies_that_ask_for_opposites_at_once_the_first_decides(world):
+    """The second finds the job restarting, which heeds no action (reference: volcano-job §10, Q-13)."""
+    tasks = [task("a", 1, policies=[{"event": "PodFailed", "action": "RestartTask"}]), task("b", 1)]
+    start(world, tasks=tasks, policies=[{"event": "PodFailed", "action": "AbortJob"}])
+    for pod in pods(world, "Running"):
+        world.end(pod, 1)
+    world.settle()
+    go_on(world)
+    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 2)
+
+
+# ---- scaled to nothing
+
+
+@pytest.mark.parametrize("wanted", ["Pending", "Running"])
+def test_task_that_is_scaled_to_zero_and_back(world, wanted):
+    tasks = [task("a", 1), task("b", 2)]
+    world.submit(job(tasks=tasks))
+    go_on(world) if wanted == "Running" else world.settle()
+    world.scale("demo", 1, 0)
+    go_on(world)
+    assert (phase(), names(world), executed()) == ("Running", ["demo-a-0"], [])
+    assert status()["taskStatusCount"] == {"a": {"phase": {"Running": 1}}}
+    world.scale("demo", 1, 1)
+    go_on(world)
+    assert names(world) == ["demo-a-0", "demo-b-0"]
+    for pod in pods(world, "Running"):
+        world.end(pod, 0)
+    go_on(world)
+    assert phase() == "Completed"
+
+
+def test_job_that_is_scaled_to_zero_says_what_to_do_about_it(world):
+    start(world, replicas=2)
+    world.scale("demo", 0, 0)
+    go_on(world)
+    assert (phase(), names(world)) == ("Running", [])
+    assert status()["state"]["message"] == (
+        "Every task has 0 replicas; raise a task's replicas or delete the job."
+    )
+
+
+# ---- two Commands at once
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected", "retries"),
+    [
+        pytest.param(("RestartTask", "RestartTask"), "Running", 1, id="parts together"),
+        pytest.param(("RestartJob", "RestartJob"), "Running", 1, id="the second finds it restarting"),
+        pytest.param(("RestartJob", "TerminateJob"), "Running", 1, id="a restarting job heeds nothing"),
+        pytest.param(("TerminateJob", "RestartJob"), "Terminated", 0, id="no way back"),
+        pytest.param(("CompleteJob", "TerminateJob"), "Completed", 0, id="the first way to end"),
+    ],
+)
+def test_two_commands_at_once(world, actions, expected, retries):
+    start(world)
+    for action in actions:
+        world.command("demo", action)
+    go_on(world)
+    assert (phase(), status().get("retryCount", 0), store.find(COMMANDS)) == (expected, retries, [])
+    tellings = [line.split()[1] for line in told() if line.startswith("CommandIssued")]
+    assert set(tellings) == set(actions)
+
+
+# ---- pods and nodes that are lost, in every phase
+
+
+@pytest.mark.parametrize("wanted", GOES_ON)
+@pytest.mark.parametrize("grace", [0, None], ids=["by force", "with grace"])
+def test_pods_that_somebody_deletes(world, wanted, grace):
+    reach(world, wanted)
+    gone = {pod.uid for pod in world.pods()}
+    for pod in world.pods():
+        world.delete_pod(pod, grace)
+    go_on(world)
+    assert (phase(), executed()) == (GOES_ON[wanted], [])
+    left = 3 if GOES_ON[wanted] == "Running" else 0
+    assert len(names(world)) == left
+    assert not gone & {pod.uid for pod in world.pods()}
+
+
+@pytest.mark.parametrize("wanted", GOES_ON)
+def test_policy_heeds_a_pod_that_somebody_deletes_only_while_the_job_is_on_its_way(world, wanted):
+    reach(world, wanted, policies=[{"event": "PodEvicted", "action": "AbortJob"}])
+    for pod in world.pods():
+        world.delete_pod(pod, 0)
+    go_on(world)
+    is_heeded = wanted in ("Pending", "Running")
+    assert phase() == ("Aborted" if is_heeded else GOES_ON[wanted])
+    assert len(executed()) == is_heeded
+
+
+@pytest.mark.parametrize("wanted", GOES_ON)
+def test_nodes_that_are_lost(world, wanted):
+    reach(world, wanted, policies=[RESTART], maxRetry=1 if wanted == "Failed" else 3)
+    for node in ("n0", "n1"):
+        world.lose(node)
+    go_on(world)
+    assert phase() == GOES_ON[wanted]
+    is_restarted = wanted in ("Pending", "Running", "Restarting")
+    assert status().get("retryCount", 0) == (is_restarted or wanted == "Failed")
+    assert len(pods(world, "Running")) == 3 * is_restarted
+
+
+# ---- clocks that jump
+
+
+@pytest.mark.parametrize("wanted", GOES_ON)
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_job_goes_on_when_the_clock_jumps(world, wanted, seconds):
+    reach(world, wanted)
+    world.move(seconds)
+    for pod in pods(world, "Running"):
+        world.end(pod, 0)
+    go_on(world)
+    expected = {"Running": "Completed"}.get(wanted, GOES_ON[wanted])
+    assert phase() == expected
+
+
+@pytest.mark.parametrize("jumps", [(3600,), (-3600, 3661), (30, -45, 80)], ids=str)
+def test_answer_that_waits_is_given_once_whatever_the_clock_does(world, jumps):
+    start(world, policies=[{**RESTART, "timeout": "1m"}])
+    world.end(pods(world, "Running")[0], 1)
+    world.settle()
+    for seconds in jumps:
+        assert phase() == "Running"
+        world.move(seconds)
+        world.settle()
+    assert phase() == "Restarting"
+    go_on(world)
+    world.move(3600)
+    go_on(world)
+    assert (phase(), status()["retryCount"]) == ("Running", 1)
+
+
+def test_time_to_live_begins_though_the_clock_is_set_back(world):
+    start(world, ttlSecondsAfterFinished=60)
+    for pod in pods(world, "Running"):
+        world.end(pod, 0)
+    world.settle()
+    world.move(-3600)
+    go_on(world)
+    assert phase() == "Completed"
+    world.move(3661)
+    go_on(world)
+    assert store.find(JOBS) == []
+
+
+# ---- a controller that dies
+
+
+@pytest.mark.parametrize("asked", ["by a policy", "by a Command", "of a pod"])
+def test_restart_is_whole_before_which_statement_ever_the_controller_dies(world, asked):
+    action = "RestartPod" if asked == "of a pod" else "RestartJob"
+    policies = [] if asked == "by a Command" else [{**RESTART, "action": action}]
+    for at in itertools.count():
+        name = f"job-{at}"
+        start(world, name, replicas=2, policies=policies)
+        before = {pod.name: pod.uid for pod in world.pods()}
+        if asked == "by a Command":
+            world.command(name, "RestartJob")
+        else:
+            world.end(pods(world, "Running")[0], 1)
+        is_dead = world.settle_dying(at)
+        go_on(world)
+        whole = status(name)
+        made_anew = [pod.name for pod in world.pods() if before[pod.name] != pod.uid]
+        assert (phase(name), whole["retryCount"]) == ("Running", 1)
+        assert len(made_anew) == (1 if asked == "of a pod" else 2)
+        assert whole.get("version", 0) == (0 if asked == "of a pod" else 1)
+        assert len([line for line in told(name) if action in line]) == 1
+        world.delete_job(name, "Background")
+        go_on(world)
+        if not is_dead:
+            break
+    assert at > 20, "it died somewhere"
+
+
+def test_restart_is_whole_when_the_controller_dies_before_its_commit(world):
+    start(world, policies=[RESTART])
+    world.end(pods(world, "Running")[0], 1)
+    world.step_uncommitted()
+    assert (phase(), executed()) == ("Running", [])
+    go_on(world)
+    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
+
+
+def group_lost(world):
+    group = store.find(POD_GROUPS)[0]
+    world.tell_group(group, "Unknown")
+
+
+def all_succeed(world):
+    for pod in pods(world, "Running"):
+        world.end(pod, 0)
+
+
+def container_fails(world):
+    pod = pods(world, "Running")[0]
+    for _ in range(3):
+        world.restart_container(store.get(PODS, "default", pod.name))
+
+
+HAPPENINGS = [
+    pytest.param("PodFailed", lambda world: world.end(pods(world, "Running")[0], 1), id="PodFailed"),
+    pytest.param("PodEvicted", lambda world: world.delete_pod(world.pods()[0], 0), id="PodEvicted"),
+    pytest.param("Unknown", group_lost, id="Unknown"),
+    pytest.param("TaskCompleted", all_succeed, id="TaskCompleted"),
+    pytest.param("TaskFailed", container_fails, id="TaskFailed"),
+]
+
+
+@pytest.mark.parametrize(("event", "happens"), HAPPENINGS)
+def test_what_happens_while_every_controller_is_down_is_answered_once(world, event, happens):
+    start(world, policies=[{"event": event, "action": "RestartJob"}])
+    happens(world)
+    world.move(300)
+    for _ in range(2):
+        world.start_anew()
+        go_on(world)
+    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
+
+
+def test_pod_that_waits_while_every_controller_is_down_is_answered_once(world):
+    world.submit(job(policies=[{"event": "PodPending", "action": "RestartJob", "timeout": "1m"}]))
+    world.settle()
+    world.admit()
+    world.settle()
+    world.move(300)
+    for _ in range(2):
+        world.start_anew()
+        go_on(world)
+    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
+
+
+def test_all_that_happens_while_every_controller_is_down_ends_well(world):
+    """A pod fails and is deleted, the job is scaled, suspended and resumed, and nobody sees any of it."""
+    start(world, replicas=3, policies=[RESTART])
+    failed = pods(world, "Running")[0]
+    world.end(failed, 1)
+    world.delete_pod(failed, 0)
+    world.scale("demo", 0, 2)
+    for action in ("AbortJob", "ResumeJob"):
+        world.command("demo", action)
+    group = store.find(POD_GROUPS)[0]
+    store.write(Patch(POD_GROUPS, "default", group.name, {"status": {"phase": "Unknown"}}, "status"))
+    world.start_anew()
+    go_on(world)
+    assert (phase(), len(pods(world, "Running")), executed()) == ("Running", 2, [])
