@@ -81,7 +81,7 @@ def runs_again(known: Sequence[Asked], pod: str) -> tuple[Asked, ...]:
 
 def current(known: Sequence[Asked], job: JobFact) -> tuple[Asked, ...]:
     """Return what still concerns a job: nothing of a run that was ended, and nothing once the job ends its pods."""
-    if job.deleting or not job.heeds_policies:
+    if not job.heeds_policies:
         return ()
     return tuple(each for each in known if each.uid == job.uid and each.version >= job.version)
 

@@ -98,8 +98,9 @@ class JobFact(Struct, frozen=True, kw_only=True):
 
     @property
     def heeds_policies(self) -> bool:
-        """Whether what happens to pods may change what the job does: it does not once it ends them for good."""
-        return self.phase in (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+        """Whether what happens may change what the job does: it does not once its pods are ended for good."""
+        phases = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
+        return self.phase in phases and not self.deleting
 
     @property
     def answered(self) -> frozenset[JobEvent]:

@@ -192,6 +192,15 @@ def test_group_that_lost_its_place_restarts_the_job(controller):
     assert phase() == "Restarting"
 
 
+def test_group_that_loses_its_place_while_its_job_is_deleted_leads_to_nothing(controller):
+    started(controller, {"action": "RestartJob", "event": "Unknown", "timeout": "1m"})
+    store.write(Delete(JOBS, "default", "demo", propagation="Foreground"))
+    group = store.find(POD_GROUPS)[0]
+    store.write(Patch(POD_GROUPS, "default", group.name, {"status": {"phase": "Unknown"}}, "status"))
+    controller.settle()
+    assert executed() == []
+
+
 @pytest.mark.shows("10/Q-3", "3.3/pod marked")
 def test_pods_that_the_controller_ends_itself_lead_to_nothing(controller):
     started(controller, {"action": "RestartJob", "event": "*"}, replicas=3)
