@@ -423,6 +423,19 @@ UNSETTLED = [
         "says 2 Running of main, its pods are 1 Running",
     ),
     (
+        lambda: (
+            Log()
+            .job(phase="Running")
+            .pod(job="j")
+            .pod(job="j", phase="Succeeded")
+            .gone(PODS, "p")
+            .wait(6000)
+            .job(phase="Completed", **counted(Succeeded=1))
+        ),
+        "job tells of its pods",
+        "says 1 Succeeded of main, its pods are none",
+    ),
+    (
         lambda: Log().job(phase="Running", replicas=0, minimum=0, terminating=1),
         "job tells of its pods",
         "terminating is 1, 0",
@@ -620,6 +633,10 @@ RIGHT = {
     "a task's policy goes before the job's": lambda: after(
         answered(RESTART, of_task=[{"action": "SyncJob", "event": "*"}]), "Failed", RESTART, of_task=[{"action": "SyncJob", "event": "*"}]),
     "something else ends the job first": lambda: after(answered(RESTART), "Aborting", RESTART),
+    "two Commands with the same words are told of once": lambda: Log().job(phase="Running").command("RestartTask")
+    .put(COMMANDS, "second", action="RestartTask", target={"kind": "Job", "name": "j", "uid": f"uid-{JOBS}-j"})
+    .wait(1).gone(COMMANDS, "j-RestartTask").event(1, "CommandIssued", "alice asked for RestartTask.")
+    .gone(COMMANDS, "second").job(phase="Restarting", retryCount=1).wait(1).node(),
     "a suspended job is resumed": lambda: suspended().wait(1).command("ResumeJob").wait(1)
     .gone(COMMANDS, "j-ResumeJob").event(1, "CommandIssued").job(phase="Restarting"),
     "a Command for a job that is gone": lambda: Log().job().command("AbortJob").gone(JOBS, "j")
@@ -645,6 +662,9 @@ SETTLED = {
     "a retained pod stays counted, also when somebody deletes it": lambda: Log()
     .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
     .job(phase="Completed", **counted(Succeeded=1)).gone(PODS, "p"),
+    "also when it goes while the job's end is written": lambda: Log()
+    .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded").gone(PODS, "p")
+    .job(phase="Completed", **counted(Succeeded=1)),
     "also when it is deleted in the foreground": lambda: Log()
     .job(phase="Running").pod(job="j").pod(job="j", phase="Succeeded")
     .job(phase="Completed", **counted(Succeeded=1)).pod(job="j", deleted=SOON).gone(PODS, "p"),
