@@ -61,8 +61,7 @@ class Life:
 
     key: str
     uid: str
-    spec: dict
-    old_spec: dict  # of which a controller may have read
+    specs: list  # revisions and what was wished from there on, from the one on that the controller knows
     status: dict = field(default_factory=dict)
     deleting: bool = False
     asks: list[Ask] = field(default_factory=list)
@@ -72,6 +71,15 @@ class Life:
     given: list = field(default_factory=list)  # the answers that this step gives, and up to where it can know
     executing: set = field(default_factory=set)  # actions that this step carries out
     must: str = ""  # the phase that has to follow in this step
+
+    @property
+    def spec(self):
+        return self.specs[-1][1]
+
+    def wish(self, revision, spec):
+        """Know what is wished of the job from a revision on."""
+        if spec != self.spec:
+            self.specs.append((revision, spec))
 
     @property
     def phase(self):
@@ -141,8 +149,10 @@ class Life:
             )
         ]
 
-    def end_step(self):
-        """Know that the step is over."""
+    def end_step(self, known):
+        """Know that a step is over, with which the controller has read the log up to a revision."""
+        while len(self.specs) > 1 and self.specs[1][0] <= known:
+            del self.specs[0]
         self.asks, self.given, self.executing = self.left, [], set()
 
     def execute(self, action):
@@ -154,6 +164,8 @@ class Life:
 
     def forget(self):
         """Drop the answers that concern nobody any more: of runs that were ended, and of a job that ends its pods."""
-        if self.phase not in reference.HEEDING or self.deleting:
+        if self.phase not in reference.HEEDING:
             self.asks = []
+        for ask in self.asks if self.deleting else ():
+            ask.certain = False  # who has not heard of it yet may still give it
         self.asks = [each for each in self.asks if each.version >= self.version]

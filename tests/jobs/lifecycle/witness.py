@@ -33,7 +33,8 @@ class Witness:
         self.pods = {}  # name → pod
         self.owned = {}  # kind and name of a group or product → uid of its controller
         self.groups = {}  # uid of a job → phase of its group
-        self.known = 0  # up to where the controller can know
+        self.known = 0  # up to where the controller has read
+        self.head = 0  # up to where it could have
         self.now = 0
         self.by_controller = False
 
@@ -41,9 +42,8 @@ class Witness:
 
     def hears(self, now):
         """Know that the controller takes a step now."""
-        self.known, self.now = self.revision, now
+        self.head, self.now = self.revision, now
         for life in self.lives.values():
-            life.old_spec = life.spec
             for ask in life.asks:
                 ask.hear(now)
                 if ask.event in OF_TASKS and not self._happened_to_task(life, ask.event, ask.task):
@@ -54,14 +54,14 @@ class Witness:
         self.by_controller = False
         self._follow()
 
-    def controller(self):
-        """Take in what a step of the controller did, and judge it."""
-        self.by_controller = True
+    def controller(self, known):
+        """Take in what a step of the controller did, who has read the log up to a revision, and judge it."""
+        self.by_controller, self.known = True, known
         self._follow()
         for life in self.lives.values():
             if life.must:
                 raise Wrong(f"{life.key} is asked to become {life.must}, and stays {life.phase}")
-            life.end_step()
+            life.end_step(known)
 
     def _follow(self):
         for change in store.changes(self.revision):
@@ -79,10 +79,11 @@ class Witness:
         spec, status = job["spec"], job.get("status", {})
         life = self.lives.get(change.uid)
         if life is None:
-            life = self.lives[change.uid] = Life(change.key, change.uid, spec, spec)
+            life = self.lives[change.uid] = Life(change.key, change.uid, [(change.revision, spec)])
         if status != life.status:
             self._judge(life, status)
-        life.spec, life.status = spec, status
+        life.wish(change.revision, spec)
+        life.status = status
         life.deleting = "deletionTimestamp" in job["metadata"]
         life.forget()
 
@@ -98,14 +99,18 @@ class Witness:
             raise Wrong(f"{life.key} is asked to become {asked}, and becomes {phase}")
         if phase == before or asked:
             return
-        if phase in [reference.by_itself(before, spec, status) for spec in (life.old_spec, life.spec)]:
+        if phase in [reference.by_itself(before, spec, status) for _, spec in life.specs]:
             self._judge_end(life, phase)
         elif not life.executing & reference.ASKED.get((before, phase), set()):
             raise Wrong(f"{life.key} goes from {before or 'new'} to {phase} for no reason: {status}")
 
     def _judge_end(self, life, phase):
-        """A policy goes before what would come of what happened by itself (§10, Q-14)."""
-        if life.phase != "Running" or phase not in reference.FINISHED:
+        """A policy goes before what would come of what happened by itself (§10, Q-14).
+
+        ResumeJob as an answer is that which comes by itself (§2.6), and may
+        end the job before the answers that come after it.
+        """
+        if life.phase != "Running" or phase not in reference.FINISHED or "ResumeJob" in life.executing:
             return
         for ask in life.left:
             if ask.certain and not ask.delay and ask.revision <= self.known:
@@ -201,6 +206,9 @@ class Witness:
         """Judge the answer to a pod that waits: it was Pending for as long as the policy says, and once is enough."""
         waiting = dict(self._waits_too_long(life))
         name = what.partition(" ")[0]
+        if name not in waiting and self.known < self.head:
+            life.execute(action)  # what the pod does since has yet to be read
+            return
         if name not in waiting or self.pods[name]["metadata"]["uid"] in life.told_pending:
             raise Wrong(f"{life.key} answers that {what!r} with {action}, for no reason or again")
         if waiting[name][0] != action:

@@ -149,7 +149,7 @@ class World:
         self.witness.others()
         self.witness.hears(clock.milliseconds())
         yield
-        self.witness.controller()
+        self.witness.controller(self.controller.position)
 
     def read_at_once(self, batch):
         """Have consumers read so many changes in one step from now on."""
