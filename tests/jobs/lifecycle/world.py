@@ -137,7 +137,8 @@ class World:
             self.witness.others()
             if not more:
                 return
-        raise Restless(f"the controller has not come to rest within {STEPS} steps")
+        last = [f"{each.verb} {each.resource}/{each.key}" for each in store.changes(store.revision() - 5)]
+        raise Restless(f"controller and collector are at work after {STEPS} steps; the log ends with {last}")
 
     def start_anew(self):
         """Put another process in the controller's place."""
