@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts
@@ -15,7 +16,6 @@ from node.status import container_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from kube.kinds.core import Container, Pod
     from node.agent.environment import Lookup
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from node.status import Place
 
 
+# Where a container with mounts of its own finds its directory for temporary files. The path of a socket may have 107
+# bytes, of which the directory's real path leaves too few for programs such as Ray. Every machine has this one.
+TMP_SHOWN = "/var/tmp"  # noqa: S108 - the pod's own is mounted over it
 log = logging.getLogger(__name__)
 
 
@@ -65,11 +68,13 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     mounted = means.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)
-    given = environment.base(pod, cwd, str(home / TMP))
+    shows_tmp = mounted and _may_show_tmp(container, layout)
+    given = environment.base(pod, cwd, TMP_SHOWN if shows_tmp else str(home / TMP))
     binds = volumes.binds(container, directories, given, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
+    own = (*_hosts_bind(hosts_file), *((Bind(str(home / TMP), TMP_SHOWN),) if shows_tmp else ()))
     command = environment.command(pod, container, place, given, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
@@ -78,17 +83,28 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         cwd=cwd,
         streak=start.streak,
         mounts=means.mounts,
-        binds=(*binds, *_hosts_bind(hosts_file)) if mounted else (),
+        binds=(*binds, *own) if mounted else (),
         # The cluster's database, secrets and other pods' files are nothing to a container. Without root rights this
         # is a wall, because a user namespace cannot look into processes outside; for root it is a curtain.
         hide=str(layout.root.parent) if mounted else "",
-        keep=(str(home / WORK), str(home / TMP)),
+        keep=(str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP)),
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+    )
+
+
+def _may_show_tmp(container: Container, layout: Layout) -> bool:
+    """Whether the pod's directory for temporary files may appear at TMP_SHOWN: nothing else is there or around it."""
+    taken = [Path(mount.mount_path) for mount in container.volume_mounts]
+    shown = Path(TMP_SHOWN)
+    return (
+        shown.is_dir()
+        and not layout.root.is_relative_to(shown)
+        and not any(shown.is_relative_to(path) for path in taken)
     )
 
 

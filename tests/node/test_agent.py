@@ -364,6 +364,39 @@ class TestWalls:
         assert [one.name for one in begun.data.glob("node/pods/*/_work/*")] == ["here"]
 
 
+class TestTemporaryFiles:
+    """Where a pod's temporary files are."""
+
+    def test_they_are_the_pods_own_and_shared_by_its_containers(self, begun):
+        script = "ls -A $TMPDIR; until [ -e $TMPDIR/ready ]; do sleep 0.01; done; touch $TMPDIR/{}"
+        both = [{"name": name, "command": ["sh", "-c", script.format(name)]} for name in ("a", "b")]
+        make = {"name": "make", "command": ["sh", "-c", "touch $TMPDIR/ready"]}
+        uid = begun.submit(containers=both, initContainers=[make])
+        begun.until_phase("Succeeded")
+        made = begun.data / "node" / "pods" / uid / "_tmp"
+        assert sorted(one.name for one in made.iterdir()) == ["a", "b", "ready"]
+        assert not Path("/var/tmp/ready").exists()
+
+    def test_a_socket_with_a_long_name_has_room_where_mounts_are_had(self, begun):
+        name = "s" * 90  # Ray's are about as long; a whole path may have 107 bytes
+        make = f"import os, socket; socket.socket(socket.AF_UNIX).bind(os.environ['TMPDIR'] + '/{name}')"
+        begun.submit(command=["python3", "-c", make])
+        begun.until_phase("Failed" if begun.mounts == "none" else "Succeeded")
+
+    @pytest.mark.parametrize("path", ["/var/tmp", "/var"])
+    def test_a_volume_of_the_pod_comes_first(self, begun, path):
+        mount = {"name": "v", "mountPath": path}
+        script = "touch $VOLUME_V/mine $TMPDIR/mine"
+        uid = begun.submit(
+            containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}],
+            volumes=[{"name": "v", "emptyDir": {}}],
+        )
+        begun.until_phase("Succeeded")
+        home = begun.data / "node" / "pods" / uid
+        assert [one.name for one in (home / "_volumes" / "v").iterdir()] == ["mine"]
+        assert [one.name for one in (home / "_tmp").iterdir()] == ["mine"]
+
+
 class TestBadLuck:
     def test_locked_database_loses_nothing(self, node):
         node.begin()
