@@ -182,8 +182,9 @@ def _advance(
         decision.start.append(Start(container, current.number + 1, streak))
         return
     name, key = container.name, f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
+    why = f": {current.message}" if current.message else ""
     waiting[name] = Waiting(
-        "CrashLoopBackOff", f"back-off {_span(delay_s)} restarting failed container={name} pod={key}"
+        "CrashLoopBackOff", f"back-off {_span(delay_s)} restarting failed container={name} pod={key}{why}"
     )
     _wake(decision, due_us)
 

@@ -81,6 +81,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         argv=command.argv,
         env=command.env,
         cwd=cwd,
+        node=pod.spec.node_name,
         streak=start.streak,
         mounts=means.mounts,
         binds=(*binds, *own) if mounted else (),

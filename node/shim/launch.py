@@ -13,7 +13,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import linux, mounts
+from node.shim import absent, linux, mounts
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -154,8 +154,10 @@ def _execute(order: Order) -> None:
         os.execvpe(command, order.argv, order.env)  # noqa: S606 - running the user's command is the purpose
     except OSError as error:
         number = error.errno or 0
-        if number in (errno.ENOENT, errno.ENOTDIR):
+        missing = number in (errno.ENOENT, errno.ENOTDIR)
+        if missing:
             text = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         else:
             text = EXEC_MESSAGES.get(number, os.strerror(number).lower())
-        raise OSError(f"exec: {json.dumps(command)}: {text}") from None
+        problem = f"exec: {json.dumps(command)}: {text}"
+        raise OSError(absent.explained(problem, order.node) if missing else problem) from None

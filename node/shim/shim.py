@@ -13,7 +13,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import linux, tree
+from node.shim import absent, linux, tree
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.launch import LaunchError, Streams, launch
@@ -100,6 +100,7 @@ class Shim:
         self.started_at = 0
         self.finished_at = 0
         self.streams: dict[int, str] = {}
+        self.last_words = b""  # the end of what it wrote to standard error, or to its terminal
         self.control = ControlSocket(order)
         self.kill_at: float | None = None
         self.stopped = ""  # the agent's reason for stopping it
@@ -197,6 +198,8 @@ class Shim:
             data = b""
         if data:
             self.log.feed(self.streams[fd], data)
+            if self.order.tty or self.streams[fd] == "stderr":
+                self.last_words = (self.last_words + data)[-absent.TAIL_BYTES :]
             if self.order.tty:
                 self.log.flush()  # somebody may sit before it and wait for a prompt
             return
@@ -292,7 +295,7 @@ class Shim:
             "exitCode": exit_code,
             "signal": max(0, -code),
             "reason": self.reason or ("Completed" if exit_code == 0 else "Error"),
-            "message": self.message,
+            "message": self.message or absent.by_a_shell(exit_code, self.last_words, self.order.node),
             "stopped": self.stopped,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,

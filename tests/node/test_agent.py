@@ -19,6 +19,11 @@ from tests.waiting import HANG_S, until
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
+REMEDY = (
+    "; containers run the programs of node here, whatever their image: "
+    "install it there or give another command"
+)
+
 
 def conditions(status):
     return {one["type"]: one["status"] for one in status["conditions"]}
@@ -62,7 +67,21 @@ class TestOnePod:
         node.until_phase("Failed")
         state = node.state()["terminated"]
         assert (state["exitCode"], state["reason"]) == (128, "StartError")
-        assert state["message"] == 'exec: "nosuch-program": executable file not found in $PATH'
+        assert state["message"] == 'exec: "nosuch-program": executable file not found in $PATH' + REMEDY
+
+    def test_program_that_a_shell_does_not_find_is_named_with_the_remedy(self, node):
+        node.begin()
+        node.shell("echo begun >&2; nosuch-program --now")
+        node.until_phase("Failed")
+        state = node.state()["terminated"]
+        assert (state["exitCode"], state["reason"]) == (127, "Error")
+        assert re.fullmatch(r".*nosuch-program: (command )?not found" + re.escape(REMEDY), state["message"])
+
+    def test_program_that_is_missing_is_named_while_its_container_starts_again_and_again(self, node):
+        node.begin()
+        node.submit(command=["nosuch-program"], restartPolicy="OnFailure")
+        node.until(lambda: "CrashLoopBackOff" in json.dumps(node.status()))
+        assert node.state()["waiting"]["message"].endswith("found in $PATH" + REMEDY)
 
     def test_container_without_a_command_gets_a_remedy(self, node):
         node.begin()

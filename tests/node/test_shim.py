@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -44,6 +45,31 @@ def test_command_that_cannot_start_is_a_start_error(attempts, argv, message):
     status = attempts.end(attempts.start(*argv))
     assert (status["exitCode"], status["reason"]) == (128, "StartError")
     assert message in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        pytest.param("nosuch", r"sh: .*nosuch: (command )?not found", id="by the shell"),
+        pytest.param("env nosuch", r"env: .nosuch.: No such file or directory", id="by env"),
+        pytest.param("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*", id="not the last line"),
+    ],
+)
+def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
+    status = attempts.end(attempts.shell(script, node="n1"))
+    said, _, remedy = status["message"].partition("; ")
+    assert (status["exitCode"], status["reason"]) == (127, "Error")
+    assert re.fullmatch(message, said)
+    assert "node n1" in remedy
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo x: not found >&2; exit 1", "exit 127", "echo x: not found; exit 127", "nosuch; exit 0"],
+    ids=["another exit code", "silent", "on standard output", "found to be no matter"],
+)
+def test_other_ends_are_not_explained(attempts, script):
+    assert attempts.end(attempts.shell(script, node="n1"))["message"] == ""
 
 
 def test_working_directory_that_is_missing_is_named(attempts):
