@@ -1,4 +1,9 @@
-"""The plugin ray: starts a Ray cluster in the pods of a job (reference: volcano-job §5.8)."""
+"""The plugin ray: starts a Ray cluster in the pods of a job (reference: volcano-job §5.8).
+
+Volcano lets Ray find out its own address, which is the machine's: two pods on a
+machine, as all pods on this one are, would take each other's ports. So each is
+told its pod's.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 SUFFIX = "-head-svc"
+OWN_ADDRESS = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}  # its name → the flag
 FLAGS: Flags = {
     "head": "head",
@@ -59,11 +65,19 @@ def _leading(context: Context, container: Object) -> Object:
         f" --port={context.number('port')} --dashboard-port={context.number('dashboardPort')}"
         f" --ray-client-server-port={context.number('clientPort')}"
     )
-    return {**container, "command": ["sh", "-c", command]}
+    return _starting(container, command)
 
 
 def _joining(container: Object, address: str) -> Object:
-    return {**container, "command": ["sh", "-c", f"ray start --block --address={address}"]}
+    return _starting(container, f"ray start --block --address={address}")
+
+
+def _starting(container: Object, command: str) -> Object:
+    return {
+        **container,
+        "command": ["sh", "-c", f"{command} --node-ip-address=$({OWN_ADDRESS['name']})"],
+        "env": [*(container.get("env") or ()), OWN_ADDRESS],
+    }
 
 
 def _service(context: Context) -> Object:
