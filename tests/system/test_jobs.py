@@ -8,7 +8,6 @@ import signal
 import pytest
 
 from kube.resources import QUEUES
-from tests.system.seed import SPARK_JOB, TF_JOB
 from tests.system.work import Person, held, job, problems, shell, task
 from tests.waiting import until
 
@@ -160,19 +159,6 @@ def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, system, m
     assert answer.status_code == 302
     until(lambda: watcher.job("endless") is None, what="the end of the job")
     until(lambda: not marked(system, mark), what="the end of its processes")
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [(TF_JOB, "tf-job"), (SPARK_JOB, "spark-job")], ids=["tf-job", "spark-job"]
-)
-def test_job_of_the_design_is_accepted_as_printed(person, watcher, text, name):
-    person.create(text)
-    stored = watcher.job(name)
-    assert stored["spec"]["minAvailable"] == 6
-    assert [each["name"] for each in stored["spec"]["tasks"]][1] in ("worker", "executor")
-    until(lambda: len(watcher.pods(name)) == 6, what="six pods")
-    person.post(f"/jobs/default/{name}/delete/")
-    until(lambda: watcher.job(name) is None, what="the end of the job")
 
 
 def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, tmp_path):
