@@ -9,12 +9,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from django.conf import settings
 
 from tests.system.work import job, shell
 
-pytestmark = pytest.mark.system
-GUIDE = settings.BASE_DIR / "docs" / "how-to" / "job-plugins.md"
+pytestmark = [pytest.mark.system, pytest.mark.needs("mpirun", "sshd")]
 PORT = 2222  # the machine's own sshd may have the usual one
 
 # An MPI program that needs no compiler: all processes add up their ranks, and say to whose sshd they belong.
@@ -61,10 +59,3 @@ def test_two_workers_add_up_their_ranks(person, watcher):
     assert done["state"]["phase"] == "Completed", told
     lines = sorted(re.findall(r"^rank .*", told, re.MULTILINE))
     assert lines == [f"rank {n} of 2 in mpi-worker-{n} knows the sum 3" for n in (0, 1)], told
-
-
-def test_job_of_the_guide_runs_as_it_is_printed(person, watcher):
-    (text,) = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    name = person.create(text)
-    done = watcher.reaches(name, "Completed", "Failed")["status"]
-    assert done["state"]["phase"] == "Completed", log(person, name)

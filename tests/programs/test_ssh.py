@@ -11,7 +11,7 @@ from kube.resources import SECRETS
 from tests.system.work import job, shell
 from tests.waiting import until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.needs("ssh-keygen")]
 
 LOOK = """
 stat -L -c '%a %U %n' /root/.ssh /root/.ssh/*
