@@ -15,6 +15,8 @@ from kube import lenient
 from kube.errors import Cause, Forbidden
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cluster.rules.checks import RulesView
     from kube.meta import Object
 
@@ -22,7 +24,6 @@ DEFAULT_ACCOUNT = "default"
 TOLERATED_S = 300
 TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 COMPUTE = ("cpu", "memory")
-NO_COMMAND = "without a command the container cannot run on this machine, which does not pull images."
 
 
 def default(pod: Object, old: Object | None, view: RulesView) -> None:
@@ -67,14 +68,20 @@ def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
     return [*command_warnings(lenient.mapping(pod, "spec"), "spec"), *simulation.warnings(pod, "")]
 
 
-def command_warnings(spec: Any, path: str) -> list[str]:
-    """Name the containers that have nothing to run; a simulated node runs nothing anyway."""
-    if simulation.asks(spec):
+def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[str]:
+    """Name the containers that have nothing to run, but for those that are given something.
+
+    A pod that may come to a simulated node is left alone: nothing runs there anyway.
+    """
+    if simulation.may_be_simulated(spec):
         return []
     return [
-        f"{path}.containers[{number}].command: {NO_COMMAND}"
-        for number, container in enumerate(lenient.sequence(spec, "containers"))
-        if not lenient.sequence(container, "command") and not lenient.sequence(container, "args")
+        f"{path}.{kind}[{number}].command: this machine runs commands and uses no image, so the pod fails without one; "
+        f"give container {lenient.text(container, 'name')} a command."
+        for kind in ("initContainers", "containers")
+        for number, container in enumerate(lenient.sequence(spec, kind))
+        if not lenient.sequence(container, "command")
+        and not (kind == "containers" and lenient.text(container, "name") in given)
     ]
 
 

@@ -32,6 +32,12 @@ def asks(spec: Any) -> bool:
     return lenient.text(spec, "nodeSelector", SIMULATED) == "true"
 
 
+def may_be_simulated(spec: Any) -> bool:
+    """Whether a pod may come to a simulated node: it asks for one, or bears the taint."""
+    keys = [lenient.text(each, "key") for each in lenient.sequence(spec, "tolerations")]
+    return asks(spec) or SIMULATED in keys or "" in keys
+
+
 def tolerate(spec: dict[str, Any]) -> None:
     """Give the spec of a pod that asks for simulated nodes the toleration; the list that it has is not changed."""
     written = spec.get("tolerations") or []
@@ -50,8 +56,7 @@ def tainted(taints: Iterable[Object]) -> list[Object]:
 def warnings(template: Any, path: str) -> Iterator[str]:
     """Name the annotations without effect of a pod that does not ask for the nodes that read them."""
     spec = lenient.mapping(template, "spec")
-    keys = [lenient.text(each, "key") for each in lenient.sequence(spec, "tolerations")]
-    if asks(spec) or SIMULATED in keys or "" in keys:
+    if may_be_simulated(spec):
         return
     for name in lenient.mapping(template, "metadata", "annotations"):
         if name in SCRIPT:

@@ -93,12 +93,19 @@ def nothing(_: Context) -> Iterator[str]:
     yield from ()
 
 
+def no_commands(_: Context) -> Iterator[tuple[str, str]]:
+    """Give no container a command."""
+    yield from ()
+
+
 class Plugin(NamedTuple):
     """A plugin.
 
     `pods` is asked once for each task, and what it returns for each pod.
     `refusals` say why a job cannot be accepted, `warnings` what in it is likely
-    not meant; their contexts come from what somebody wrote, whatever that is.
+    not meant; their contexts come from what somebody wrote, whatever that is,
+    as those of `commands` do, which names the containers that get their command
+    from the plugin, each by its task and its name.
     """
 
     name: str
@@ -107,6 +114,7 @@ class Plugin(NamedTuple):
     products: tuple[Product, ...] = ()
     refusals: Callable[[Context], Iterator[str]] = nothing
     warnings: Callable[[Context], Iterator[str]] = nothing
+    commands: Callable[[Context], Iterator[tuple[str, str]]] = no_commands
     is_registered: bool = True  # the job's status.controlledResources lists it
 
 

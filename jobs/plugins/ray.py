@@ -80,6 +80,11 @@ def _starting(container: Object, command: str) -> Object:
     }
 
 
+def _commands(context: Context) -> Iterator[tuple[str, str]]:
+    for role in ("head", "worker"):
+        yield context.text(role), context.text(f"{role}Container")
+
+
 def _service(context: Context) -> Object:
     ports = [
         {"name": name, "port": context.number(flag), "protocol": "TCP", "targetPort": name}
@@ -116,4 +121,5 @@ PLUGIN = Plugin(
     products=(Product(SERVICES, SUFFIX, _service),),
     refusals=_refusals,
     warnings=_warnings,
+    commands=_commands,
 )

@@ -19,7 +19,7 @@ from kube.usage import DEFAULT_QUEUE
 from scheduler.snapshot import constraints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from kube.meta import Object
 
@@ -119,10 +119,12 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
 def _warnings(job: Object, view: JobRulesView) -> list[str]:
     spec = lenient.mapping(job, "spec")
     found = [*_plugin_warnings(job), *warnings.of_job(job, view)]
+    commanded = [place for plugin, context in table.of_job(job) for place in plugin.commands(context)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
-        found += _task_warnings(task, path)
+        given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
+        found += _task_warnings(task, path, given)
         classes.setdefault(
             lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"
         )
@@ -373,9 +375,9 @@ def _plugin_warnings(job: Object) -> Iterator[str]:
             yield f"spec.plugins[{plugin.name}]: {text}"
 
 
-def _task_warnings(task: Any, path: str) -> Iterator[str]:
+def _task_warnings(task: Any, path: str, given: Collection[str]) -> Iterator[str]:
     pod = lenient.mapping(task, "template", "spec")
-    yield from pods.command_warnings(pod, path)
+    yield from pods.command_warnings(pod, path, given)
     if unknown := constraints.warning(pod, path):
         yield unknown
     yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

@@ -535,12 +535,36 @@ def test_warnings_say_what_is_odd_and_nothing_else():
     found = "\n".join(admission.warn(odd, None, CLUSTER))
     for part in (
         "restartPolicy: containers start again",
-        "without a command",
+        "give container c a command",
         "no priority class none",
         "plugins[ssh]",
     ):
         assert part in found
     assert admission.warn(defaulted(job()), None, CLUSTER) == []
+
+
+BARE = {"name": "head", "image": "img"}
+SIMULATED = "ui.volcano.sh/simulated"
+
+
+@pytest.mark.parametrize(
+    ("pod", "plugins", "named"),
+    [
+        pytest.param({}, {}, ["containers[0]"], id="a container"),
+        pytest.param({"initContainers": [BARE]}, {}, ["initContainers[0]", "containers[0]"], id="an init container"),
+        pytest.param({"containers": [{**BARE, "args": ["-v"]}]}, {}, ["containers[0]"], id="arguments are no command"),
+        pytest.param({"nodeSelector": {SIMULATED: "true"}}, {}, [], id="of a pod to be simulated"),
+        pytest.param({"tolerations": [{"key": SIMULATED, "operator": "Exists"}]}, {}, [], id="of a pod that may be simulated"),
+        pytest.param({}, {"ray": []}, [], id="whose command a plugin gives"),
+        pytest.param({}, {"ray": ["--headContainer=main"]}, ["containers[0]"], id="beside one whose command a plugin gives"),
+    ],
+)  # fmt: skip
+def test_containers_that_nothing_gives_a_command_are_named(pod, plugins, named):
+    obj = defaulted(job(task("head", pod={"containers": [BARE], **pod}), plugins=plugins))
+    told = [text for text in admission.warn(obj, None, CLUSTER) if ".command: " in text]
+    paths = [f"spec.tasks[0].template.spec.{each}.command" for each in named]
+    assert [text.split(": ")[0] for text in told] == paths
+    assert all("give container head a command" in text for text in told)
 
 
 JSON = st.recursive(

@@ -13,7 +13,7 @@ from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.rules import admission, warnings
-from tests.jobs.builders import CLUSTER, Cluster, defaulted, job, refusals, task
+from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
 from tests.scheduler import world
 
 ALWAYS, ON_FAILURE, NEVER = ({"restartPolicy": name} for name in ("Always", "OnFailure", "Never"))
@@ -157,7 +157,7 @@ FINE = [
     ),
     pytest.param(policies(on("TaskFailed"), tasks=[task(pod=ON_FAILURE)]), id="TaskFailed and OnFailure"),
     pytest.param(
-        policies(on("TaskFailed"), tasks=[task(pod={"initContainers": [{"name": "side", "image": "i", "restartPolicy": "Always"}]})]),
+        policies(on("TaskFailed"), tasks=[task(pod={"initContainers": [container("side", restartPolicy="Always")]})]),
         id="TaskFailed and a sidecar that starts again",
     ),
     pytest.param(policies(on("TaskCompleted", "CompleteJob"), tasks=[task("a"), task("b", pod=ALWAYS)]), id="TaskCompleted of one task"),

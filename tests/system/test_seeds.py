@@ -111,6 +111,7 @@ def test_manifest_is_accepted_by_the_api(person, watcher, api, text, pods, minim
     else:
         answer = api.post(JOBS_PATH, content=text, headers=headers)
     assert answer.status_code == 201, answer.text
+    assert "a command" in str(answer.headers.get_list("warning")), "what is missing is said at once"
     watcher.reaches(name_of(text), "Failed")
 
 
