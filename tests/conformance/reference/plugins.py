@@ -115,8 +115,11 @@ SECTIONS = (
             "--head, --worker": "The tasks; `head`, `worker`",
             "--headContainer, --workerContainer": "The containers in which Ray is started; `head`, `worker`",
             "--port, --dashboardPort, --clientPort": "6379, 8265, 10001",
-            "head": "Ports gcs, dashboard and client-server, unless declared; `ray start --head` with them",
-            "worker": "`ray start` with the head's address",
+            "head": differs(
+                "Ports gcs, dashboard and client-server, unless declared; `ray start --head` with them",
+                "Address by which a Ray node is known",
+            ),
+            "worker": differs("`ray start` with the head's address", "Address by which a Ray node is known"),
             "no head": differs(
                 "The job cannot be synced",
                 "Job without the head task of the plugin ray, or whose name the Service of svc cannot have",

@@ -346,7 +346,7 @@ def test_ray_starts_the_head_with_its_ports():
     assert lead["command"] == [
         "sh",
         "-c",
-        "ray start --head --block --dashboard-host=0.0.0.0 --port=1 --dashboard-port=2 --ray-client-server-port=3",
+        "ray start --head --block --dashboard-host=0.0.0.0 --port=1 --dashboard-port=2 --ray-client-server-port=3 --node-ip-address=$(POD_IP)",
     ]
     ports = {each["name"]: each["containerPort"] for each in lead["ports"]}
     assert ports == {"gcs": 1, "own": 2, "client-server": 3}
@@ -356,7 +356,11 @@ def test_ray_starts_the_head_with_its_ports():
 @shows("5.8/worker", "5.8/--head, --worker", "5.8/--headContainer, --workerContainer")
 def test_ray_workers_join_the_head():
     run, beside = made({"ray": RAY}, HAND_TASK, BOSS_TASK)["containers"]
-    assert run["command"] == ["sh", "-c", "ray start --block --address=demo-boss-0.demo:1"]
+    assert run["command"] == [
+        "sh",
+        "-c",
+        "ray start --block --address=demo-boss-0.demo:1 --node-ip-address=$(POD_IP)",
+    ]
     assert beside == container("beside")
 
 
