@@ -1,0 +1,118 @@
+"""Who writes what in the log for one job of one pod, from its creation to its completion."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cluster.runtime import nudge
+from cluster.store import Create, store
+from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
+from tests.invariants.small_cluster import SmallCluster
+from tests.load import shapes
+
+HOLD = "release"
+KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
+# Until the pod runs, and from then on: by whom, of which kind, and what it says.
+BEGINNING = [
+    ("people", "Job", ""),
+    ("jobs", "PodGroup", ""),
+    ("jobs", "Job", "Pending: WaitingForQueue"),
+    ("scheduler", "PodGroup", "Inqueue"),
+    ("jobs", "Pod", "Pending"),
+    ("jobs", "Event", "SuccessfulCreate"),
+    ("jobs", "Job", "Pending: WaitingForPods"),
+    ("scheduler", "Pod", "Pending on its node"),
+    ("scheduler", "PodGroup", "Running"),
+    ("scheduler", "Event", "Scheduled"),
+    ("simulator", "Pod", "Running on its node"),
+    ("scheduler", "PodGroup", "Running, of its pods 1"),
+    ("jobs", "Event", "MinAvailableReached"),
+    ("jobs", "Job", "Running: MinAvailableReached"),
+    ("jobs", "Job", "Running: PodsRunning"),
+]
+END = [
+    ("simulator", "Pod", "Succeeded on its node"),
+    ("scheduler", "PodGroup", "Completed"),
+    ("jobs", "PodGroup", "is gone"),
+    ("jobs", "Event", "AllPodsEnded"),
+    ("jobs", "Job", "Completed: AllPodsEnded"),
+]
+
+
+class Scribe:
+    """Lets everybody who runs work in turn, and notes who wrote which rows about jobs and what belongs to them."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.position = store.revision()
+        self.rows = []
+
+    def note(self, who):
+        for change in store.changes(self.position):
+            self.position = change.revision
+            if change.resource in KINDS:
+                self.rows.append((who, KINDS[change.resource], _said(change)))
+
+    def work_off(self):
+        """Note what is written until nobody has anything left to do at this moment."""
+        before = -1
+        while self.position != before:
+            before = self.position
+            for runner in self.cluster.runners:
+                while runner.step():
+                    self.note(runner.registration.name)
+            self.cluster._simulate()
+            self.note("simulator")
+
+
+def _said(change):
+    status = change.object.get("status") or {}
+    if change.verb == "DELETED":
+        return "is gone"
+    if change.resource == EVENTS.id:
+        return change.object["reason"]
+    if change.resource == PODS.id:
+        return status["phase"] + (" on its node" if change.object["spec"].get("nodeName") else "")
+    if change.resource == POD_GROUPS.id:
+        running = status.get("running")
+        return status.get("phase", "") + (f", of its pods {running}" if running else "")
+    state = status.get("state") or {}
+    return ": ".join(filter(None, (state.get("phase"), state.get("reason"))))
+
+
+@pytest.fixture
+def scribe(transactional_db, redis_url, settings, monkeypatch, moved_clock):
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    cluster = SmallCluster(random.Random(1), monkeypatch)
+    scribe = Scribe(cluster)
+    scribe.work_off()
+    scribe.rows.clear()
+    yield scribe
+    cluster.close()
+    nudge.client.cache_clear()
+
+
+def _held_job(scribe, *, name="demo", replicas=1):
+    """Make a job whose pods hold until `_let_go`."""
+    job = shapes.job(name, replicas, HOLD)
+    job["spec"]["tasks"][0]["template"]["metadata"]["annotations"]["ui.volcano.sh/duration-seconds"] = "0"
+    scribe.cluster.make(JOBS, job)
+    scribe.note("people")
+
+
+def _let_go(scribe):
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": HOLD, "namespace": "default"}}))
+    scribe.note("people")
+    scribe.work_off()
+
+
+def test_each_row_of_a_job_of_one_pod(scribe):
+    _held_job(scribe)
+    scribe.work_off()
+    assert scribe.rows == BEGINNING
+    scribe.rows.clear()
+    _let_go(scribe)
+    assert scribe.rows == END
