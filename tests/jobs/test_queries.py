@@ -1,0 +1,52 @@
+"""A sync of the job controller asks the database a bounded number of times, however much it is about."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from cluster.store import Create, Group, Patch, store
+from kube.resources import JOBS, POD_GROUPS, PODS
+from tests.jobs.control import job
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BOUND = 25  # 19 for the smallest; large batches go in several statements
+
+
+@pytest.mark.parametrize(
+    ("jobs", "replicas"),
+    [
+        pytest.param(1, 1, id="one pod"),
+        pytest.param(100, 1, id="100 jobs of one pod"),
+        pytest.param(1000, 1, id="1000 jobs of one pod"),
+        pytest.param(1, 1000, id="one job of 1000 pods"),
+        pytest.param(50, 20, id="50 jobs of 20 pods"),
+    ],
+)
+def test_a_sync_asks_a_bounded_number_of_times(controller, jobs, replicas):
+    controller.settle()
+    _commit([Create(JOBS, job(f"job-{number}", replicas=replicas)) for number in range(jobs)])
+    begun = _queries_of_a_step(controller)
+    groups = store.find(POD_GROUPS)
+    assert len(groups) == jobs
+    status = {"status": {"phase": "Inqueue"}}
+    _commit([Patch(POD_GROUPS, group.namespace, group.name, status) for group in groups])
+    made = _queries_of_a_step(controller)
+    assert store.count(PODS) == {"Pending": jobs * replicas}
+    status = {"status": {"phase": "Running"}}
+    _commit([Patch(PODS, pod.namespace, pod.name, status, "status") for pod in store.find(PODS)])
+    ran = _queries_of_a_step(controller)
+    assert store.count(JOBS) == {"Running": jobs}
+    assert max(begun, made, ran) <= BOUND
+
+
+def _commit(writes):
+    outcomes = store.commit([Group([write]) for write in writes])
+    assert all(isinstance(outcome, list) for outcome in outcomes), outcomes[0]
+
+
+def _queries_of_a_step(controller):
+    with CaptureQueriesContext(connection) as asked:
+        controller.step()
+    return len(asked)
