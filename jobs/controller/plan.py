@@ -357,9 +357,24 @@ class _Round:
             self._tell("SuccessfulDelete", f"Deleted {messages.pods(len(removed))}: {why}.")
 
     def _decide(self, rules: tuple[phases.PhaseRule, ...], is_admitted: bool) -> Decision:
+        situation = self._situation(is_admitted)
+        if self.job.is_new and not is_admitted:
+            # Every job is Pending first, also one that needs no pod to be Running: that follows at once.
+            self.again |= rules[0].when(situation)
+            return phases.decide(JobPhase.PENDING, rules[1:], situation)
+        return phases.decide(self.job.phase, rules, situation)
+
+    def _goes_on(self, decision: Decision) -> bool:
+        """Say whether a job that has come to run has nothing more to do there, nor to say, with what was found."""
+        if decision.phase is not JobPhase.RUNNING:
+            return False
+        following = phases.decide(decision.phase, phases.RUNNING_RULES, self._situation(self.is_admitted))
+        return following == decision
+
+    def _situation(self, is_admitted: bool) -> Situation:
         group = self.known.group
         failed = self.diff.failed[: pod_diff.SHOWN_FAILURES]
-        situation = Situation(
+        return Situation(
             tasks=self.job.tasks,
             counts=self.counts,
             min_available=self.job.min_available,
@@ -374,11 +389,6 @@ class _Round:
             blocked=self.blocked,
             refused=self.refusal,
         )
-        if self.job.is_new and not is_admitted:
-            # Every job is Pending first, also one that needs no pod to be Running: that follows at once.
-            self.again |= rules[0].when(situation)
-            return phases.decide(JobPhase.PENDING, rules[1:], situation)
-        return phases.decide(self.job.phase, rules, situation)
 
     def _held_back(self) -> Iterator[str]:
         tasks = {task.name: task for task in self.job.tasks}
@@ -393,7 +403,7 @@ class _Round:
         before = (self.job.status.get("state") or {}).get("reason")
         if decision.phase != self.job.phase:
             # What holds in the next phase may lead further at once.
-            self.again = True
+            self.again |= not self._goes_on(decision)
             kind = events.WARNING if decision.phase in _UNHAPPY else events.NORMAL
             self._tell(decision.reason, f"{decision.phase}: {decision.message}", kind)
         elif decision.reason in _TOLD and decision.reason != before:

@@ -73,7 +73,7 @@ PENDING_RULES = (
     PhaseRule(
         lambda s: s.min_available <= s.counts.started,
         JobPhase.RUNNING,
-        "MinAvailableReached",
+        "PodsRunning",  # what a job that runs goes on saying, so that it is said once
         messages.progress,
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),

@@ -40,9 +40,9 @@ TWO = [("a", 2, 1), ("b", 2, 2)]
 DECISIONS = [
     pytest.param(P.PENDING, main(4), P.PENDING, "WaitingForPods", id="Pending: nothing runs"),
     pytest.param(P.PENDING, main(1, 3), P.PENDING, "WaitingForPods", id="Pending: too few run", marks=pytest.mark.shows("2.5/Pending")),
-    pytest.param(P.PENDING, main(0, 4), P.RUNNING, "MinAvailableReached", id="Pending: enough run", marks=pytest.mark.shows("2.5/Pending")),
-    pytest.param(P.PENDING, main(0, 2, 1, 1), P.RUNNING, "MinAvailableReached", id="Pending: ended pods count", marks=pytest.mark.shows("2.5/Pending")),
-    pytest.param(P.PENDING, main(4, least=0), P.RUNNING, "MinAvailableReached", id="Pending: minimum 0", marks=pytest.mark.shows("2.5/Pending, minAvailable 0")),
+    pytest.param(P.PENDING, main(0, 4), P.RUNNING, "PodsRunning", id="Pending: enough run", marks=pytest.mark.shows("2.5/Pending")),
+    pytest.param(P.PENDING, main(0, 2, 1, 1), P.RUNNING, "PodsRunning", id="Pending: ended pods count", marks=pytest.mark.shows("2.5/Pending")),
+    pytest.param(P.PENDING, main(4, least=0), P.RUNNING, "PodsRunning", id="Pending: minimum 0", marks=pytest.mark.shows("2.5/Pending, minAvailable 0")),
     pytest.param(P.PENDING, main(admitted=False), P.PENDING, "WaitingForQueue", id="Pending: not admitted"),
     pytest.param(P.PENDING, main(4, waiting="no node."), P.PENDING, "Unschedulable", id="Pending: unschedulable"),
     pytest.param(P.RUNNING, situation(("main", 0, 0), least=0), P.RUNNING, "NoReplicas", id="Running 1: no replicas", marks=pytest.mark.shows("2.5/Running 1")),

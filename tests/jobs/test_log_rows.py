@@ -28,8 +28,7 @@ BEGINNING = [
     ("scheduler", "Event", "Scheduled"),
     ("simulator", "Pod", "Running on its node"),
     ("scheduler", "PodGroup", "Running, of its pods 1"),
-    ("jobs", "Event", "MinAvailableReached"),
-    ("jobs", "Job", "Running: MinAvailableReached"),
+    ("jobs", "Event", "PodsRunning"),
     ("jobs", "Job", "Running: PodsRunning"),
 ]
 END = [
