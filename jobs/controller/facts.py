@@ -197,6 +197,16 @@ class GroupFact(Struct, frozen=True, kw_only=True):
         """The scheduler lets the group's pods exist (reference: volcano-job §2.4, step 5)."""
         return self.phase not in ("", "Pending")
 
+    def means_like(self, other: GroupFact) -> bool:
+        """Say whether two versions of a pod group are the same to its job."""
+        return (
+            self.is_admitted == other.is_admitted
+            and self.waiting == other.waiting
+            and self.uid == other.uid
+            and self.owner == other.owner
+            and self.spec == other.spec
+        )
+
 
 def job_key_of_pod(body: bytes) -> str:
     """Return `namespace/name` of the job that controls a pod, or an empty text."""

@@ -198,7 +198,7 @@ def _plan_one(state: JobsState, entry: JobEntry, world: World, keys: KeyPair | N
         state.refused[known.job.key] = known.job.namespace
     else:
         state.refused.pop(known.job.key, None)
-    known.in_step = known.group is not None and not _brings_in_step(writes)
+    known.in_step = outcome.in_step
     # Pods that it makes will be Pending, and may be so for too long.
     entry.again |= JobEvent.POD_PENDING in state.answered.get(key, ()) and _makes_pods(writes)
     entry.pending_until = overdue.next
@@ -326,15 +326,16 @@ def _apply_group(state: JobsState, change: Change) -> None:
     entry = state.entries.get(key)
     if entry is None or change.name != entry.known.job.group_name or state.has_read(key, change.revision):
         return
-    known, is_expected = entry.known, state.has_sent(key, change.revision)
+    known, is_own = entry.known, state.has_sent(key, change.revision)
     if change.verb == "DELETED":
         known.group = None
         # A job that is not over needs another one.
-        is_expected &= known.job.is_finished
+        is_news = not (is_own and known.job.is_finished)
     else:
         before, known.group = known.group, facts.read_group(change.body)
-        known.in_step &= before is not None and before.spec == known.group.spec
-    if not is_expected:
+        known.in_step &= is_own or (before is not None and before.spec == known.group.spec)
+        is_news = not is_own and (before is None or not known.group.means_like(before))
+    if is_news:
         state.touched[key] = None
 
 
@@ -355,8 +356,8 @@ def _apply_product(state: JobsState, change: Change) -> None:
             del known.products[id_]
         else:
             known.products[id_] = fact
-        known.in_step = False
         if not state.has_sent(key, change.revision):
+            known.in_step = False
             state.touched[key] = None
 
 
@@ -534,11 +535,6 @@ def _note_strangers(known: Known) -> None:
     missing = [f"{job.namespace}/{name}" for name in names if name not in known.pods]
     for stored in store.by_keys(PODS, missing[: 2 * plan.ROOM]).values():
         _, known.pods[stored.name] = facts.read_pod(stored.body)
-
-
-def _brings_in_step(writes: Sequence[Write]) -> bool:
-    kinds = (POD_GROUPS.id, *products.RESOURCES)
-    return any(write.resource.id in kinds for write in writes)
 
 
 def _is_over(known: Known) -> bool:

@@ -52,7 +52,7 @@ class Known(Struct):
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
     products: dict[Id, ProductFact] = field(default_factory=dict)  # what plugins made, see there
-    in_step: bool = False  # the pod group and the products were compared with this version of the job
+    in_step: bool = False  # the pod group and the products are as this version of the job wants them, once they are seen
 
 
 class World(NamedTuple):
@@ -71,13 +71,15 @@ class Outcome(NamedTuple):
 
     `refused` says that pods are missing which the namespace's bounds do not
     let exist. `waiting` are the requests that the writes do not carry out: they
-    are to be made again.
+    are to be made again. With the writes, pod group and products are `in_step`
+    with this version of the job.
     """
 
     writes: list[Write]
     again: bool = False
     refused: bool = False
     waiting: Sequence[Request] = ()
+    in_step: bool = False
 
 
 def lacks_pods(known: Known) -> bool:
@@ -104,14 +106,14 @@ def reconcile(
     # A job that no controller has seen is Pending first.
     taken = () if known.job.is_new else together(requests)
     if round_.kill_part(taken):
-        return Outcome(round_.writes, again=True, waiting=requests)
+        return Outcome(round_.writes, again=True, waiting=requests, in_step=round_.in_step)
     for request in taken:
         round_.take(request)
     is_idle = bool(taken) and (known.job.is_finished or taken[0].action is None)
     if not (is_idle or known.job.deleting):
         round_.act(taken)
     again = round_.again or bool(taken)
-    return Outcome(round_.writes, again, bool(round_.refusal), requests[len(taken) :])
+    return Outcome(round_.writes, again, bool(round_.refusal), requests[len(taken) :], round_.in_step)
 
 
 class _Round:
@@ -122,6 +124,7 @@ class _Round:
         self.keys = keys
         self.writes: list[Write] = []
         self.again = False
+        self.in_step = known.in_step
         self.refusal = ""
         self.told: set[tuple[str, str]] = set()
         self.is_admitted = known.group is not None and known.group.is_admitted
@@ -239,6 +242,7 @@ class _Round:
         self.again = len(ending) > self.room
         self._remove(ending, why)
         self.writes += products.end(self.job, self.known.products)
+        self.in_step = False
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
@@ -250,6 +254,7 @@ class _Round:
         group = self.known.group
         if group is not None and self.known.in_step:
             return
+        self.in_step = True
         whole = self.job.whole()
         self.writes += products.in_step(self.job, whole, self.known.products, self.keys)
         if group is None:

@@ -206,6 +206,14 @@ def test_restart_of_a_partition_does_nothing_since_a_command_names_none(controll
     assert store.find(COMMANDS) == []
 
 
+@pytest.mark.parametrize("action", ["RestartTask", "RestartPartition"])
+def test_pod_group_follows_a_job_that_changes_when_a_part_of_it_is_restarted(controller, action):
+    run(controller)
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"minAvailable": 1}}))
+    issue(controller, action)
+    assert store.find(POD_GROUPS)[0].object["spec"]["minMember"] == 1
+
+
 @pytest.mark.shows("2.6/any×unknown action", "6.3/action", "3.4/1")
 @pytest.mark.parametrize("action", ["Jump", "", "OpenQueue"])
 def test_unknown_action_is_told_and_dropped(controller, action):
