@@ -57,6 +57,6 @@ class SchedulerConsumer(Consumer[Snapshot]):
     def plan(self, state: Snapshot, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Run one cycle."""
         decisions = schedule(state, now)
-        state.settled()
+        state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
         return Plan(groups_of(decisions, now), timers_wanted)

@@ -17,13 +17,15 @@ from scheduler.cycle.ceilings import Ceilings, queue_cause
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.gang_layout import first_pods
-from scheduler.cycle.status import NOTED_PODS, Outcome, Writer
+from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group, Orphan
@@ -51,10 +53,22 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
             continue
         writer.write(cycle.outcome(group, answers))
     _adopt(snapshot, decisions, writer)
-    for key in sorted(snapshot.dirty - snapshot.waiting):
-        if (settled := snapshot.groups.get(key)) is not None and settled.exists:
+    decisions.said = _due(snapshot.unsaid, decisions, now)
+    for key in decisions.said:
+        if (settled := snapshot.groups[key]).exists:
             writer.write(Outcome(settled, [], []))
     return decisions
+
+
+def _due(unsaid: Mapping[str, int], decisions: Decisions, now: int) -> list[str]:
+    """Return the groups whose pause is over, in the order of their keys, and ask to be woken for the others.
+
+    What changed later than now did so before the clock was set back.
+    """
+    resting = {key: since for key, since in unsaid.items() if 0 <= now - since < PAUSE_MS}
+    if resting:
+        decisions.wake_at(min(resting.values()) + PAUSE_MS)
+    return sorted(unsaid.keys() - resting.keys())
 
 
 def _ordered(snapshot: Snapshot) -> list[Group]:

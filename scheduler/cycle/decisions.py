@@ -70,11 +70,16 @@ class Adoption:
 
 @dataclass(slots=True)
 class Decisions:
-    """All of a cycle. wake is when to look again although nothing changed, or None."""
+    """All of a cycle.
+
+    wake is when to look again although nothing changed, or None. said are the
+    groups of `Snapshot.unsaid` whose status was looked at.
+    """
 
     groups: list[GroupDecision] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
     wake: int | None = None
+    said: list[str] = field(default_factory=list)
 
     def wake_at(self, due: int) -> None:
         """Ask to be woken at due, or sooner."""

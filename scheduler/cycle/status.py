@@ -13,11 +13,13 @@ written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.engine.message.people gives the sentence back.
 
-Nothing is written that has not changed. What a waiting group was told is
+Nothing is written that has not changed. How many pods of a group that waits for
+nothing run or have ended is written after PAUSE_MS, for all that changed until
+then; a job that ends sooner has its group deleted. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
 so that a long queue costs the same work a second as a short one; a change of
-its own pods is told at once. An event is written when a group becomes ready and when the
-reason of its waiting changes. Pods: see notes().
+its own pods is told at once. An event is written when the reason of its waiting changes and
+when it becomes ready after it was told to wait. Pods: see notes().
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from scheduler.engine.cause import Cause
     from scheduler.snapshot.records import Group, Pod
 
+PAUSE_MS = 1000
+"""How long a group that waits for nothing keeps to itself what became of its pods: Volcano's time between two sessions."""
 REFRESH_MS = 5000
 REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
@@ -157,7 +161,8 @@ class Writer:
         if waits and outcome.cause is not None:
             self._unschedulable(decision, group, outcome.cause, counts)
         elif ready and ready >= group.min_member:
-            if self._set(decision, group, SCHEDULED, READY_REASON, ""):
+            has_waited = _find(group, UNSCHEDULABLE) is not None
+            if self._set(decision, group, SCHEDULED, READY_REASON, "") and has_waited:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
             self._lift(decision, group, UNSCHEDULABLE)

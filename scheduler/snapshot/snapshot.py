@@ -1,9 +1,10 @@
 """The world as the scheduler sees it, kept up to date from the log.
 
 One change costs the same whatever the size of the cluster: a pod event moves a
-few counters and adds a vector to a row. Two sets of pod group keys say what a cycle
-looks at: `waiting` in every cycle, `dirty` (changed since the last one) once.
-Finished work is in neither, so it costs nothing.
+few counters and adds a vector to a row. Sets of pod group keys say what a cycle
+looks at: `waiting` in every cycle, `dirty` (changed since the last one) tells
+which of them have news, and `unsaid` are those that changed and wait for nothing:
+they are looked at once, a while later. Finished work is in none, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scheduler.snapshot.nodes import NodeTable
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from kube.amounts import Amounts
     from scheduler.cycle.gang_layout import Layout
@@ -67,6 +68,8 @@ class Snapshot:
         """What pods hold, by the queue that they use (kube.usage) and the priority class of their group."""
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()
+        self.unsaid: dict[str, int] = {}
+        """Groups that wait for nothing → since when something of them may not stand in their status, in ms."""
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
@@ -111,9 +114,11 @@ class Snapshot:
             layout = self._layouts[group.key] = lay_out(group, self.priority_of)
         return layout
 
-    def settled(self) -> None:
-        """Note that a cycle has seen everything; later only changes are dirty."""
+    def settled(self, said: Iterable[str]) -> None:
+        """Note that a cycle has seen everything, and of these groups said everything; later only changes are dirty."""
         self.dirty.clear()
+        for key in said:
+            del self.unsaid[key]
 
     # Pods
 
@@ -180,7 +185,7 @@ class Snapshot:
             if pod.is_barred:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
-        self._touch(group)
+        self._touch(group, at)
 
     # Pod groups
 
@@ -201,7 +206,7 @@ class Snapshot:
         self._use_all(moved, 1)
         if change.verb == "ADDED" or group.phase != phase:
             group.changed = max(group.changed, change.at)
-        self._touch(group)
+        self._touch(group, change.at)
 
     def _group_at(self, key: str) -> Group:
         group = self.groups.get(key)
@@ -210,18 +215,21 @@ class Snapshot:
             group = self.groups[key] = Group(namespace, name)
         return group
 
-    def _touch(self, group: Group) -> None:
+    def _touch(self, group: Group, at: int) -> None:
         self._layouts.pop(group.key, None)
         if group.view is None and not group.counts and not group.pending:
             del self.groups[group.key]
             self.dirty.discard(group.key)
             self.waiting.discard(group.key)
+            self.unsaid.pop(group.key, None)
             return
         self.dirty.add(group.key)
         if group.is_waiting():
             self.waiting.add(group.key)
+            self.unsaid.pop(group.key, None)
         else:
             self.waiting.discard(group.key)
+            self.unsaid[group.key] = min(at, self.unsaid.get(group.key, at))
 
     def _use_all(self, pods: dict[str, Pod], sign: int) -> None:
         for pod in pods.values():

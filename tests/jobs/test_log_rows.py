@@ -25,15 +25,14 @@ BEGINNING = [
     ("jobs", "Job", "Pending: WaitingForPods"),
     ("scheduler", "Pod", "Pending on its node"),
     ("scheduler", "PodGroup", "Running"),
-    ("scheduler", "Event", "Scheduled"),
     ("simulator", "Pod", "Running on its node"),
-    ("scheduler", "PodGroup", "Running, of its pods 1"),
     ("jobs", "Event", "PodsRunning"),
     ("jobs", "Job", "Running: PodsRunning"),
 ]
+# A second later, if the pod still runs.
+LATER = [("scheduler", "PodGroup", "Running, of its pods 1")]
 END = [
     ("simulator", "Pod", "Succeeded on its node"),
-    ("scheduler", "PodGroup", "Completed"),
     ("jobs", "PodGroup", "is gone"),
     ("jobs", "Event", "AllPodsEnded"),
     ("jobs", "Job", "Completed: AllPodsEnded"),
@@ -108,10 +107,16 @@ def _let_go(scribe):
     scribe.work_off()
 
 
-def test_each_row_of_a_job_of_one_pod(scribe):
+@pytest.mark.parametrize(
+    ("seconds", "later"),
+    [pytest.param(0.5, [], id="runs for half a second"), pytest.param(5, LATER, id="runs for longer")],
+)
+def test_each_row_of_a_job_of_one_pod(scribe, moved_clock, seconds, later):
     _held_job(scribe)
     scribe.work_off()
-    assert scribe.rows == BEGINNING
+    moved_clock.move(seconds)
+    scribe.work_off()
+    assert scribe.rows == BEGINNING + later
     scribe.rows.clear()
     _let_go(scribe)
     assert scribe.rows == END

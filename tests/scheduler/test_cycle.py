@@ -27,7 +27,7 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.where() == {"g-0": "n1", "g-1": "n1", "g-2": "n1"}
     assert world.status()["phase"] == "Running"
     assert world.condition(kind="Scheduled")["status"] == "True"
-    assert [event["reason"] for event in world.events] == ["Scheduled"]
+    assert world.events == []
     bound = world.get(resources.PODS, "g-0")["status"]["conditions"]
     assert bound == [
         {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00.000000Z"}
@@ -43,6 +43,7 @@ def test_a_gang_waits_until_every_member_fits():
     world.put(node("n2", cpu="1"))
     world.cycle()
     assert len(world.where()) == 4
+    assert [event["reason"] for event in world.events] == ["Unschedulable", "Scheduled"]
     assert world.condition()["status"] == "False"
 
 
@@ -347,12 +348,45 @@ def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
 def test_phases(phases, before, phase):
     members = [pod(f"g-{i}", phase=p, node="n1") for i, p in enumerate(phases)]
     world = World(node("n1"), queue(), group(minimum=3, phase=before), *members)
-    world.cycle()
+    world.cycle(seconds=1)
     status = world.status()
     assert status["phase"] == phase
     assert [status.get(k, 0) for k in ("running", "succeeded", "failed")] == [
         phases.count(p) for p in ("Running", "Succeeded", "Failed")
     ]
+
+
+def _with(*phases):
+    return [pod(f"g-{i}", phase=phase, node="n1") for i, phase in enumerate(phases)]
+
+
+def test_what_became_of_pods_is_written_once_for_a_second():
+    world = World(node("n1"), queue(), group(minimum=2, phase="Running"), *_with("Pending", "Pending"))
+    world.cycle(seconds=1)
+    before = world.writes
+    world.put(*_with("Running"))
+    assert world.cycle().wake == world.now + 1000
+    world.put(*_with("Succeeded", "Running"))
+    assert world.cycle(seconds=0.9).wake == world.now + 100
+    assert world.writes == before
+    assert world.cycle(seconds=0.1).wake is None
+    assert world.writes == before + 1
+    assert (world.status()["running"], world.status()["succeeded"]) == (1, 1)
+
+
+def test_what_became_of_pods_is_written_although_the_clock_was_set_back():
+    world = World(node("n1"), queue(), group(minimum=1, phase="Running"), *_with("Running"))
+    world.cycle(seconds=-60)
+    assert world.status()["running"] == 1
+
+
+def test_nothing_is_written_of_a_group_that_is_gone_within_the_second():
+    world = World(node("n1"), queue(), group(minimum=1, phase="Running"), *_with("Succeeded"))
+    world.cycle()
+    world.remove(resources.POD_GROUPS, "g")
+    world.remove(resources.PODS, "g-0")
+    assert world.cycle().wake is None
+    assert world.writes == 0
 
 
 def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
