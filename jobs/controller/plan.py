@@ -52,7 +52,9 @@ class Known(Struct):
     pods: dict[str, PodFact] = field(default_factory=dict)
     group: GroupFact | None = None
     products: dict[Id, ProductFact] = field(default_factory=dict)  # what plugins made, see there
-    in_step: bool = False  # the pod group and the products are as this version of the job wants them, once they are seen
+    in_step: bool = (
+        False  # the pod group and the products are as this version of the job wants them, once they are seen
+    )
 
 
 class World(NamedTuple):
