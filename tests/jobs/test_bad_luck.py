@@ -145,8 +145,8 @@ def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_t
     failure = "demo-main-0 exited with code 7"
     lines = [line for line in told() if not line.startswith("Successful")]
     assert [line.partition(": ")[0] for line in lines] == [
-        "MinAvailableReached", "PodFailed", "ExecuteAction", "RestartRequested", "Restarted",
-        "MinAvailableReached", "PodFailed", "ExecuteAction", "RestartRequested", "RetriesUsedUp",
+        "PodsRunning", "PodFailed", "ExecuteAction", "RestartRequested", "Restarted",
+        "PodsRunning", "PodFailed", "ExecuteAction", "RestartRequested", "RetriesUsedUp",
     ]  # fmt: skip
     assert executed() == [f"ExecuteAction: PodFailed: {failure}. The policy for it is RestartJob."] * 2
 

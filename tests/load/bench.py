@@ -13,9 +13,10 @@ import os
 import platform
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
-PARTS = ("start", "idle", "shapes", "process", "live", "api", "watching", "posting")
+PARTS = ("start", "idle", "process", "live", "api", "watching", "posting", "shapes", "restart")
 DATABASES = ("sqlite", "postgresql")  # on which posting is measured
 
 
@@ -69,29 +70,30 @@ def _measured(options, data):
 def _of_one_system(parts, options, data):
     """Yield the figures of the parts that share a system."""
     from tests.invariants import Judge
-    from tests.load import api, live, measure, process, shapes, watching
+    from tests.load import api, live, measure, process, restart, shapes, watching
     from tests.system.harness import System
 
     system = System(data, nodes=options.nodes)
+    judge = Judge()
+    runs = [
+        ("start", "start", lambda: _restart(system)),
+        ("idle", "idle", lambda: measure.idle(system)),
+        ("process", "process", lambda: process.run(system)),
+        ("live", "live", lambda: live.run(system)),
+        ("api", "api", lambda: api.run(system)),
+        ("watching", "watching", lambda: watching.run(system)),
+        *(
+            ("shapes", shape, partial(shapes.run, system, shape, judge))
+            for shape in options.shape or shapes.SHAPES
+        ),
+        ("restart", "restart_1000x20", lambda: restart.run(system, judge)),  # its pods run on
+    ]
     with system:
-        if "start" in parts:
-            yield "start", _restart(system)
-        if "idle" in parts:
-            yield "idle", measure.idle(system)
-        if "process" in parts:
-            yield "process", process.run(system)
-        if "live" in parts:
-            yield "live", live.run(system)
-        if "api" in parts:
-            yield "api", api.run(system)
-        if "watching" in parts:
-            yield "watching", watching.run(system)
-        if "shapes" in parts:
-            judge = Judge()
-            for shape in options.shape or shapes.SHAPES:
-                yield shape, shapes.run(system, shape, judge)
-            size = sum(file.stat().st_size for file in data.glob("db.sqlite3*"))
-            yield "database", {"size_mb": round(size / 1e6)}
+        for part, name, run in runs:
+            if part in parts:
+                yield name, run()
+        size = sum(file.stat().st_size for file in data.glob("db.sqlite3*"))
+        yield "database", {"size_mb": round(size / 1e6)}
 
 
 def _restart(system):

@@ -28,6 +28,22 @@ def cpu_s(pid):
     return 0.0
 
 
+class Processors:
+    """Counts from its making on how many processor seconds each of a system's processes has used."""
+
+    def __init__(self, system):
+        self.system = system
+        self.before = self._now()
+
+    def used(self):
+        """Return the seconds of each process that has used some, by its program."""
+        seconds = {name: round(now - self.before.get(name, 0), 1) for name, now in self._now().items()}
+        return {name: each for name, each in sorted(seconds.items()) if each}
+
+    def _now(self):
+        return {name: cpu_s(pid) for name, pid in self.system.children().items()}
+
+
 def percentile(values, share):
     """The value below which `share` of the sorted values lie."""
     ordered = sorted(values)

@@ -13,7 +13,7 @@ from cluster import access, api, clock
 from cluster.store import Create, store
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, JOBS, PODS
-from tests.load.measure import PeakMemory
+from tests.load.measure import PeakMemory, Processors
 from tests.system.harness import until
 
 SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
@@ -42,13 +42,14 @@ def job(name, replicas, hold):
 
 
 def run(system, shape, judge):
-    """Run one shape; return seconds from the first submit and pods per second for each stage.
+    """Run one shape; return seconds from the first submit and pods per second for each stage, and what it cost.
 
-    Afterwards the judge hears what the log says of it.
+    That are the processor seconds until all pods run, and the rows of the log until all jobs are
+    completed. Afterwards the judge hears what the log says of it.
     """
     count, replicas = SHAPES[shape]
     hold = f"release-{shape}"
-    start, first = store.revision(), clock.milliseconds()
+    start, first, processors = store.revision(), clock.milliseconds(), Processors(system)
     with PeakMemory(system) as memory:
         for at in range(0, count, CHUNK):
             jobs = [job(f"b{shape}-{i}", replicas, hold) for i in range(at, min(at + CHUNK, count))]
@@ -61,6 +62,7 @@ def run(system, shape, judge):
             within_s=LIMIT_S,
             what=f"{shape} Running",
         )
+        used = processors.used()
         store.write(Create(CONFIGMAPS, {"metadata": {"name": hold, "namespace": "default"}}))
         until(
             lambda: log.read() and len(log.at["completed"]) == count * replicas,
@@ -78,6 +80,8 @@ def run(system, shape, judge):
         result[f"{stage}_s"] = round(seconds, 2)
         result[f"{stage}_pods_per_s"] = round(count * replicas / seconds)
     result["jobs_completed_s"] = round((clock.milliseconds() - first) / 1000, 2)
+    result["cpu_s_until_running"] = used
+    result["rows_per_job"] = round((store.revision() - start) / count, 1)
     result["peak_memory_mb"] = {name: round(value) for name, value in memory.peak.items()}
     result["peak_memory_total_mb"] = round(memory.total)
     result["log"] = judged(judge)
