@@ -151,6 +151,7 @@ def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: _text(name, amount) for name, amount in sorted(amounts.items())}
 
 
+@lru_cache(maxsize=8192)
 def _text(name: str, amount: int) -> str:
     if name.rpartition(".")[2] == "cpu":
         return quantity.canonical(f"{amount}m")

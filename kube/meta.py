@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from kube.kinds.fields import AnyObject, View
@@ -89,6 +90,7 @@ class Condition(View):
     observed_generation: int = 0
 
 
+@lru_cache(maxsize=1024)  # a plan writes one moment into thousands of objects
 def now_text(now: int) -> str:
     """Write a moment with microseconds, as status times are: `2026-01-01T00:00:00.123000Z`."""
     return moment_of(now).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -104,6 +106,7 @@ def timestamp(now: int) -> str:
     return now_text(now)[:19] + "Z"
 
 
+@lru_cache(maxsize=8192)  # what was made in one second says the same time
 def parse_time(text: str) -> int:
     """Read an RFC 3339 time as milliseconds since the epoch; ValueError says what is wrong with it."""
     if len(text) > 40 or not _TIME.fullmatch(text):
