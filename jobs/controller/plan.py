@@ -9,6 +9,7 @@ or deletes more pods than it has room for.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,6 +135,11 @@ class _Round:
         self.diff = pod_diff.compare(self.job, known.pods.values())
         self.counts = self.diff.counts
 
+    @cached_property
+    def whole(self) -> Object:
+        """The job as it is stored."""
+        return self.job.whole()
+
     def take(self, request: Request) -> None:
         """Say that a request is heeded, and delete the Command that made it."""
         command = request.source
@@ -170,7 +176,7 @@ class _Round:
 
     def _ends(self, rules: tuple[phases.PhaseRule, ...]) -> bool:
         """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
-        if self.job.is_new:
+        if self.job.is_new or not any(rule.phase in phases.FINISHED for rule in rules):
             return False
         decision = self._decide(rules, self.is_admitted)
         if decision.phase not in phases.FINISHED:
@@ -257,7 +263,7 @@ class _Round:
         if group is not None and self.known.in_step:
             return
         self.in_step = True
-        whole = self.job.whole()
+        whole = self.whole
         self.writes += products.in_step(self.job, whole, self.known.products, self.keys)
         if group is None:
             self._make_claims(whole)
@@ -310,7 +316,7 @@ class _Round:
         wanted = list(missing if is_bound else islice(missing, self.room))
         if not wanted:
             return
-        whole = self.job.whole()
+        whole = self.whole
         claims = self.world.claims.get(namespace, ())
         blueprints: dict[int, Blueprint] = {}
 
@@ -336,10 +342,10 @@ class _Round:
             self.counts.add_pending(self.job.tasks[task].name, number)
         if not self.known.pods:
             self._tell_missing_claims(whole, claims)
+        if self.job.replicas == 1:
+            return  # the pod itself says as much
         total = f" of {self.job.replicas}" if len(wanted) < self.job.replicas else ""
-        self._tell(
-            "SuccessfulCreate", f"Created {len(wanted)}{total} {'pod' if self.job.replicas == 1 else 'pods'}."
-        )
+        self._tell("SuccessfulCreate", f"Created {len(wanted)}{total} pods.")
 
     def _tell_missing_claims(self, whole: Object, claims: Collection[str]) -> None:
         for volume in whole["spec"].get("volumes") or []:
@@ -402,7 +408,7 @@ class _Round:
         return dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
-        if self.job.is_new and (controlled := _controlled(self.job, self.job.whole())):
+        if self.job.is_new and (controlled := _controlled(self.job, self.whole)):
             changes["controlledResources"] = controlled
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:

@@ -47,8 +47,8 @@ def test_a_job_is_applied_waited_for_shown_and_deleted(kubectl):
     assert pods[1][:3] == ["kc-work-0", "0/1", "Completed"]
     described = kubectl("describe", "vcjob", "kc")
     assert "Phase:" in described
-    assert "SuccessfulCreate" in described
-    assert "SuccessfulCreate" in kubectl("events", "--for=vcjob/kc")
+    assert "AllPodsEnded" in described
+    assert "AllPodsEnded" in kubectl("events", "--for=vcjob/kc")
     assert kubectl("delete", "vcjob", "kc").startswith('job.batch.volcano.sh "kc" deleted')
     assert "NotFound" in kubectl.fails("get", "vcjob", "kc")
 

@@ -21,7 +21,6 @@ BEGINNING = [
     ("jobs", "Job", "Pending: WaitingForQueue"),
     ("scheduler", "PodGroup", "Inqueue"),
     ("jobs", "Pod", "Pending"),
-    ("jobs", "Event", "SuccessfulCreate"),
     ("jobs", "Job", "Pending: WaitingForPods"),
     ("scheduler", "Pod", "Pending on its node"),
     ("scheduler", "PodGroup", "Running"),
