@@ -14,7 +14,6 @@ that there is something to read. Every choice here follows from that:
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import signal
 import warnings
@@ -28,6 +27,7 @@ from kombu.connection import Connection as KombuConnection
 from kombu.entity import Queue
 
 from cluster.runtime import registry
+from volcano_ui import collector
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
@@ -117,9 +117,7 @@ def keep_connections(**_: Any) -> None:
 @signals.worker_init.connect
 def collect_garbage_rarely(**_: Any) -> None:
     """Let the collector look less often at the tens of thousands of small objects that consumers remember."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    collector.collect_rarely()
 
 
 @signals.task_prerun.connect

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from node.simulator.stages import StageError
+from volcano_ui import collector
 from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--stages", type=Path, default=None, help="a directory with stage files")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        collector.collect_rarely()
         size = Size(options["cpu"], options["memory"], options["pods"])
         try:
             Simulator(options["nodes"], size, options["stages"]).run()
