@@ -24,8 +24,6 @@ from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group, Orphan
@@ -53,22 +51,23 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
             continue
         writer.write(cycle.outcome(group, answers))
     _adopt(snapshot, decisions, writer)
-    decisions.said = _due(snapshot.unsaid, decisions, now)
+    decisions.said = _said(snapshot, decisions, now)
     for key in decisions.said:
-        if (settled := snapshot.groups[key]).exists:
+        if key not in snapshot.waiting and (settled := snapshot.groups[key]).exists:
             writer.write(Outcome(settled, [], []))
     return decisions
 
 
-def _due(unsaid: Mapping[str, int], decisions: Decisions, now: int) -> list[str]:
-    """Return the groups whose pause is over, in the order of their keys, and ask to be woken for the others.
+def _said(snapshot: Snapshot, decisions: Decisions, now: int) -> list[str]:
+    """Return, by their keys, the groups that wait and those whose pause is over; ask to be woken for the others.
 
     What changed later than now did so before the clock was set back.
     """
-    resting = {key: since for key, since in unsaid.items() if 0 <= now - since < PAUSE_MS}
+    settled = {key: since for key, since in snapshot.unsaid.items() if key not in snapshot.waiting}
+    resting = {key: since for key, since in settled.items() if 0 <= now - since < PAUSE_MS}
     if resting:
         decisions.wake_at(min(resting.values()) + PAUSE_MS)
-    return sorted(unsaid.keys() - resting.keys())
+    return sorted(snapshot.unsaid.keys() - resting.keys())
 
 
 def _ordered(snapshot: Snapshot) -> list[Group]:

@@ -3,8 +3,8 @@
 One change costs the same whatever the size of the cluster: a pod event moves a
 few counters and adds a vector to a row. Sets of pod group keys say what a cycle
 looks at: `waiting` in every cycle, `dirty` (changed since the last one) tells
-which of them have news, and `unsaid` are those that changed and wait for nothing:
-they are looked at once, a while later. Finished work is in none, so it costs nothing.
+which of them have news, and those of `unsaid` that wait for nothing are looked
+at once, a while later. Finished work is in none, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Snapshot:
         self.dirty: set[str] = set()
         self.waiting: set[str] = set()
         self.unsaid: dict[str, int] = {}
-        """Groups that wait for nothing → since when something of them may not stand in their status, in ms."""
+        """Groups of which something may not stand in their status → since when, in ms."""
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
@@ -129,11 +129,12 @@ class Snapshot:
         if pod is not None:
             self.nodes.hold(pod.shape, 1)
         old = self.pods.pop(key, None)
+        is_news = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
         if old is not None:
-            self._count(old, -1, change.at)
+            self._count(old, -1, change.at, is_news=is_news)
         if pod is not None:
             self.pods[key] = pod
-            self._count(pod, 1, change.at)
+            self._count(pod, 1, change.at, is_news=is_news)
         if old is not None:
             self.nodes.hold(old.shape, -1)
 
@@ -166,7 +167,7 @@ class Snapshot:
             self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
         return pod
 
-    def _count(self, pod: Pod, sign: int, at: int) -> None:
+    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool) -> None:
         if pod.holds:
             self.nodes.occupy(pod.node, pod.shape, sign)
             self._use(pod, sign)
@@ -185,7 +186,7 @@ class Snapshot:
             if pod.is_barred:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
-        self._touch(group, at)
+        self._touch(group, at, is_news=is_news)
 
     # Pod groups
 
@@ -206,7 +207,7 @@ class Snapshot:
         self._use_all(moved, 1)
         if change.verb == "ADDED" or group.phase != phase:
             group.changed = max(group.changed, change.at)
-        self._touch(group, change.at)
+        self._touch(group, change.at, is_news=True)
 
     def _group_at(self, key: str) -> Group:
         group = self.groups.get(key)
@@ -215,7 +216,7 @@ class Snapshot:
             group = self.groups[key] = Group(namespace, name)
         return group
 
-    def _touch(self, group: Group, at: int) -> None:
+    def _touch(self, group: Group, at: int, *, is_news: bool) -> None:
         self._layouts.pop(group.key, None)
         if group.view is None and not group.counts and not group.pending:
             del self.groups[group.key]
@@ -226,9 +227,9 @@ class Snapshot:
         self.dirty.add(group.key)
         if group.is_waiting():
             self.waiting.add(group.key)
-            self.unsaid.pop(group.key, None)
         else:
             self.waiting.discard(group.key)
+        if is_news:
             self.unsaid[group.key] = min(at, self.unsaid.get(group.key, at))
 
     def _use_all(self, pods: dict[str, Pod], sign: int) -> None:

@@ -369,9 +369,28 @@ def test_what_became_of_pods_is_written_once_for_a_second():
     world.put(*_with("Succeeded", "Running"))
     assert world.cycle(seconds=0.9).wake == world.now + 100
     assert world.writes == before
-    assert world.cycle(seconds=0.1).wake is None
+    world.cycle(seconds=0.1)
     assert world.writes == before + 1
     assert (world.status()["running"], world.status()["succeeded"]) == (1, 1)
+
+
+def test_nobody_is_woken_for_a_pod_of_which_nothing_is_counted():
+    world = World(node("n1"), queue(), group(minimum=1, phase="Running"), *_with("Running"))
+    world.cycle(seconds=1)
+    world.cycle(seconds=1)
+    world.put(*_with("Running"))
+    assert world.cycle().wake is None
+
+
+def test_what_a_pod_says_beside_hides_nothing_of_what_is_counted():
+    world = World(node("n1"), queue(), group(minimum=1, phase="Running"), *_with("Pending"))
+    world.cycle(seconds=1)
+    world.cycle(seconds=1)
+    world.put(*_with("Running"))
+    world.cycle()
+    world.put(*_with("Running"))
+    world.cycle(seconds=1)
+    assert world.status()["running"] == 1
 
 
 def test_what_became_of_pods_is_written_although_the_clock_was_set_back():
