@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
 
 ASKED = "asked"  # the kind of the timer
-SOON_MS = 60_000  # what is to be done at once is looked at again so late should everybody forget it
+SOON_MS = 60_000  # what is to be done now is looked at again so late should everybody forget it
 
 
 class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,8 +117,8 @@ def timers(key: str, known: Sequence[Asked], now: int) -> list[Timer]:
     """Return the timer in which everything that is asked of a job stands; none when nothing is."""
     if not known:
         return []
-    first = min(each.due if each.delay_ms else now + SOON_MS for each in known)
-    return [Timer(ASKED, key, max(first, now + 1), {"asked": msgspec.to_builtins(known)})]
+    first = min(each.due if each.delay_ms and each.due > now else now + SOON_MS for each in known)
+    return [Timer(ASKED, key, first, {"asked": msgspec.to_builtins(known)})]
 
 
 def read(timer: Timer) -> tuple[Asked, ...]:

@@ -93,7 +93,8 @@ class JobConsumer(Consumer[JobsState]):
         jobs |= store.by_keys(JOBS, sorted(ending - jobs.keys()))
         _remember(state, [stored for key, stored in jobs.items() if state.holds(key)])
         for timer in timers_of(NAME, shard, ASKED):
-            state.note_asked(timer.key, asked.read(timer))
+            if timer.key in state.entries:  # of a job that is gone or finished nothing is asked any more
+                state.note_asked(timer.key, asked.read(timer))
         state.touched = dict.fromkeys([*state.entries, *state.commands])
         return state
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster import clock
 from cluster.runtime import consumer
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import Create, Delete, Patch, sql, store
 from jobs.controller.commands import to_job
 from jobs.controller.expectations import Sent
 from kube.kinds.batch import Action
@@ -390,3 +390,39 @@ def test_command_and_policy_at_once_are_both_heeded(controller):
     controller.settle()
     swept(controller)
     assert (phase(), store.find(COMMANDS)) == ("Aborted", [])
+
+
+def steps(controller, moved_clock):
+    """Say in how many of twenty steps, a moment apart, there was something to do."""
+    done = 0
+    for _ in range(20):
+        moved_clock.move(0.01)
+        done += controller.step()
+    return done
+
+
+def test_what_was_asked_of_a_job_that_went_meanwhile_keeps_nobody_busy(controller, moved_clock):
+    started(controller, {"action": "RestartJob", "event": "PodFailed", "timeout": "10m"})
+    fail("demo-main-0")
+    controller.settle()
+    store.write(Delete(JOBS, "default", "demo"))
+    following = Controller()
+    following.step()
+    moved_clock.move(601)
+    assert steps(following, moved_clock) < 20
+    assert sql.rows("default", "SELECT key FROM cluster_timer WHERE kind = 'asked'") == []
+
+
+def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_its_writes(
+    controller, moved_clock, monkeypatch
+):
+    started(controller, {"action": "RestartJob", "event": "PodFailed", "timeout": "10m"})
+    fail("demo-main-0")
+    controller.settle()
+    moved_clock.move(599)
+    controller.settle()
+    monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"minAvailable": 1}}))
+    controller.settle()
+    moved_clock.move(2)
+    assert steps(controller, moved_clock) < 20
