@@ -939,6 +939,32 @@ def redis_away(put):
     put(nudge, "wake", strict)
 
 
+@plant("what was asked of a job that went while no controller ran is looked at in each step")
+def asked_of_nobody(put):
+    import msgspec
+
+    from cluster.runtime.consumer import timers_of
+    from cluster.writes import Timer
+    from jobs.controller import asked
+    from jobs.controller.job_controller import JobConsumer
+
+    load = JobConsumer.load
+
+    def load_all(self, shard, revision):
+        state = load(self, shard, revision)
+        for timer in timers_of(self.name, shard, asked.ASKED):
+            state.note_asked(timer.key, asked.read(timer))
+        return state
+
+    def at_once(key, known, now):
+        due = min((each.due if each.delay_ms else now + asked.SOON_MS for each in known), default=0)
+        content = {"asked": msgspec.to_builtins(known)}
+        return [Timer(asked.ASKED, key, max(due, now + 1), content)] if known else []
+
+    put(JobConsumer, "load", load_all)
+    put(asked, "timers", at_once)
+
+
 # ---- playing
 
 
