@@ -124,7 +124,7 @@ class JobConsumer(Consumer[JobsState]):
         deadlines: list[Timer] = [*heard.timers, *_kept(state, timers, now)]
         over: list[tuple[str, str]] = []
         world = state.world()
-        room = ROOM
+        room, is_unheard = ROOM, False
         while state.touched and room > 0 and not state.is_behind:
             key = next(iter(state.touched))
             del state.touched[key]
@@ -149,8 +149,10 @@ class JobConsumer(Consumer[JobsState]):
                 groups.append(_group(state, entry, writes, now))
                 room -= len(writes)
                 state.sent[key] = Sent(now)
+                is_unheard |= not any(write.resource.id in _APPLY for write in writes)
             deadlines += _look_at_pending(state, key)
-        more = [Timer(MORE, "", now)] if state.touched else []
+        # Of events alone nothing comes back by which the next round would begin.
+        more = [Timer(MORE, "", now)] if state.touched or is_unheard else []
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]

@@ -426,3 +426,16 @@ def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_it
     controller.settle()
     moved_clock.move(2)
     assert steps(controller, moved_clock) < 20
+
+
+def test_job_goes_on_after_an_answer_that_changes_nothing(controller):
+    """Only an event tells of it, and the controller does not follow events."""
+    started(controller, {"action": "RestartPartition", "event": "PodEvicted"}, minAvailable=1)
+    pod = store.find(PODS)[0]
+    store.write(Delete(PODS, "default", pod.name))
+    controller.settle()
+    assert state()["terminating"] == 1
+    store.write(Delete(PODS, "default", pod.name, grace=0))
+    controller.settle()
+    assert "terminating" not in state()
+    assert len(pods()) == 2
