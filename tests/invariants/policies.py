@@ -54,7 +54,8 @@ class Answered(Invariant):
     Judged are pods that fail or go in the run that is on while their job is
     Pending or Running, and answers that are given at once. A job that leaves
     these phases has done something else first, which the answer may not
-    concern any more; only Failed it becomes knowing of every pod.
+    concern any more; only Failed it becomes knowing of every pod, but for what
+    happened while its end was being written.
     """
 
     name = "what happens is answered"
@@ -63,7 +64,9 @@ class Answered(Invariant):
 
     def __init__(self, picture):
         super().__init__(picture)
-        self._open = defaultdict(list)  # uid of a job → what waits for its answer: key, event and action
+        self._open = defaultdict(
+            list
+        )  # uid of a job → what waits for its answer: since when, name, event and action
 
     def take(self, step):
         if step.change.resource == JOBS:
@@ -79,7 +82,7 @@ class Answered(Invariant):
             return
         policy = policy_for(job, pod, event)
         if policy is not None and not policy.timeout and policy.action in CERTAIN:
-            self._open[pod.owner].append((step.change.name, event, policy.action))
+            self._open[pod.owner].append((self.picture.at, step.change.name, event, policy.action))
 
     def _is_judged(self, job, pod):
         version = pod.metadata.annotations.version
@@ -95,9 +98,9 @@ class Answered(Invariant):
         if type(job) is not Job or job.metadata.deletion_timestamp:
             del self._open[uid]
         elif job.phase not in ALIVE:
-            waiting = self._open.pop(uid)
-            if job.phase == "Failed":
-                name, event, action = waiting[0]
+            known = [each for each in self._open.pop(uid) if not self.picture.is_recent(each[0])]
+            if job.phase == "Failed" and known:
+                _, name, event, action = known[0]
                 text = f"is Failed, and {event} of {name} was to be answered with {action}"
                 raise self.broken(key_of(step.change), text)
 
@@ -105,7 +108,7 @@ class Answered(Invariant):
         for key, job in self.picture.jobs.items():
             waiting = self._open.get(job.metadata.uid) if type(job) is Job else None
             if waiting:
-                name, event, action = waiting[0]
+                _, name, event, action = waiting[0]
                 text = f"is {job.phase}, and {event} of {name} was not answered with {action}"
                 raise self.broken(f"{JOBS}/{key}", text)
 

@@ -278,7 +278,7 @@ WRONG = [
         "retries are counted",
         "retryCount is 4, the job has 3",
     ),
-    (lambda: after(answered(RESTART), "Failed", RESTART), "what happens is answered", "PodFailed of j-main-0 was to be answered with RestartJob"),
+    (lambda: after(answered(RESTART).wait(6000), "Failed", RESTART), "what happens is answered", "PodFailed of j-main-0 was to be answered with RestartJob"),
     (
         lambda: answered(number=1).job(phase="Restarting", replicas=2, retryCount=1),
         "retries have causes",
@@ -632,6 +632,7 @@ RIGHT = {
         answered({"action": "RestartJob", "exitCode": 1}, code=2), "Failed", {"action": "RestartJob", "exitCode": 1}),
     "a task's policy goes before the job's": lambda: after(
         answered(RESTART, of_task=[{"action": "SyncJob", "event": "*"}]), "Failed", RESTART, of_task=[{"action": "SyncJob", "event": "*"}]),
+    "a pod that fails while the job's end is written": lambda: after(answered(RESTART), "Failed", RESTART),
     "something else ends the job first": lambda: after(answered(RESTART), "Aborting", RESTART),
     "two Commands with the same words are told of once": lambda: Log().job(phase="Running").command("RestartTask")
     .put(COMMANDS, "second", action="RestartTask", target={"kind": "Job", "name": "j", "uid": f"uid-{JOBS}-j"})

@@ -102,7 +102,7 @@ class Person:
 
 def problems(answer):
     """Return what a refused submission's page says, shortly."""
-    found = re.findall(r"<li>(.*?)</li>", answer.text, re.DOTALL)
+    found = re.findall(r'<li data-kind="\w+">(.*?)</li>', answer.text, re.DOTALL)
     return f"{answer.status_code}: {found or answer.text[:500]}"
 
 

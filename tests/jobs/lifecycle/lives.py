@@ -94,9 +94,12 @@ class Life:
         if new.delay:
             waiting = [each for each in self.asks if each.delay and each.pod == new.pod]
             same = [each for each in waiting if each.action == new.action]
-            if any(each.certain or each.noted for each in same):
+            # Of a task it is judged when it is heard of: what is known of its pods by then may be something else.
+            if any((each.certain or each.noted) and each.event not in OF_TASKS for each in same):
                 new.certain, new.noted = False, True
-            elif new.certain and not same:
+            elif same:
+                new.certain = False
+            elif new.certain:
                 self.asks = [each for each in self.asks if each not in waiting]
             else:
                 for each in waiting:
