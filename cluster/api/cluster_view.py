@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cluster.store import store
+from cluster.store.types import key_of
 from kube import resources
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class ClusterView:
         self._children: dict[str, list[Object]] | None = None
         self._classes: list[Object] | None = None
         self._listed: dict[tuple[str, str], list[Object]] = {}
+        self._given: set[str] = set()  # keys of generated names
         self.accounts: dict[
             str, Account
         ] = {}  # what quotas leave of each namespace, for `cluster.api.quota_room`
@@ -84,8 +86,13 @@ class ClusterView:
         return self.get(resources.SERVICE_ACCOUNTS, namespace, name)
 
     def free_name(self, resource: Resource, namespace: str, base: str) -> str:
-        """Return a name for `generateName` that nothing has; AlreadyExists when none is found."""
-        return self._store.free_name(resource, namespace, base)
+        """Return a name for `generateName` that nothing has, and that was not given before; AlreadyExists when none is found.
+
+        What is judged with one view may be written only when all of it is.
+        """
+        name = self._store.free_name(resource, namespace, base, self._given)
+        self._given.add(key_of(resource.id, namespace, name))
+        return name
 
     def claim(self, namespace: str, name: str) -> Object | None:
         """Return a PersistentVolumeClaim."""

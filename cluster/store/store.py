@@ -115,10 +115,13 @@ class Store:
         follow = iter(named)
         return [_with_writes(group, follow) for group in groups], free
 
-    def free_name(self, resource: Resource, namespace: str, base: str) -> str:
-        """Return a name for `generateName` that nothing has now; AlreadyExists when none is found."""
+    def free_name(self, resource: Resource, namespace: str, base: str, used: Collection[str] = ()) -> str:
+        """Return a name for `generateName` that nothing has now, and whose key is not among those used.
+
+        AlreadyExists when none is found.
+        """
         wish = Create(resource, {"metadata": {"namespace": namespace, "generateName": base}})
-        if name := self._free_names([wish], ())[0]:
+        if name := self._free_names([wish], used)[0]:
             return name
         raise no_name(resource, base)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,11 +15,12 @@ from django.db import DatabaseError
 
 from cluster import access, api
 from cluster.api import admission
+from cluster.api.cluster_view import ClusterView
 from cluster.backend import Creation
 from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
-from kube.resources import CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
+from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
 from tests.cluster.rules.known import pod_spec
 from tests.system.harness import PROJECT
 
@@ -230,3 +233,20 @@ def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path, moment, expect
         text=True,
     )
     assert left.stdout.split() == expected.split()
+
+
+class TheSameTwice(random.Random):
+    """Chance that draws one name twice, and then another."""
+
+    letters = itertools.chain("bbbbb", "bbbbb", itertools.repeat("c"))
+
+    def choice(self, seq):
+        return next(self.letters)
+
+
+def test_names_that_are_generated_in_one_transaction_differ(cluster, monkeypatch):
+    """What is judged together is not stored yet when the next name is chosen."""
+    monkeypatch.setattr(store, "random", TheSameTwice())
+    view = ClusterView()
+    names = [view.free_name(BATCH_JOBS, "default", "a-") for _ in range(2)]
+    assert names == ["a-bbbbb", "a-ccccc"]
