@@ -176,7 +176,7 @@ class Shims:
         if found is None:  # nothing was started, so the container is where it was before
             self._drop(handle)
             self._refusals[uid, container] = refusal or "The process that starts containers was killed."
-            self._runs[uid][container] = Run(run.last)
+            self._runs[uid][container], _ = attempts.run_of(handle.directory.parent, clock.microseconds())
             return
         self._runs[uid][container] = Run(found.attempt, run.last)
         if found.attempt.reason == UNKNOWN_REASON:

@@ -332,6 +332,11 @@ def _now() -> int:
     return round(clock.monotonic() * SECOND)
 
 
+def _run_of(processes: Mapping[int, Process]) -> Run:
+    """Return the latest two attempts of a container."""
+    return Run(*[processes[number].read() for number in sorted(processes, reverse=True)[:2]])
+
+
 class SimulatedRuntime:
     """What one agent knows of the machine's processes: the `Runtime` of `node.agent.runtime`."""
 
@@ -365,10 +370,10 @@ class SimulatedRuntime:
     def adopt(self, uid: str) -> bool:
         self.processes.withdraw(uid)
         for container, processes in self.processes.attempts(uid).items():
-            found = [processes[number] for number in sorted(processes)[-2:]]
-            self._runs.setdefault(uid, {})[container] = Run(*[one.read() for one in reversed(found)])
-            if found[-1].is_alive:
-                self._watch(found[-1])
+            self._runs.setdefault(uid, {})[container] = _run_of(processes)
+            latest = processes[max(processes)]
+            if latest.is_alive:
+                self._watch(latest)
         return self.active(uid)
 
     def runs(self, uid: str) -> Mapping[str, Run]:
@@ -420,7 +425,9 @@ class SimulatedRuntime:
         if process is None:
             self._drop(key)
             self._refusals[key] = refusal or REFUSALS[-1]
-            self._runs[key.uid][key.container] = Run(run.last)
+            self._runs[key.uid][key.container] = _run_of(
+                self.processes.attempts(key.uid).get(key.container, {})
+            )
             return
         self._runs[key.uid][key.container] = Run(process.read(), run.last)
         if process.is_alive:
