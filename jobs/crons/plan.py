@@ -172,13 +172,14 @@ class _Round:
         if self.active:
             self.status["active"] = [_reference(job) for job in self.active]
         if self.status != self.before:
-            self.writes.append(Update(CRON_JOBS, {**self._about(), "status": self.status}, "status"))
+            self.writes.append(Update(CRON_JOBS, {**about(self.cron), "status": self.status}, "status"))
 
     def tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
         """Tell something of the cron job in an event."""
         self.writes.append(
             Create(
-                EVENTS, events.event(self._about(), reason, message, self.now, component=COMPONENT, kind=kind)
+                EVENTS,
+                events.event(about(self.cron), reason, message, self.now, component=COMPONENT, kind=kind),
             )
         )
 
@@ -206,18 +207,10 @@ class _Round:
             )
             self.tell("TooManyMissedTimes", text, events.WARNING)
 
-    def _about(self) -> dict[str, Any]:
-        return about(self.cron)
-
 
 def about(cron: CronJob) -> dict[str, Any]:
     """Return as much of a cron job as events and writes of its status need."""
-    metadata = {
-        "namespace": cron.metadata.namespace,
-        "name": cron.metadata.name,
-        "uid": cron.metadata.uid,
-    }
-    return {"apiVersion": CRON_JOBS.api_version, "kind": CRON_JOBS.kind, "metadata": metadata}
+    return jobs.about(CRON_JOBS, cron.metadata)
 
 
 def times_of(cron: CronJob) -> Times | None:

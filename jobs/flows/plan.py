@@ -94,12 +94,7 @@ def reconcile(known: Known, view: JobRulesView, now: int) -> Outcome:
 
 def about(flow: JobFlow) -> dict[str, Any]:
     """Return as much of a flow as events and writes of its status need."""
-    metadata = {
-        "namespace": flow.metadata.namespace,
-        "name": flow.metadata.name,
-        "uid": flow.metadata.uid,
-    }
-    return {"apiVersion": JOB_FLOWS.api_version, "kind": JOB_FLOWS.kind, "metadata": metadata}
+    return jobs.about(JOB_FLOWS, flow.metadata)
 
 
 def key_of(flow: JobFlow) -> str:

@@ -77,6 +77,12 @@ class MadeJob(View):
         return meta.timestamp(meta.parse_time(since)) if self.is_finished and since else ""
 
 
+def about(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
+    """Return as much of an object that jobs are made for as its events and writes of its status need."""
+    named = {"namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named}
+
+
 def reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
     """Return the owner reference by which a job names the object that it is made for as its controller."""
     return {
