@@ -11,6 +11,9 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from cluster import access, api
+from kube.errors import ApiError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from dashboard.parts.table import Table
-    from kube.errors import ApiError
+    from kube.resources import Resource
 
 
 def listing(request: HttpRequest, template: str, table: Table, **context: Any) -> HttpResponse:
@@ -48,6 +51,19 @@ def say(request: HttpRequest, text: str) -> None:
 def refuse(request: HttpRequest, error: ApiError) -> None:
     """Tell the reader why something was not done."""
     messages.error(request, "; ".join(map(str, error.causes)) or error.message)
+
+
+def delete(
+    request: HttpRequest, resource: Resource, key: tuple[str, str], said: str, *, page: str, listing: str
+) -> HttpResponseRedirect:
+    """Delete the object that the reader saw, by its `uid`, and go to the list of its namespace; or say why not on its page."""
+    try:
+        api.delete(access.of(request), resource, *key, uid=request.POST.get("uid", ""))
+    except ApiError as error:
+        refuse(request, error)
+        return HttpResponseRedirect(reverse(page, args=key))
+    say(request, said)
+    return HttpResponseRedirect(f"{reverse(listing)}?namespace={key[0]}")
 
 
 def show_at_fields(form: BaseForm, error: ApiError, fields: Mapping[str, str]) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from cluster import access, api, clock
@@ -88,10 +87,6 @@ def run_now(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained
 def cron_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    try:
-        api.delete(access.of(request), CRON_JOBS, namespace, name, uid=request.POST.get("uid", ""))
-    except ApiError as error:
-        responses.refuse(request, error)
-        return redirect("cronjobs:detail", namespace, name)
-    responses.say(request, f"Cron job {name} is deleted, and its jobs with it.")
-    return redirect(f"{reverse('cronjobs:list')}?namespace={namespace}")
+    said = f"Cron job {name} is deleted, and its jobs with it."
+    key = namespace, name
+    return responses.delete(request, CRON_JOBS, key, said, page="cronjobs:detail", listing="cronjobs:list")

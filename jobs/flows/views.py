@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from cluster import access, api
@@ -20,8 +19,6 @@ from kube.resources import EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
-
-    from kube.resources import Resource
 
 
 @require_GET
@@ -95,7 +92,8 @@ def run_once(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @explained
 def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     said = f"Flow {name} is deleted, and its jobs with it."
-    return _delete(request, JOB_FLOWS, (namespace, name), said, ("flows:detail", "flows:list"))
+    key = namespace, name
+    return responses.delete(request, JOB_FLOWS, key, said, page="flows:detail", listing="flows:list")
 
 
 @require_POST
@@ -103,17 +101,7 @@ def flow_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse
 @explained
 def template_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     said = f"Template {name} is deleted; the jobs that were made from it stay."
-    return _delete(request, JOB_TEMPLATES, (namespace, name), said, ("flows:template", "flows:templates"))
-
-
-def _delete(
-    request: HttpRequest, resource: Resource, key: tuple[str, str], said: str, pages: tuple[str, str]
-) -> HttpResponse:
-    """Delete an object, and go to the list of its kind; or say why not on its page, the first of `pages`."""
-    try:
-        api.delete(access.of(request), resource, *key)
-    except ApiError as error:
-        responses.refuse(request, error)
-        return redirect(pages[0], *key)
-    responses.say(request, said)
-    return redirect(f"{reverse(pages[1])}?namespace={key[0]}")
+    key = namespace, name
+    return responses.delete(
+        request, JOB_TEMPLATES, key, said, page="flows:template", listing="flows:templates"
+    )

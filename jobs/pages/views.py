@@ -11,7 +11,6 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from cluster import access, api
@@ -243,13 +242,9 @@ def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @require_POST
 @login_required
 def job_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    try:
-        api.delete(access.of(request), JOBS, namespace, name, uid=request.POST.get("uid", ""))
-    except ApiError as error:
-        responses.refuse(request, error)
-        return redirect("jobs:detail", namespace, name)
-    responses.say(request, f"Job {name} is deleted, and its pods with it.")
-    return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
+    said = f"Job {name} is deleted, and its pods with it."
+    key = namespace, name
+    return responses.delete(request, JOBS, key, said, page="jobs:detail", listing="jobs:list")
 
 
 @require_POST

@@ -146,6 +146,17 @@ def test_what_is_deleted_is_gone(sam, pair):
     assert "was deleted" in rendered(OF_TEMPLATE).parts["template-head"]
 
 
+@pytest.mark.parametrize(("address", "resource"), [(DETAIL, JOB_FLOWS), (TEMPLATE, JOB_TEMPLATES)])
+def test_only_what_the_page_showed_is_deleted(sam, pair, address, resource):
+    """Somebody may have deleted it, and made another under its name."""
+    uid = store.find(resource, namespace=PLACE, name=address.split("/")[-2])[0].uid
+    assert f'name="uid" value="{uid}"' in sam.get(address).content.decode()
+    sam.post(f"{address}delete/", {"uid": "another"})
+    assert sam.get(address).status_code == 200
+    sam.post(f"{address}delete/", {"uid": uid})
+    assert sam.get(address).status_code == 404
+
+
 def test_who_may_not_change_it_sees_no_button(viewer, pair):
     other = reader("tom", "submitter", PLACE)
     for address, own in ((DETAIL, "/flows/"), (TEMPLATE, "/flows/")):
