@@ -11,7 +11,7 @@ from jobs.editor import editor, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
 from kube.resources import JOBS, LEASES, NAMESPACES, NODES
 from tests.jobs.pages import world
-from tests.jobs.pages.test_yaml_text import SPARK_JOB, TF_JOB
+from tests.system.seed import SPARK_JOB, TF_JOB
 
 TOKEN = "0123456789abcdef"
 GOOD = SAMPLES["primes"].yaml
