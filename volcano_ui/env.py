@@ -134,7 +134,8 @@ def _postgresql(url: str) -> dict[str, Any]:
             f"DATABASE_URL is {_without_password(url)!r}; set it to postgresql://user:password@host:5432/name, "
             "or leave it empty for SQLite."
         )
-    options = dict(parse_qsl(parts.query))
+    # The server parses and plans a statement once for a connection, not at each use.
+    options = {"server_side_binding": True} | dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from urllib.parse import urlsplit
 
 import psycopg
@@ -41,3 +42,31 @@ def system(database, tmp_path_factory):
 @pytest.fixture(scope="module")
 def kubeconfig(system, tmp_path_factory):
     return administrators_kubeconfig(system, tmp_path_factory.mktemp("kubeconfig") / "config")
+
+
+@pytest.fixture(scope="module")
+def visitor(system):
+    with contextlib.closing(system.client()) as client:
+        yield client
+
+
+PAGES = {
+    "overview": "/",
+    "jobs": "/jobs/?phase=Running&queue=default&q=a&sort=-created",
+    "flows": "/flows/?q=a",
+    "templates": "/flows/-/templates/",
+    "cron jobs": "/cronjobs/?q=a",
+    "new job": "/jobs/new/",
+    "queues": "/queues/",
+    "new queue": "/queues/-/new/",
+    "nodes": "/nodes/?q=a",
+    "events": "/events/?type=Warning&q=a",
+    "audit": "/audit/?actor=a&q=a",
+    "access": "/access/",
+    "connect": "/connect/",
+}
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_pages_open(visitor, path):
+    assert visitor.get(path).status_code == 200

@@ -29,6 +29,7 @@ def test_database_url(url, expected, monkeypatch, tmp_path):
     monkeypatch.setenv("DATABASE_URL", url)
     found = env.database(tmp_path / "db")
     assert found["ENGINE"] == "django.db.backends.postgresql"
+    assert found["OPTIONS"].pop("server_side_binding")
     assert tuple(found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME", "OPTIONS")) == expected
 
 
