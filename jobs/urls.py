@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.pages import views
+from jobs.pages import acting, views
+from jobs.rules import actions
 
 app_name = "jobs"
 urlpatterns = [
@@ -13,9 +14,10 @@ urlpatterns = [
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
-    path("<str:namespace>/<str:name>/delete/", views.job_delete, name="delete"),
-    path("<str:namespace>/<str:name>/suspend/", views.job_command, {"verb": "suspend"}, name="suspend"),
-    path("<str:namespace>/<str:name>/resume/", views.job_command, {"verb": "resume"}, name="resume"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),
+    *(
+        path(f"<str:namespace>/<str:name>/{each.name}/", acting.act, {"action": each.name}, name=each.name)
+        for each in actions.CONFIRMED
+    ),
 ]
