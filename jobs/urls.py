@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.pages import acting, views
+from jobs.pages import acting, editing, views
 from jobs.rules import actions
 
 app_name = "jobs"
@@ -16,6 +16,8 @@ urlpatterns = [
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),
+    path("<str:namespace>/<str:name>/edit/", editing.edit, name="edit"),
+    path("<str:namespace>/<str:name>/scale/", editing.scale, name="scale"),
     *(
         path(f"<str:namespace>/<str:name>/{each.name}/", acting.act, {"action": each.name}, name=each.name)
         for each in actions.CONFIRMED

@@ -176,7 +176,7 @@ def test_yaml_is_shown_and_downloaded(client, running):
 
 def test_the_page_is_only_read(client, running):
     assert client.post("/jobs/default/train/").status_code == 405
-    for address in ("suspend", "delete"):
+    for address in ("suspend", "delete", "edit", "scale"):
         assert client.get(f"/jobs/default/train/{address}/").status_code == 200
     assert store.find(COMMANDS) == []
     assert store.get(JOBS, "default", "train").revision == running.revision
