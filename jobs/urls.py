@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.operations import views as operations
 from jobs.pages import acting, editing, views
 from jobs.rules import actions
 
@@ -13,6 +14,11 @@ urlpatterns = [
     path("new/", views.job_new, name="new"),
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
+    # No namespace is called "-".
+    path("-/operations/", operations.operations, name="operations"),
+    path("-/operations/<int:number>/", operations.operation, name="operation"),
+    path("-/operations/<int:number>/confirm/", operations.confirm, name="operation-confirm"),
+    path("-/operations/<int:number>/stop/", operations.stop, name="operation-stop"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import transaction as database
 
-from cluster import access, api, clock
+from cluster import api, clock
 from cluster.access.audit import DAY_MS
 from cluster.api import transaction
 from jobs.controller import commands
@@ -15,26 +15,25 @@ from jobs.models import Operation, OperationItem
 from jobs.pages.reading import Job
 from jobs.rules import actions
 from jobs.rules.actions import Result
-from kube.errors import Conflict, NotFound
+from kube.errors import Conflict
 from kube.resources import COMMANDS, JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cluster.access import Actor
     from cluster.store import Stored
+    from jobs.operations.selection import Selection
     from jobs.rules.actions import Action
 
 PER_INSERT = 1000  # rows of one transaction, so that others can write between
 DRAFT_MS = 3_600_000  # how long a draft waits to be confirmed
 
 
-def draft(actor: Actor, action: Action, jobs: Sequence[Stored], chosen_by: str) -> Operation:
-    """Store what an action on these jobs would be about; nothing is done before `confirm`."""
-    operation = _new(actor, action, chosen_by=chosen_by, total=len(jobs), is_bulk=True)
-    for start in range(0, len(jobs), PER_INSERT):
-        items = [_item(operation, job) for job in jobs[start : start + PER_INSERT]]
-        OperationItem.objects.bulk_create(items)
+def draft(actor: Actor, action: Action, selection: Selection) -> Operation:
+    """Store which jobs an action would be about; nothing is done before `confirm`."""
+    operation = _new(actor, action, chosen_by=selection.said, total=len(selection.jobs), is_bulk=True)
+    items = [_item(operation, key, uid) for uid, key in selection.jobs.items()]
+    for start in range(0, len(items), PER_INSERT):
+        OperationItem.objects.bulk_create(items[start : start + PER_INSERT])
     return operation
 
 
@@ -74,7 +73,7 @@ def note(actor: Actor, action: Action, job: Stored) -> None:
     now = clock.milliseconds()
     with database.atomic():
         operation = _new(actor, action, total=1, is_bulk=False, confirmed=now)
-        item = _item(operation, job)
+        item = _item(operation, f"{job.namespace}/{job.name}", job.uid)
         item.result, item.asked, item.marked = Result.ASKED, now, actions.mark(job.read(Job))
         item.save()
 
@@ -94,8 +93,9 @@ def _new(
     )
 
 
-def _item(operation: Operation, job: Stored) -> OperationItem:
-    return OperationItem(operation=operation, namespace=job.namespace, name=job.name, uid=job.uid)
+def _item(operation: Operation, key: str, uid: str) -> OperationItem:
+    namespace, _, name = key.partition("/")
+    return OperationItem(operation=operation, namespace=namespace, name=name, uid=uid)
 
 
 def prune(now: int) -> int:
@@ -105,13 +105,3 @@ def prune(now: int) -> int:
     numbers = [pk for found in (old, forgotten) for pk in found.values_list("pk", flat=True)]
     Operation.objects.filter(pk__in=numbers).delete()
     return len(numbers)
-
-
-def visible(actor: Actor, number: int) -> Operation:
-    """Return a bulk operation that the actor may see: who asked for it, and whoever may read the audit. NotFound otherwise."""
-    found = Operation.objects.filter(pk=number, is_bulk=True).first()
-    if found is None or not (
-        found.actor == actor.name or access.allowed(actor, "list", "audit", access.EVERYWHERE)
-    ):
-        raise NotFound(f"There is no bulk operation {number}, or it is not yours to see.")
-    return found

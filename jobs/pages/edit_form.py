@@ -96,7 +96,7 @@ class JobForm(Form):
         """Show these values, filled from a base, with what of them the reader has seen the differences of."""
         shown = {name: self.fields[name].prepare_value(values[name]) for name in self.names}
         carried = {"base": json.dumps(base), "reviewed": json.dumps(reviewed)}
-        self.data = {**self.data.dict(), **shown, **carried}
+        self.data = {**dict(self.data.items()), **shown, **carried}
 
 
 def _field(name: str, label: str) -> forms.Field:

@@ -40,6 +40,7 @@ class Result(StrEnum):
 
 
 OPEN = (Result.WAITING, Result.ASKED)
+KEEP, GO_ON = "Leave it as it is", "Let it go on"
 
 
 class Verdict(NamedTuple):
@@ -61,34 +62,35 @@ class Action:
     name: str
     label: str  # of its button
     icon: str
-    infinitive: str  # "… asked to suspend this job"
+    infinitive: str  # "you may not suspend jobs"
     participle: str  # "… jobs can be suspended"
     verb: str
     resource: Resource = JOBS
     order: Order | None = None
     phases: frozenset[str] | None = None
     target: str = ""
-    keep: str = "Leave it as it is"  # the button that does nothing
+    keep: str = KEEP  # the button that does nothing
     is_bulk: bool = True
     on_deleted: bool = False  # also while the job is being deleted
 
 
-def _command(name: str, label: str, icon: str, order: Order, **fields: str) -> Action:
+def _command(
+    order: Order, label: str, icon: str, participle: str, *, target: str = "", keep: str = GO_ON
+) -> Action:
     """Return an action that sends a Command, in the phases that heed it."""
-    phases = frozenset(
-        str(phase) for phase, row in STEPS.items() if order in row and row[order] is not RESTART_ANEW
-    )
-    infinitive = fields.pop("infinitive", name)
+    heeding = (phase for phase, row in STEPS.items() if order in row and row[order] is not RESTART_ANEW)
     return Action(
-        name=name,
+        name=label.lower(),
         label=label,
         icon=icon,
-        infinitive=infinitive,
+        infinitive=label.lower(),
+        participle=participle,
         verb="create",
         resource=COMMANDS,
         order=order,
-        phases=phases,
-        **fields,
+        phases=frozenset(map(str, heeding)),
+        target=target,
+        keep=keep,
     )
 
 
@@ -98,37 +100,13 @@ EDIT = Action("edit", "Edit", "pencil", "change", "changed", "update", is_bulk=F
 SCALE = Action(
     "scale", "Scale", "chevrons-up-down", "scale", "scaled", "update", phases=_ALIVE, is_bulk=False
 )
-SUSPEND = _command(
-    "suspend",
-    "Suspend",
-    "circle-pause",
-    Order.ABORT_JOB,
-    participle="suspended",
-    target=JobPhase.ABORTED,
-    keep="Let it go on",
-)
-RESUME = _command("resume", "Resume", "circle-play", Order.RESUME_JOB, participle="resumed")
-RESTART = _command(
-    "restart", "Restart", "rotate-ccw", Order.RESTART_JOB, participle="restarted", keep="Let it go on"
-)
+SUSPEND = _command(Order.ABORT_JOB, "Suspend", "circle-pause", "suspended", target=JobPhase.ABORTED)
+RESUME = _command(Order.RESUME_JOB, "Resume", "circle-play", "resumed", keep=KEEP)
+RESTART = _command(Order.RESTART_JOB, "Restart", "rotate-ccw", "restarted")
 TERMINATE = _command(
-    "terminate",
-    "Terminate",
-    "circle-stop",
-    Order.TERMINATE_JOB,
-    participle="terminated",
-    target=JobPhase.TERMINATED,
-    keep="Let it go on",
+    Order.TERMINATE_JOB, "Terminate", "circle-stop", "terminated", target=JobPhase.TERMINATED
 )
-COMPLETE = _command(
-    "complete",
-    "Complete",
-    "circle-check",
-    Order.COMPLETE_JOB,
-    participle="completed",
-    target=JobPhase.COMPLETED,
-    keep="Let it go on",
-)
+COMPLETE = _command(Order.COMPLETE_JOB, "Complete", "circle-check", "completed", target=JobPhase.COMPLETED)
 DELETE = Action("delete", "Delete", "trash-2", "delete", "deleted", "delete", keep="Keep it")
 ACTIONS = (CLONE, EDIT, SCALE, SUSPEND, RESUME, RESTART, COMPLETE, TERMINATE, DELETE)
 BY_NAME = {action.name: action for action in ACTIONS}
