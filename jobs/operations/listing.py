@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from cluster import access, clock
 from cluster.api import bulk
 from cluster.store import store
-from dashboard.parts import paging
+from dashboard.parts import paging, phases, svg
 from dashboard.parts.table import Column, Filter, Spec, Table
 from jobs.models import Operation
 from jobs.pages.reading import Job
@@ -161,7 +161,9 @@ class Shown:
             "action": self.action,
             "total": sum(self.counts.values()),
             "settled": settled,
-            "results": [(result, self.counts[result]) for result in RESULTS if self.counts.get(result)],
+            "bar": svg.stack(
+                svg.Share(self.counts.get(word, 0), phases.look(word).hue, word.lower()) for word in RESULTS
+            ),
         }
         return render_to_string("jobs/operations/_head.html", context)
 

@@ -84,9 +84,13 @@ class JobForm(Form):
         return {name: self.cleaned_data[name] for name in self.names}
 
     @property
-    def rows(self) -> list[forms.BoundField]:
-        """The visible fields."""
-        return [self[name] for name in self.names]
+    def rows(self) -> list[list[forms.BoundField]]:
+        """The visible fields row by row: those of the job, the labels, those of each task."""
+        rows: dict[str, list[forms.BoundField]] = {}
+        for name in self.names:
+            row = name if name == "labels" else name.rpartition(".")[0]
+            rows.setdefault(row, []).append(self[name])
+        return [*rows.values()]
 
     def wanted(self, now: Fields) -> Fields:
         """Return what the reader wants of a job whose fields are now these."""

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.controller import commands
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
 from jobs.pages.reading import Job, JobSpec, JobState, JobStatus, Metadata, TaskCount, TaskSpec
-from jobs.rules import actions
+from jobs.rules import actions, command_warnings
 from jobs.rules.actions import Extent, Result
-from kube.kinds.batch import JobPhase
+from kube.kinds.batch import Action, JobPhase
+from kube.resources import JOBS
 
 PHASES = [str(phase) for phase in JobPhase]
 ALIVE = {"Pending", "Running"}
@@ -179,6 +181,47 @@ def test_the_outcome_is_judged_by_the_job_as_it_is(name, found, result):
 def test_an_order_to_a_job_that_is_over_is_never_left_open(name, phase):
     if name != "delete":
         assert actions.verdict(actions.BY_NAME[name], job(phase), 0) is not None
+
+
+class Cluster:
+    """A cluster with one job."""
+
+    def __init__(self, phase):
+        self.job = {
+            "metadata": {"name": "demo", "namespace": "default"},
+            "status": {"state": {"phase": phase}},
+        }
+
+    def get(self, resource, namespace, name):
+        return self.job if (resource, namespace, name) == (JOBS, "default", "demo") else None
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("action", actions.BY_ORDER.values(), ids=lambda action: action.name)
+def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, phase):
+    command = commands.to_job("default", "demo", "", action.order)
+    said = command_warnings.warn(command, None, Cluster(phase))
+    heeded = phase in APPLIES[action.name]
+    assert said == (
+        [] if heeded else [f"target: The job demo stays as it is. {actions.problem(action, job(phase))}"]
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"action": "SyncJob"}, id="an action of controllers"),
+        pytest.param({"action": ["AbortJob"]}, id="no action"),
+        pytest.param({"target": None}, id="no target"),
+        pytest.param({"target": {"kind": "Queue", "name": "demo"}}, id="a queue"),
+        pytest.param(
+            {"target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}}, id="no such job"
+        ),
+    ],
+)
+def test_of_other_commands_nothing_is_said(change):
+    command = {**commands.to_job("default", "demo", "", Action.ABORT_JOB), **change}
+    assert command_warnings.warn(command, None, Cluster("Completed")) == []
 
 
 def test_what_lasts_too_long_is_told_with_what_the_job_says_of_itself():

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cluster import access, api
 from cluster.store import Patch, store
+from jobs.controller import commands
 from jobs.models import OperationItem
 from jobs.rules.actions import TIME_LIMIT_MS
+from kube.kinds.batch import Action
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.pages import world
 
@@ -92,6 +95,17 @@ def test_what_was_refused_is_told_to_who_asked_and_to_nobody_else(client, alice,
     answer = client.post("/jobs/default/other/suspend/", {"uid": job.uid}, follow=True)
     assert "forbidden" in world.words(answer, parse, "toasts")
     assert world.words(answer, parse, "job-asked") == ""
+
+
+def test_a_client_is_warned_of_a_command_that_is_not_heeded(alice):
+    job = world.make("mine", "Completed")
+    said = []
+    command = commands.to_job(job.namespace, job.name, job.uid, Action.ABORT_JOB)
+    api.create(access.for_user(alice), COMMANDS, command, warn=said.append)
+    assert said == [
+        "target: The job mine stays as it is."
+        " It is Completed; only jobs that are Pending or Running can be suspended."
+    ]
 
 
 def test_without_login_nothing_is_asked(client, cluster):
