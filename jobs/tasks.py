@@ -12,21 +12,29 @@ from cluster.runtime.outage import AWAY, Outage
 from jobs.operations import batches, drafts
 from kube.errors import ServiceUnavailable
 
-# Of each second. The worker has other controllers to run, and others want to write to the log.
-BUDGET_S = 0.5
+BUDGET_S = 0.5  # of one run: the worker has other controllers to run as well
 log = logging.getLogger(__name__)
 _outage = Outage("operations on jobs", log)
 
 
 @shared_task(name="jobs.tasks.advance", ignore_result=True)
-def advance() -> None:
-    """Carry operations on; beat sends this each second, so one that a killed process left goes on by itself."""
+def advance(follow: bool = False) -> None:
+    """Carry operations on, and look at what was asked.
+
+    Beat sends this each second, so what a killed process left goes on by
+    itself. With `follow` it is sent again at once while jobs are left to ask; messages of
+    other controllers come between.
+    """
     try:
-        batches.advance(BUDGET_S)
+        left = batches.ask(BUDGET_S)
+        if not (follow and left):
+            batches.settle_all()
     except (*AWAY, ServiceUnavailable) as error:
         _outage.lasts(error)
-    else:
-        _outage.over()
+        return
+    _outage.over()
+    if follow and left:
+        hurry()
 
 
 @shared_task(name="jobs.tasks.clean", ignore_result=True)
@@ -41,6 +49,6 @@ def clean() -> None:
 def hurry() -> None:
     """Have operations carried on at once; without Redis they are at beat's next second."""
     try:
-        advance.apply_async(retry=False)
+        advance.apply_async((True,), retry=False)
     except UNREACHABLE:
         pass  # nothing is lost: the operation is stored

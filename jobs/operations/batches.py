@@ -8,6 +8,7 @@ person has when the batch begins.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from django.db import connection
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from cluster.store import Stored
     from jobs.rules.actions import Action
 
+# Between two batches: whoever waits for the log's lock in SQLite looks at times up to 0.1 s apart.
+PAUSE_S = 0.05
 GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
 ASKED = Verdict(Result.ASKED)
 UPDATE = (
@@ -39,19 +42,21 @@ UPDATE = (
 )
 
 
-def advance(budget_s: float) -> None:
-    """Carry running operations on: ask for about so many seconds, a batch of each in turn, and look at what was asked."""
+def running() -> list[Operation]:
+    """Return the operations that are not over, the oldest first."""
+    found = Operation.objects.filter(over=0).exclude(confirmed=0)
+    return list(found.select_related("user").order_by("pk"))
+
+
+def ask(budget_s: float) -> bool:
+    """Ask jobs for about so many seconds, a batch of each running operation in turn; say whether some are left."""
     until = clock.monotonic() + budget_s
-    running = list(
-        Operation.objects.filter(over=0).exclude(confirmed=0).select_related("user").order_by("pk")
-    )
-    asking = running
-    while asking:
-        asking = [operation for operation in asking if ask_batch(operation)]
+    asking = running()
+    while asking := [operation for operation in asking if ask_batch(operation)]:
         if clock.monotonic() >= until:
             break
-    for operation in running:
-        settle(operation)
+        time.sleep(PAUSE_S)
+    return bool(asking)
 
 
 def ask_batch(operation: Operation) -> bool:
@@ -106,6 +111,12 @@ def _answer(outcome: Stored | ApiError) -> Verdict:
     if isinstance(outcome, ApiError):
         return Verdict(Result.REFUSED, "; ".join(map(str, outcome.causes)) or outcome.message)
     return ASKED
+
+
+def settle_all() -> None:
+    """Look at what was asked by all running operations."""
+    for operation in running():
+        settle(operation)
 
 
 def settle(operation: Operation) -> None:

@@ -17,6 +17,7 @@ from jobs.rules import actions
 from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.control import submit
+from tests.jobs.operations.control import carry_on
 from tests.jobs.pages import world
 
 
@@ -68,11 +69,11 @@ def ordered():
 def test_each_job_is_asked_and_the_operation_is_over_when_each_shows_it(actor):
     make(3)
     operation = begin(actor, actions.SUSPEND)
-    batches.advance(1)
+    carry_on()
     assert ordered() == [("AbortJob", f"job-000{index}") for index in range(3)]
     assert counts(operation) == {"Asked": 3}
     becomes("Aborted")
-    batches.advance(1)
+    carry_on()
     operation.refresh_from_db()
     assert counts(operation) == {"Done": 3}
     assert operation.over
@@ -81,7 +82,7 @@ def test_each_job_is_asked_and_the_operation_is_over_when_each_shows_it(actor):
 def test_a_deletion_is_done_when_the_jobs_are_gone(actor):
     make(3)
     operation = begin(actor, actions.DELETE)
-    batches.advance(1)
+    carry_on()
     assert store.find(JOBS) == []
     assert counts(operation) == {"Done": 3}
 
@@ -90,7 +91,7 @@ def test_what_was_carried_out_once_is_not_carried_out_again(actor):
     make(3)
     operation = begin(actor, actions.SUSPEND)
     for _ in range(3):
-        batches.advance(1)
+        carry_on()
     assert len(ordered()) == 3
     assert not drafts.confirm(operation)
 
@@ -102,7 +103,7 @@ def test_jobs_that_changed_or_vanished_or_were_replaced_are_told_so(actor):
     store.write(Delete(JOBS, "default", "job-0001"))
     store.write(Delete(JOBS, "default", "job-0002"))
     store.write(Create(JOBS, world.job_object("job-0002")))
-    batches.advance(1)
+    carry_on()
     assert ordered() == [("AbortJob", "job-0003")]
     found = results(operation)
     assert found["job-0000"] == (
@@ -118,7 +119,7 @@ def test_a_namesake_is_not_deleted(actor):
     operation = begin(actor, actions.DELETE, chosen)
     store.write(Delete(JOBS, "default", "job-0000"))
     store.write(Create(JOBS, world.job_object("job-0000")))
-    batches.advance(1)
+    carry_on()
     assert len(store.find(JOBS)) == 1
     assert counts(operation) == {"Gone": 1}
 
@@ -127,7 +128,7 @@ def test_who_may_touch_only_some_is_told_for_each(actor):
     make(2)
     make(2, owner="bob", begin=2)
     operation = begin(actor, actions.DELETE)
-    batches.advance(1)
+    carry_on()
     assert counts(operation) == {"Done": 2, "Refused": 2}
     assert "forbidden" in results(operation)["job-0002"][1]
     assert [stored.name for stored in store.find(JOBS)] == ["job-0002", "job-0003"]
@@ -150,7 +151,7 @@ def test_a_right_that_was_taken_away_after_the_confirmation_holds_no_more(actor,
     make(2)
     operation = begin(actor, actions.DELETE)
     lose()
-    batches.advance(1)
+    carry_on()
     assert counts(operation) == {"Refused": 2}
     assert len(store.find(JOBS)) == 2
 
@@ -161,7 +162,7 @@ def test_a_stop_leaves_what_was_not_asked(actor, monkeypatch):
     operation = begin(actor, actions.DELETE)
     assert batches.ask_batch(operation)
     assert drafts.stop(operation, actor) == 3
-    batches.advance(1)
+    carry_on()
     operation.refresh_from_db()
     assert counts(operation) == {"Done": 2, "Stopped": 3}
     assert len(store.find(JOBS)) == 3
@@ -175,7 +176,7 @@ def test_batches_of_several_operations_take_turns(actor, monkeypatch):
     names = store.names(JOBS)
     halves = [dict(list(names.items())[:4]), dict(list(names.items())[4:])]
     both = [begin(actor, actions.DELETE, half) for half in halves]
-    batches.advance(0)
+    carry_on(0)
     assert [counts(each) for each in both] == [{"Done": 2, "Not begun": 2}] * 2
 
 
@@ -188,12 +189,12 @@ def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
             "CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
     with pytest.raises(Exception, match="no"):
-        batches.advance(1)
+        carry_on()
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER broken")
     assert ordered() == []
     assert AuditEntry.objects.filter(verb="AbortJob").count() == 0
-    batches.advance(1)
+    carry_on()
     assert len(ordered()) == 3
     assert counts(operation) == {"Asked": 3}
 
@@ -201,16 +202,16 @@ def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
 def test_what_has_no_effect_in_half_a_minute_is_told_with_what_the_job_says(actor):
     make(1)
     operation = begin(actor, actions.SUSPEND)
-    batches.advance(1)
+    carry_on()
     operation.items.update(asked=operation.confirmed - TIME_LIMIT_MS)
-    batches.advance(1)
+    carry_on()
     assert results(operation)["job-0000"] == ("Timed out", "After 30 s it is Running.")
 
 
 def test_everything_is_audited_as_the_person_who_asked(actor):
     make(2)
     begin(actor, actions.SUSPEND)
-    batches.advance(1)
+    carry_on()
     rows = AuditEntry.objects.filter(verb="AbortJob").values_list("actor", "name", "outcome")
     assert sorted(rows) == [("alice", "job-0000", "done"), ("alice", "job-0001", "done")]
 
@@ -228,9 +229,9 @@ def test_everything_is_audited_as_the_person_who_asked(actor):
 def test_the_real_controller_does_what_is_asked(actor, controller, action, phase):
     submit(controller, world.job_object("demo"))
     operation = begin(actor, action)
-    batches.advance(1)
+    carry_on()
     controller.settle()
-    batches.advance(1)
+    carry_on()
     assert store.get(JOBS, "default", "demo").object["status"]["state"]["phase"] == phase
     assert counts(operation) == {"Done": 1}
 

@@ -14,9 +14,9 @@ from cluster.store import Create, Patch, store
 from dashboard import live
 from dashboard.live.topics import TopicRequest
 from jobs.models import Operation
-from jobs.operations import batches
 from kube.errors import NotFound
 from kube.resources import COMMANDS, JOBS
+from tests.jobs.operations.control import carry_on
 from tests.jobs.pages import world
 
 ALL = "/jobs/-/operations/"
@@ -108,7 +108,7 @@ def test_jobs_that_come_after_the_choice_are_not_touched(client, jobs):
     page = client.post(ALL, {"action": "delete", "which": "all"})["Location"]
     world.make("five", "Running")
     client.post(f"{page}confirm/")
-    batches.advance(1)
+    carry_on()
     assert [stored.name for stored in store.find(JOBS)] == ["five", "four"]
 
 
@@ -116,7 +116,7 @@ def test_the_page_tells_how_far_it_is_and_the_result_of_each(client, jobs, parse
     page = ticked(client, "delete", "one", "four")["Location"]
     assert client.post(f"{page}confirm/")["Location"] == page
     assert "Under way: 0 of 2 jobs have a result." in world.words(client.get(page), parse, "operation-head")
-    batches.advance(1)
+    carry_on()
     shown = client.get(page)
     assert "Over: 2 of 2 jobs have a result." in world.words(shown, parse, "operation-head")
     rows = [" ".join("".join(row.itertext()).split()) for row in parse(shown).findall(".//tbody/tr")]
@@ -130,9 +130,9 @@ def test_the_page_tells_how_far_it_is_and_the_result_of_each(client, jobs, parse
 def test_confirming_twice_is_confirming_once(client, jobs):
     page = ticked(client, "suspend", "one")["Location"]
     client.post(f"{page}confirm/")
-    batches.advance(1)
+    carry_on()
     client.post(f"{page}confirm/")
-    batches.advance(1)
+    carry_on()
     assert len(store.find(COMMANDS)) == 1
 
 
@@ -141,7 +141,7 @@ def test_a_running_operation_is_stopped_by_who_began_it(client, jobs, parse):
     client.post(f"{page}confirm/")
     answer = client.post(f"{page}stop/", follow=True)
     assert "Stopped: 2 jobs were not asked." in world.words(answer, parse, "toasts")
-    batches.advance(1)
+    carry_on()
     assert len(store.find(JOBS)) == 4
     assert "alice stopped it" in world.words(client.get(page), parse, "operation-head")
 
@@ -169,7 +169,7 @@ def test_others_see_of_an_operation_the_jobs_that_they_may_list(client, jobs, pe
     store.write(Create(JOBS, world.job_object("hidden", namespace="other")))
     page = client.post(ALL, {"action": "delete", "which": "all", "owner": "alice"})["Location"]
     client.post(f"{page}confirm/")
-    batches.advance(1)
+    carry_on()
     shown = login(person, "vera", "viewer").get(page)
     said = world.words(shown, parse, "content")
     assert "hidden" not in said
@@ -251,7 +251,7 @@ def test_the_topic_is_drawn_anew_while_the_operation_runs(client, alice, jobs):
     running = topic(alice, number)
     assert running.again is not None
     assert "Under way" in running.parts["operation-head"]
-    batches.advance(1)
+    carry_on()
     over = topic(alice, number)
     assert over.again is None
     assert "Over" in over.parts["operation-head"]
@@ -280,5 +280,5 @@ def test_the_status_of_a_job_that_changes_before_the_confirmation_is_looked_at_a
     status = world.status("Completed", now=world.START)
     store.write(Patch(JOBS, "default", "one", {"status": status}, subresource="status"))
     client.post(f"{page}confirm/")
-    batches.advance(1)
+    carry_on()
     assert Operation.objects.get().items.get().result == "Skipped"
