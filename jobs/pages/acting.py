@@ -42,6 +42,12 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
         responses.refuse(request, error)
         return redirect("jobs:detail", namespace, name)
     if chosen is actions.DELETE:
-        responses.say(request, f"Job {name} is deleted, and its pods with it.")
+        is_there = bool(store.find(JOBS, namespace=namespace, uid=stored.uid, limit=1))
+        how = (
+            "is being deleted; it goes when its pods have ended"
+            if is_there
+            else "is deleted, and its pods with it"
+        )
+        responses.say(request, f"Job {name} {how}.")
         return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
     return redirect("jobs:detail", namespace, name)

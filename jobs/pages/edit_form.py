@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jobs.rules.edits import Fields
     from kube.meta import Object
 
+DAMAGED = "The form is damaged, so nothing was stored. Open it again, and type once more what you changed."
 MOST = 1_000_000  # more pods than admission lets a job have; it says so in its words
 
 
@@ -77,6 +78,12 @@ class JobForm(Form):
         for name in self.names:
             self.fields[name] = _field(name, edits.title_of(name, job))
         self.dress()
+
+    def clean(self) -> dict[str, Any]:
+        """Say at the top what is wrong with fields that nobody sees."""
+        if {"base", "reviewed", "uid"} & self.errors.keys():
+            raise ValidationError(DAMAGED)
+        return super().clean() or self.cleaned_data
 
     @property
     def typed(self) -> Fields:

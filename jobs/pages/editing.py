@@ -107,9 +107,16 @@ def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields)
         stored,
         form,
         differences=differences,
-        effect=edits.effect(now, wanted),
+        effect=_effect(stored, now, wanted),
         warnings=found.warnings,
     )
+
+
+def _effect(stored: Stored, now: Fields, wanted: Fields) -> str:
+    """Say what becomes of the pods; other numbers do nothing to those of a job that is over or suspended."""
+    job, said = stored.read(Job), edits.effect(now, wanted)
+    is_alive = not actions.problem(actions.SCALE, job)
+    return said if is_alive or not said else f"The job is {job.phase}: its pods stay as they are."
 
 
 def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
@@ -119,7 +126,7 @@ def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -
     except ApiError as error:
         responses.show_at_fields(form, error, _places(form))
         return _page(request, stored, form, status=422 if isinstance(error, Invalid) else error.code)
-    if edits.effect(now, wanted):
+    if edits.effect(now, wanted) and not actions.problem(actions.SCALE, stored.read(Job)):
         drafts.note(access.of(request), actions.SCALE, saved)
     responses.say(request, f"The job {stored.name} was changed.")
     return redirect("jobs:detail", stored.namespace, stored.name)

@@ -121,9 +121,15 @@ def with_minimums(before: Fields, after: Fields) -> Fields:
 
 
 def effect(before: Fields, after: Fields) -> str:
-    """Say what becomes of a job's pods when its fields change: `3 pods more are wished for.`; empty when nothing does."""
-    more = sum(value - (before.get(name) or 0) for name, value in after.items() if name.endswith(".replicas"))
-    pods = f"{abs(more):,} {'pod' if abs(more) == 1 else 'pods'}"
-    if more > 0:
-        return f"{pods} more will be started, when there is room."
-    return f"{pods} will be stopped." if more else ""
+    """Say what becomes of the pods of a living job when its fields change; empty when nothing does."""
+    changes = [value - (before.get(name) or 0) for name, value in after.items() if name.endswith(".replicas")]
+    more = sum(change for change in changes if change > 0)
+    fewer = -sum(change for change in changes if change < 0)
+    said = [f"{_pods(more)} more will be started, when there is room."] if more else []
+    if fewer:
+        said.append(f"{_pods(fewer)} will be removed.")
+    return " ".join(said)
+
+
+def _pods(number: int) -> str:
+    return f"{number:,} {'pod' if number == 1 else 'pods'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from cluster import access
 from cluster.api import bulk
@@ -234,6 +235,18 @@ def test_the_real_controller_does_what_is_asked(actor, controller, action, phase
     carry_on()
     assert store.get(JOBS, "default", "demo").object["status"]["state"]["phase"] == phase
     assert counts(operation) == {"Done": 1}
+
+
+def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
+    make(400)
+    names = list(store.names(JOBS).items())
+    costs = []
+    for action, chosen in ((actions.SUSPEND, names[:2]), (actions.SUSPEND, names[2:])):
+        operation = begin(actor, action, dict(chosen))
+        with CaptureQueriesContext(connection) as captured:
+            batches.ask_batch(operation)
+        costs.append(len(captured))
+    assert costs[1] <= costs[0] + 5
 
 
 def test_drafts_and_old_operations_are_forgotten(actor):

@@ -130,6 +130,42 @@ def test_an_edit_of_a_job_that_was_replaced_by_another_is_refused(client, job, p
     assert "Another job has this name by now" in world.words(page, parse, "content")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("base", "{", id="base is no JSON"),
+        pytest.param("reviewed", "[", id="reviewed is no JSON"),
+        pytest.param("uid", "x" * 99, id="uid is too long"),
+    ],
+)
+def test_a_damaged_form_says_so_and_stores_nothing(client, job, parse, field, value):
+    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", field: value}))
+    assert page.status_code == 422
+    assert "The form is damaged" in world.words(page, parse, "content")
+    assert store.get(JOBS, "default", "mine").revision == job.revision
+
+
+@pytest.mark.parametrize("base", ["[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}'])
+def test_a_base_that_the_job_never_had_changes_nothing(client, job, base):
+    client.post(EDIT, filled(client.get(EDIT), base=base))
+    assert store.get(JOBS, "default", "mine").revision == job.revision
+
+
+def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice, parse):
+    world.make("mine", "Completed")
+    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6"}))
+    assert "The job is Completed: its pods stay as they are." in world.words(page, parse, "content")
+    client.post(EDIT, filled(page))
+    assert spec()["tasks"][0]["replicas"] == 6
+    assert not OperationItem.objects.exists()
+
+
+def test_pods_that_are_added_and_removed_are_told_apart():
+    before = {"tasks.0.replicas": 4, "tasks.1.replicas": 1}
+    said = edits.effect(before, {"tasks.0.replicas": 1, "tasks.1.replicas": 2})
+    assert said == "1 pod more will be started, when there is room. 3 pods will be removed."
+
+
 def test_nothing_changed_is_nothing_written(client, job):
     assert client.post(EDIT, filled(client.get(EDIT))).status_code == 302
     assert store.get(JOBS, "default", "mine").revision == job.revision
