@@ -442,11 +442,13 @@ def test_ticked_jobs_are_suspended_and_all_that_match_deleted(page, person, watc
     expect(page.locator("#table-rows [data-phase=Done]")).to_have_count(2)
     assert unchanged(page)
     assert watcher.phase("crowd-c") == "Running"
-    page.goto("/jobs/?q=crowd")
+    page.goto("/jobs/")
+    page.get_by_label("Find").fill("crowd")
     expect(page.locator("#table-total")).to_have_text("3")
     page.get_by_label("All 3 that match").check()
     page.get_by_label("What to do with them").select_option("delete")
     page.get_by_role("button", name="Go on…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Delete 3 of 3 jobs?")
     page.get_by_role("button", name="Delete 3 jobs").click()
     expect(page.locator("#operation-head")).to_contain_text("Over: 3 of 3 jobs have a result")
     assert watcher.job("crowd-c") is None

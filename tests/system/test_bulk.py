@@ -1,4 +1,4 @@
-"""A bulk operation in the running system, whose worker is killed while it is at it."""
+"""A bulk operation in the running system, which is interrupted while it is at it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections import Counter
 
 import pytest
 
+from cluster.api.bulk import BATCH
 from cluster.writes import Create, Group
 from jobs.models import Operation, OperationItem
 from kube.resources import COMMANDS, JOBS
 from tests.jobs import control
+from tests.system.harness import System
+from tests.system.work import Person, Watcher
 from tests.waiting import until
 
 JOBS_COUNT = 2000
-KILLS = 3
+INTERRUPTIONS = 3
 OPERATIONS = "/jobs/-/operations/"
 
 
@@ -26,26 +29,42 @@ def giant(number):
     return control.job(f"giant-{number:04d}", tasks=[task])
 
 
+def kill_worker(system):
+    os.kill(system.children()["controllers"], signal.SIGKILL)
+    until(lambda: "controllers" in system.children())
+
+
+def restart(system):
+    system.stop()
+    system.start()
+
+
 @pytest.mark.system
-def test_a_killed_worker_neither_loses_a_job_of_a_bulk_operation_nor_asks_one_twice(system, person, watcher):
-    store = watcher.store
-    store.commit([Group([Create(JOBS, giant(number))]) for number in range(JOBS_COUNT)])
-    page = person.post(OPERATIONS, action="suspend", which="all", q="giant-").headers["location"]
-    number = int(page.strip("/").rpartition("/")[2])
-    assert person.post(f"{page}confirm/").status_code == 302
-    items = OperationItem.objects.using(store.using).filter(operation=number)
-    for begun in range(KILLS):
-        until(lambda least=begun * 500: items.exclude(result="Not begun").count() > least)
-        os.kill(system.children()["controllers"], signal.SIGKILL)
-        until(lambda: "controllers" in system.children())
-    until(lambda: Operation.objects.using(store.using).get(pk=number).over, what="the operation's end")
-    assert Counter(items.values_list("result", flat=True)) == {"Done": JOBS_COUNT}
-    assert {stored.object["status"]["state"]["phase"] for stored in store.find(JOBS)} == {"Aborted"}
-    orders = Counter(
+@pytest.mark.parametrize("interrupt", [kill_worker, restart])
+def test_an_interrupted_bulk_operation_loses_no_job_and_asks_none_twice(tmp_path, interrupt):
+    with System(tmp_path / "data") as system, system.store() as store, Person(system) as person:
+        store.commit([Group([Create(JOBS, giant(number))]) for number in range(JOBS_COUNT)])
+        page = person.post(OPERATIONS, action="suspend", which="all", q="giant-").headers["location"]
+        number = int(page.strip("/").rpartition("/")[2])
+        assert person.post(f"{page}confirm/").status_code == 302
+        operations = Operation.objects.using(store.using).filter(pk=number)
+        items = OperationItem.objects.using(store.using).filter(operation=number)
+        for batches in range(INTERRUPTIONS):
+            until(lambda least=batches * BATCH: items.exclude(result="Not begun").count() > least)
+            interrupt(system)
+        until(lambda: operations.get().over, what="the operation's end")
+        assert Counter(items.values_list("result", flat=True)) == {"Done": JOBS_COUNT}
+        assert {stored.object["status"]["state"]["phase"] for stored in store.find(JOBS)} == {"Aborted"}
+        assert set(orders(Watcher(store)).values()) == {1}
+        assert f"{JOBS_COUNT} of {JOBS_COUNT} jobs have a result" in person.get(page).text
+
+
+def orders(watcher):
+    """How many Commands each job was ever sent."""
+    found = Counter(
         change.object["target"]["name"]
         for change in watcher.everything()
         if change.resource == COMMANDS.id and change.verb == "ADDED"
     )
-    assert len(orders) == JOBS_COUNT
-    assert set(orders.values()) == {1}
-    assert f"{JOBS_COUNT} of {JOBS_COUNT} jobs have a result" in person.get(page).text
+    assert len(found) == JOBS_COUNT
+    return found
