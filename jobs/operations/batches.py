@@ -150,7 +150,7 @@ def _write(results: Sequence[tuple[OperationItem, Verdict]]) -> None:
             str(verdict.result),
             verdict.why,
             item.marked,
-            item.asked or now,
+            now if verdict.result is Result.ASKED else item.asked,
             0 if verdict.result is Result.ASKED else now,
             item.pk,
         )

@@ -161,6 +161,7 @@ class Shown:
             "action": self.action,
             "total": sum(self.counts.values()),
             "settled": settled,
+            "left": self.counts.get(Result.WAITING, 0),
             "bar": svg.stack(
                 svg.Share(self.counts.get(word, 0), phases.look(word).hue, word.lower()) for word in RESULTS
             ),

@@ -89,7 +89,7 @@ def _conflict(
     now = edits.read(stored.object)
     meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
     form.show(wanted, base=now, reviewed={})
-    who = audit_trail.last_writer(JOBS, stored) or "Somebody"
+    who = audit_trail.last_editor(JOBS, stored) or "Somebody"
     return _page(request, stored, form, meanwhile=meanwhile, who=who, status=409)
 
 

@@ -162,10 +162,9 @@ def effect(action: Action, about: Extent) -> list[str]:
     theirs = "its" if about.jobs == 1 else "their"
     stops = _stops(about)
     if action is SUSPEND:
-        rest = f"The room is free for others. Resumed, all {_pods(about.replicas)} run from the start."
-        return [stops, rest]
+        return [stops, f"The room is free for others. Resumed, {_all_run(about)} from the start."]
     if action is RESUME:
-        return [f"All {_pods(about.replicas)} run from the start, once there is room."]
+        return [f"{_all_run(about).capitalize()} from the start, once there is room."]
     if action is RESTART:
         return [stops, *_restarted(about)]
     if action in (TERMINATE, COMPLETE):
@@ -187,11 +186,15 @@ def _restarted(about: Extent) -> list[str]:
     if about.jobs == 1:
         if about.last_restart:
             return ["It has no restart left: instead of running again it becomes Failed."]
-        return [f"All {_pods(about.replicas)} run again from the start."]
+        return [f"{_all_run(about).capitalize()} again from the start."]
     said = ["The pods run again from the start."]
     if about.last_restart:
         said.append(f"{about.last_restart:,} of the jobs have no restart left: these become Failed instead.")
     return said
+
+
+def _all_run(about: Extent) -> str:
+    return "the one pod runs" if about.replicas == 1 else f"all {_pods(about.replicas)} run"
 
 
 def _pods(number: int, how: str = "") -> str:

@@ -80,7 +80,7 @@ EFFECTS = [
         " Resumed, all 12 pods run from the start.",
         id="suspend one",
     ),
-    pytest.param("resume", Extent(1, 1), "All 1 pod run from the start, once there is room.", id="resume"),
+    pytest.param("resume", Extent(1, 1), "The one pod runs from the start, once there is room.", id="resume"),
     pytest.param(
         "restart",
         Extent(1, 2, 1),

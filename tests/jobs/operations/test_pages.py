@@ -127,6 +127,23 @@ def test_the_page_tells_how_far_it_is_and_the_result_of_each(client, jobs, parse
     assert len(only) == 1
 
 
+def test_what_was_not_asked_is_not_told_on_the_page_of_the_job(client, jobs, parse):
+    page = ticked(client, "suspend", "one", "three")["Location"]
+    client.post(f"{page}confirm/")
+    carry_on()
+    assert "Suspend: under way." in world.words(client.get("/jobs/default/one/"), parse, "job-asked")
+    assert world.words(client.get("/jobs/default/three/"), parse, "job-asked") == ""
+
+
+def test_stopping_is_offered_while_jobs_are_left_to_ask(client, jobs, parse):
+    page = ticked(client, "suspend", "one", "two")["Location"]
+    client.post(f"{page}confirm/")
+    head = ".//*[@id='operation-head']"
+    assert parse(client.get(page)).find(head).get("data-state") == "asking"
+    carry_on()
+    assert parse(client.get(page)).find(head).get("data-state") == "waiting"
+
+
 def test_confirming_twice_is_confirming_once(client, jobs):
     page = ticked(client, "suspend", "one")["Location"]
     client.post(f"{page}confirm/")

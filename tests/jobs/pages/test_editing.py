@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster import access, api
 from cluster.store import Create, Patch, store
 from jobs.models import OperationItem
 from jobs.rules import edits
@@ -106,6 +107,17 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     assert "Replicas of worker 4 6" in world.words(page, parse, "content")
     client.post(EDIT, filled(page))
     assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
+
+
+def test_who_changed_it_meanwhile_is_told_by_name_whatever_the_controller_wrote_since(
+    client, job, person, parse
+):
+    opened = client.get(EDIT)
+    olga = access.for_user(person("olga", "operator"))
+    api.patch(olga, JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
+    store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
+    page = client.post(EDIT, filled(opened, **{"Replicas of worker": "6"}))
+    assert "olga changed this job after you opened it" in world.words(page, parse, "content")
 
 
 def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
