@@ -13,7 +13,7 @@ from cluster import access
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
-from jobs.operations import drafts
+from jobs.operations import single
 from jobs.pages.reading import Job
 from jobs.rules import actions
 from kube.errors import ApiError
@@ -37,7 +37,7 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
         context = {"stored": stored, "action": chosen, "effect": effect}
         return render(request, "jobs/confirm.html", {**context, "problem": actions.problem(chosen, job)})
     try:
-        drafts.send(actor, chosen, stored, request.POST.get("uid", ""))
+        single.send(actor, chosen, stored, request.POST.get("uid", ""))
     except ApiError as error:
         responses.refuse(request, error)
         return redirect("jobs:detail", namespace, name)

@@ -13,7 +13,7 @@ from cluster.api import audit_trail
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
-from jobs.operations import drafts
+from jobs.operations import single
 from jobs.pages.edit_form import EditForm, ScaleForm
 from jobs.pages.reading import Job
 from jobs.rules import actions, edits
@@ -127,7 +127,7 @@ def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -
         responses.show_at_fields(form, error, _places(form))
         return _page(request, stored, form, status=422 if isinstance(error, Invalid) else error.code)
     if edits.effect(now, wanted) and not actions.problem(actions.SCALE, stored.read(Job)):
-        drafts.note(access.of(request), actions.SCALE, saved)
+        single.note(access.of(request), actions.SCALE, saved)
     responses.say(request, f"The job {stored.name} was changed.")
     return redirect("jobs:detail", stored.namespace, stored.name)
 
