@@ -171,11 +171,15 @@ class Backend(Protocol):
         resource: Resource,
         keys: Sequence[tuple[str, str]],
         *,
+        uids: Sequence[str] = (),
         grace: int | None = None,
         propagation: Propagation | None = None,
         dry_run: bool = False,
     ) -> list[Stored | ApiError]:
-        """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
+        """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given.
+
+        uids are preconditions, one for each key; "" stands for whichever object has the name.
+        """
 
     def bind(
         self, actor: Actor, namespace: str, name: str, node: str, *, uid: str = "", dry_run: bool = False

@@ -18,8 +18,9 @@ class JobsConfig(AppConfig):
         from jobs.editor import samples  # noqa: F401  topics, streams, offers register themselves
         from jobs.flows import admission as flows
         from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.operations import live as operations_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
-        from jobs.rules import admission
+        from jobs.rules import admission, command_warnings
         from kube.resources import (
             CLAIMS,
             COMMANDS,
@@ -62,6 +63,7 @@ class JobsConfig(AppConfig):
             )
         )
         chain.register(JOBS, default=admission.default, validate=admission.validate, warn=admission.warn)
+        chain.register(COMMANDS, warn=command_warnings.warn)
         register(
             Registration(
                 "jobflows",

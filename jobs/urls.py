@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.pages import views
+from jobs.operations import views as operations
+from jobs.pages import acting, editing, views
+from jobs.rules import actions
 
 app_name = "jobs"
 urlpatterns = [
@@ -12,10 +14,18 @@ urlpatterns = [
     path("new/", views.job_new, name="new"),
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
+    # No namespace is called "-".
+    path("-/operations/", operations.operations, name="operations"),
+    path("-/operations/<int:number>/", operations.operation, name="operation"),
+    path("-/operations/<int:number>/confirm/", operations.confirm, name="operation-confirm"),
+    path("-/operations/<int:number>/stop/", operations.stop, name="operation-stop"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
-    path("<str:namespace>/<str:name>/delete/", views.job_delete, name="delete"),
-    path("<str:namespace>/<str:name>/suspend/", views.job_command, {"verb": "suspend"}, name="suspend"),
-    path("<str:namespace>/<str:name>/resume/", views.job_command, {"verb": "resume"}, name="resume"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),
+    path("<str:namespace>/<str:name>/edit/", editing.edit, name="edit"),
+    path("<str:namespace>/<str:name>/scale/", editing.scale, name="scale"),
+    *(
+        path(f"<str:namespace>/<str:name>/{each.name}/", acting.act, {"action": each.name}, name=each.name)
+        for each in actions.CONFIRMED
+    ),
 ]

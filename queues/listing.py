@@ -10,7 +10,7 @@ from cluster import access
 from cluster.store import store
 from dashboard import cluster_usage
 from dashboard.pages import events
-from dashboard.parts import paging, phases, usage_bar
+from dashboard.parts import bulk, paging, phases, usage_bar
 from dashboard.parts.table import Column, Filter, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
@@ -223,15 +223,18 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         found = store.find(JOBS, phase=phase, order=view.sort, limit=page.size, offset=page.offset, **filters)
+    offer = bulk.offered(JOBS.id, actor)
     return Table(
         view=view,
-        rows={f"job-{stored.uid}": _job_row(stored) for stored in found},
+        rows={f"job-{stored.uid}": _job_row(stored, selectable=offer is not None) for stored in found},
         page=page,
         watches=events.watches(JOBS.id, "", visible),
         counts=counts,
         phases=phases.JOB_PHASES,
         revision=head,
         fixed={"name": name},
+        bulk=offer,
+        bulk_fixed={"queue": name},
         empty={
             "symbol": "layers",
             "title": "No job is in this queue",
@@ -240,7 +243,7 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
     )
 
 
-def _job_row(stored: Stored) -> str:
+def _job_row(stored: Stored, *, selectable: bool) -> str:
     state = stored.read(Job).status.state
-    context = {"stored": stored, "id": f"job-{stored.uid}", "state": state}
+    context = {"stored": stored, "id": f"job-{stored.uid}", "state": state, "selectable": selectable}
     return render_to_string("queues/_job_row.html", context)

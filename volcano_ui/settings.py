@@ -136,6 +136,8 @@ CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
 CELERY_TASK_DEFAULT_QUEUE = "controllers"
 CELERY_BEAT_SCHEDULE = {
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
+    "clean operations": {"task": "jobs.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
+    "operations": {"task": "jobs.tasks.advance", "schedule": 1.0, "options": {"expires": 1.0}},
 }
 
 # Which kind of cluster this is (cluster.backend).

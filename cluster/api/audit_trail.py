@@ -105,6 +105,13 @@ def last_writer(resource: Resource, stored: Stored) -> str:
     return last or ""
 
 
+def last_editor(resource: Resource, stored: Stored) -> str:
+    """Return who last changed an object otherwise than by its status, "" when the audit does not know of anybody."""
+    about = AuditEntry.objects.filter(resource=resource.id, namespace=stored.namespace, name=stored.name)
+    edits = about.filter(verb__in=("update", "patch", "apply"), outcome="done", uid=stored.uid)
+    return edits.order_by("-at").values_list("actor", flat=True).first() or ""
+
+
 def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiError) -> Deed:
     entry = _entry(actor, verb, resource, obj, None)
     entry.outcome = "denied" if isinstance(error, Forbidden) else "refused"

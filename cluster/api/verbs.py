@@ -357,28 +357,41 @@ def delete_many(
     resource: Resource,
     keys: Sequence[tuple[str, str]],
     *,
+    uids: Sequence[str] = (),
     grace: int | None = None,
     propagation: Propagation | None = None,
     dry_run: bool = False,
 ) -> list[Stored | ApiError]:
-    """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given."""
+    """Delete objects of one kind by (namespace, name); each stands or fails for itself, in the order given.
+
+    uids are preconditions, one for each key; "" stands for whichever object has the name.
+    """
     how = Deletion(grace, propagation, dry_run)
     size = bulk.batch_size(resource)
     outcomes: list[Stored | ApiError] = []
+    wanted = uids or [""] * len(keys)
     for start in range(0, len(keys), size):
-        outcomes += _delete_batch(actor, resource, keys[start : start + size], how)
+        end = start + size
+        outcomes += _delete_batch(actor, resource, keys[start:end], wanted[start:end], how)
     return outcomes
 
 
 def _delete_batch(
-    actor: Actor, resource: Resource, keys: Sequence[tuple[str, str]], how: Deletion
+    actor: Actor,
+    resource: Resource,
+    keys: Sequence[tuple[str, str]],
+    uids: Sequence[str],
+    how: Deletion,
 ) -> list[Stored | ApiError]:
     targets = [{"metadata": {"namespace": namespace, "name": name}} for namespace, name in keys]
     try:
         with transaction.transaction(how.dry_run):
             view = ClusterView()
             view.fetch(resource, keys)
-            writes = [bulk.attempt(_deletion, actor, resource, key, how, view) for key in keys]
+            writes = [
+                bulk.attempt(_deletion, actor, resource, key, uid, how, view)
+                for key, uid in zip(keys, uids, strict=True)
+            ]
             outcomes = bulk.commit(writes)
             if not how.dry_run:
                 audit_trail.many(actor, "delete", resource, targets, outcomes)
@@ -388,7 +401,7 @@ def _delete_batch(
 
 
 def _deletion(
-    actor: Actor, resource: Resource, key: tuple[str, str], how: Deletion, view: ClusterView
+    actor: Actor, resource: Resource, key: tuple[str, str], uid: str, how: Deletion, view: ClusterView
 ) -> Write:
     namespace, name = key
     old = view.get(resource, namespace, name)
@@ -397,7 +410,8 @@ def _deletion(
     rights.check_delete(actor, "delete", resource, old, view)
     admission.release(resource, old, view)
     way = _propagation(resource, old, how.propagation)
-    return Delete(resource, namespace, name, old["metadata"]["uid"], grace=how.grace, propagation=way)
+    uid = uid or old["metadata"]["uid"]
+    return Delete(resource, namespace, name, uid, grace=how.grace, propagation=way)
 
 
 def _propagation(resource: Resource, obj: Object, asked: Propagation | None) -> Propagation:

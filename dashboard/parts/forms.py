@@ -21,6 +21,10 @@ class Form(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.dress()
+
+    def dress(self) -> None:
+        """Give the widgets of all fields their classes; a form that adds fields calls it again."""
         for field in self.fields.values():
             kind = next((css for widget, css in CLASSES.items() if isinstance(field.widget, widget)), "input")
             if kind:

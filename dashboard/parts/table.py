@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from django.http import QueryDict
 
+    from dashboard.parts.bulk import Bulk
+
 LONGEST_VALUE = 253  # no name of Kubernetes is longer
 
 
@@ -198,7 +200,8 @@ class Table:
     rows maps each row's element id to its HTML (`<tr id=…>`), in order; counts
     is by phase, obeying every filter but the phase; choices gives the options
     of filters that have none of their own. fixed are parameters of the topic that the page's
-    path holds, extra are further parts of the page. A table that is not live has no topic.
+    path holds, extra are further parts of the page. A table that is not live has no topic. bulk is what
+    is offered to do with many rows, each of which then has a box to tick; bulk_fixed are filters that hold beside the view's.
     """
 
     view: TableView
@@ -214,6 +217,8 @@ class Table:
     fixed: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
     live: bool = True
+    bulk: Bulk | None = None
+    bulk_fixed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topic(self) -> str:
@@ -278,6 +283,11 @@ class Table:
         return self.view.filtered
 
     @property
+    def chosen(self) -> list[tuple[str, str]]:
+        """What says which rows match, for the form of a bulk operation: (name, value)."""
+        return [*self.view.values.items(), *self.bulk_fixed.items()]
+
+    @property
     def earlier(self) -> str:
         return self.view.url(page=self.page.previous) if self.page.previous else ""
 
@@ -297,7 +307,7 @@ class Table:
         """The rows and what stands around them, as the parts of a topic."""
         around = {
             f"table-{piece}": render_to_string(f"partials/_table_{piece}.html", {"table": self})
-            for piece in ("chips", "empty", "pager")
+            for piece in ("chips", "empty", "pager", *(["total"] if self.bulk else []))
         }
         return Parts(
             parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.lifecycle.situation import Situation
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that was to restart once too often
 SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
 
 
@@ -128,7 +129,7 @@ RUNNING_RULES = (
 
 RESTARTING_RULES = (
     PhaseRule(
-        lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, "RetriesUsedUp", messages.retries_used_up
+        lambda s: s.retry_count >= s.max_retry, JobPhase.FAILED, RETRIES_USED_UP, messages.retries_used_up
     ),
     PhaseRule(
         lambda s: s.replicas - s.counts.terminating >= s.min_available,

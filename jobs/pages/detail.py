@@ -17,9 +17,10 @@ from dashboard.live.topics import address
 from dashboard.parts import paging
 from dashboard.parts.phases import POD_PHASES
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
+from jobs.operations import outcomes
 from jobs.pages import milestones, plugin_sentences, policy_sentences, progress, timeline
 from jobs.pages.reading import Job, Pod, PodGroup
-from jobs.rules import allowed_actions
+from jobs.rules import actions, allowed_actions
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
@@ -145,13 +146,25 @@ class Detail:
         return _render(context, "head", "why", "steps")
 
     def actions_html(self, actor: Actor) -> str:
-        """Return the buttons for what the actor may do with the job as it is."""
+        """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
+        allowed = allowed_actions.allowed(actor, self.job)
+        about = actions.extent([self.job])
         context = {
             "job": self.job,
             "stored": self.stored,
-            "actions": allowed_actions.allowed(actor, self.job),
+            "names": [action.name for action in allowed],
+            "confirmed": [
+                (action, actions.effect(action, about)) for action in allowed if action in actions.CONFIRMED
+            ],
         }
         return _render(context, "actions")["job-actions"]
+
+    def asked_part(self, now: int) -> tuple[str, int | None]:
+        """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
+        item = outcomes.latest(self.stored.uid, now)
+        verdict = None if item is None else outcomes.verdict(item, self.job, now)
+        html = _render({"item": item, "verdict": verdict, "stored": self.stored}, "asked")["job-asked"]
+        return html, None if item is None else outcomes.again(item, verdict, now)
 
     def timeline_parts(self) -> dict[str, str]:
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""

@@ -10,7 +10,7 @@ from django.urls import reverse
 from cluster import access
 from cluster.store import Stored, store
 from dashboard.live import Watch
-from dashboard.parts import paging, phases
+from dashboard.parts import bulk, paging, phases
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
 from jobs.pages import progress
 from jobs.pages.reading import Job
@@ -56,7 +56,7 @@ EMPTY = {
 def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the jobs that the actor may see."""
     allowed = access.namespaces(actor, JOBS)
-    chosen = _filters(view, allowed)
+    chosen = filters(view, allowed)
     counts = store.count(JOBS, by="phase", **{**chosen, "phase": None})
     named = {phase or "Pending": 0 for phase in counts}
     for phase, count in counts.items():
@@ -65,15 +65,17 @@ def table(actor: Actor, view: TableView) -> Table:
     total = named.get(wanted, 0) if wanted else sum(named.values())
     page = paging.Page(view.page, view.per, total)
     found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
+    offer = bulk.offered(JOBS.id, actor)
     return Table(
         view=view,
-        rows={row_id(stored): row(stored) for stored in found},
+        rows={row_id(stored): row(stored, selectable=offer is not None) for stored in found},
         page=page,
         watches=_watches(view, allowed),
         counts=named,
         phases=phases.JOB_PHASES,
         choices={**_choices(allowed), "owner": [actor.name]},
         empty=_empty(actor),
+        bulk=offer,
     )
 
 
@@ -99,7 +101,7 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored) -> str:
+def row(stored: Stored, *, selectable: bool) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader."""
     job = stored.read(Job)
     began, ended = progress.duration(job)
@@ -108,6 +110,7 @@ def row(stored: Stored) -> str:
         {
             "id": row_id(stored),
             "job": job,
+            "selectable": selectable,
             "created": stored.created,
             "progress": progress.of_job(job),
             "began": began,
@@ -117,7 +120,8 @@ def row(stored: Stored) -> str:
     )
 
 
-def _filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dict[str, Any]:
+def filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dict[str, Any]:
+    """Return what the store has to look for, among the namespaces that a reader may list."""
     namespace: str | list[str] | None = view.get("namespace") or None
     if not isinstance(allowed, access.Everywhere):
         namespace = [name for name in sorted(allowed) if namespace in (None, name)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
 
+from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
 from jobs.editor import yaml_write
@@ -44,9 +45,10 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 @live.topic("jobs:detail")
 @_of_job
 def job_head(shown: Detail, request: TopicRequest) -> Parts:
-    """Phase, gang, why the job waits, its steps, and what may be done with it."""
-    actions = {"job-actions": shown.actions_html(request.actor)}
-    return Parts({**shown.head_parts(), **actions}, watches=shown.watches)
+    """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
+    asked, again = shown.asked_part(clock.milliseconds())
+    more = {"job-actions": shown.actions_html(request.actor), "job-asked": asked}
+    return Parts({**shown.head_parts(), **more}, watches=shown.watches, again=again)
 
 
 @live.topic("jobs:timeline")

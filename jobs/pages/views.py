@@ -13,12 +13,11 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cluster import access, api
+from cluster import access, clock
 from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.controller import commands
 from jobs.editor import editor, yaml_write
 from jobs.editor.forms import JobForm
 from jobs.editor.samples import SAMPLES
@@ -26,8 +25,7 @@ from jobs.pages import detail, listing, live, pod_log
 from jobs.pages.detail import Detail
 from jobs.rules import allowed_actions, words
 from kube.errors import ApiError, Forbidden, NotFound
-from kube.kinds.batch import Action
-from kube.resources import COMMANDS, JOBS
+from kube.resources import JOBS
 from kube.yaml.problem import YamlError
 
 if TYPE_CHECKING:
@@ -60,10 +58,6 @@ spec:
               memory: 64Mi
 """
 DOUBLE_CLICK_S = 4
-COMMANDS_OF = {
-    "suspend": (Action.ABORT_JOB, "is suspended: its pods end."),
-    "resume": (Action.RESUME_JOB, "is resumed: it runs from the start."),
-}
 TABS = ("overview", "logs", "events", "yaml")
 
 
@@ -198,7 +192,6 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         with store.reading() as revision:
             shown = Detail.of(actor, namespace, name)
             context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
-            context["actions"] = allowed_actions.allowed(actor, shown.job)
             context["actions_html"] = shown.actions_html(actor)
     except NotFound:
         return _gone(request, namespace, name)
@@ -211,7 +204,8 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 
 def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
     context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
-    context["head"] = "".join(shown.head_parts().values())
+    asked, _ = shown.asked_part(clock.milliseconds())
+    context["head"] = asked + "".join(shown.head_parts().values())
     if tab == "overview":
         context["timeline"] = "".join(shown.timeline_parts().values())
         context["table"] = detail.pod_table(shown, detail.PODS_SPEC.read(request.GET))
@@ -237,32 +231,6 @@ def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     if last is not None and not access.allowed(access.of(request), "get", JOBS, namespace):
         raise Forbidden(f"You may not see the jobs of {namespace}.")
     return render(request, "jobs/gone.html", {"namespace": namespace, "name": name, "last": last}, status=404)
-
-
-@require_POST
-@login_required
-def job_delete(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    said = f"Job {name} is deleted, and its pods with it."
-    key = namespace, name
-    return responses.delete(request, JOBS, key, said, page="jobs:detail", listing="jobs:list")
-
-
-@require_POST
-@login_required
-@explained
-def job_command(request: HttpRequest, namespace: str, name: str, verb: str) -> HttpResponse:
-    """Suspend or resume a job, by a Command as `vcctl` makes it."""
-    action, said = COMMANDS_OF[verb]
-    actor = access.of(request)
-    access.require(actor, "get", JOBS, namespace, name)
-    job = store.get(JOBS, namespace, name)
-    try:
-        api.create(actor, COMMANDS, commands.to_job(job.namespace, job.name, job.uid, action))
-    except ApiError as error:
-        responses.refuse(request, error)
-    else:
-        responses.say(request, f"Job {name} {said}")
-    return redirect("jobs:detail", namespace, name)
 
 
 @require_GET

@@ -1,38 +1,20 @@
-"""What a reader may do with a job: one table, asked by pages and by whoever carries the action out."""
+"""What a reader may do with a job: the table of `jobs.rules.actions` and the reader's rights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster import access
 from cluster.access.roles import EVERYWHERE
-from kube.resources import COMMANDS, JOBS
+from jobs.rules import actions
+from kube.resources import JOBS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
     from jobs.pages.reading import Job
-    from kube.resources import Resource
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing that can be done with a job: the right that it takes, and the phases in which it makes sense."""
-
-    name: str
-    verb: str
-    resource: Resource = JOBS
-    phases: frozenset[str] | None = None  # None: all
-    on_deleted: bool = False  # also while the job is being deleted
-
+    from jobs.rules.actions import Action
 
 DEFAULT = "default"  # the namespace of who may submit in all of them
-ACTIONS = (
-    Action("copy", "create", on_deleted=True),
-    Action("suspend", "create", COMMANDS, frozenset({"Pending", "Running"})),
-    Action("resume", "create", COMMANDS, frozenset({"Aborting", "Aborted"})),
-    Action("delete", "delete"),
-)
 
 
 def home(actor: Actor) -> str | None:
@@ -43,13 +25,29 @@ def home(actor: Actor) -> str | None:
     )
 
 
-def allowed(actor: Actor, job: Job) -> frozenset[str]:
-    """Return the names of the actions that the actor may do with the job as it is."""
+def has_right(actor: Actor, action: Action, job: Job) -> bool:
+    """Say whether the actor has the right to an action on a job, whatever phase that is in."""
     namespace, owner = job.metadata.namespace, job.creator or None
-    return frozenset(
-        action.name
-        for action in ACTIONS
-        if access.allowed(actor, action.verb, action.resource, namespace, owner=owner)
-        and (action.phases is None or job.phase in action.phases)
-        and (action.on_deleted or not job.metadata.deletion_timestamp)
-    )
+    return access.allowed(actor, action.verb, action.resource, namespace, owner=owner)
+
+
+def allowed(actor: Actor, job: Job) -> list[Action]:
+    """Return the actions that the actor may do with the job as it is, in the order of the table."""
+    return [
+        action
+        for action in actions.ACTIONS
+        if not actions.problem(action, job) and has_right(actor, action, job)
+    ]
+
+
+def in_bulk(actor: Actor) -> list[Action]:
+    """Return the actions that the actor may do with many jobs: those that are allowed somewhere on one's own."""
+    places = access.grants(actor).roles
+    return [
+        action
+        for action in actions.BULK
+        if access.is_system(actor)
+        or any(
+            access.allowed(actor, action.verb, action.resource, place, owner=actor.name) for place in places
+        )
+    ]

@@ -415,6 +415,113 @@ def csrf(page, system):
     return next(c["value"] for c in page.context.cookies() if c["name"] == f"volcano_ui_csrf_{system.port}")
 
 
+def crowd(person, watcher, *names):
+    """Submit jobs that run until they are ended."""
+    for name in names:
+        person.create(job(name, shell(world.TICKS, terminationGracePeriodSeconds=0)))
+    for name in names:
+        watcher.reaches(name, "Running")
+
+
+def test_ticked_jobs_are_suspended_and_all_that_match_deleted(page, person, watcher):
+    crowd(person, watcher, "crowd-a", "crowd-b", "crowd-c")
+    page.goto("/jobs/?q=crowd")
+    live(page)
+    page.get_by_label("Tick crowd-a").check()
+    page.get_by_label("Tick crowd-b").check()
+    expect(page.locator("[data-part=count]")).to_have_text("2")
+    page.get_by_label("What to do with them").select_option("suspend")
+    page.get_by_role("button", name="Go on…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Suspend 2 of 2 jobs?")
+    expect(page.locator("main")).to_contain_text("2 running pods will be stopped.")
+    page.get_by_role("button", name="Suspend 2 jobs").click()
+    page.wait_for_url(re.compile(r"/jobs/-/operations/\d+/$"))
+    stays(page)
+    expect(page.locator("#operation-head")).to_contain_text("Over: 2 of 2 jobs have a result")
+    expect(page.locator("#table-rows tr")).to_have_count(2)
+    expect(page.locator("#table-rows [data-phase=Done]")).to_have_count(2)
+    assert unchanged(page)
+    assert watcher.phase("crowd-c") == "Running"
+    page.goto("/jobs/")
+    page.get_by_label("Find").fill("crowd")
+    expect(page.locator("#table-total")).to_have_text("3")
+    page.get_by_label("All 3 that match").check()
+    page.get_by_label("What to do with them").select_option("delete")
+    page.get_by_role("button", name="Go on…").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Delete 3 of 3 jobs?")
+    page.get_by_role("button", name="Delete 3 jobs").click()
+    expect(page.locator("#operation-head")).to_contain_text("Over: 3 of 3 jobs have a result")
+    assert watcher.job("crowd-c") is None
+
+
+def test_what_is_ticked_stays_ticked_while_the_list_changes(page, person, watcher):
+    crowd(person, watcher, "tick-a")
+    page.goto("/jobs/?q=tick-")
+    live(page)
+    page.get_by_label("Tick tick-a").check()
+    crowd(person, watcher, "tick-b")
+    expect(page.locator("#table-rows tr")).to_have_count(2)
+    expect(page.locator("#table-total")).to_have_text("2")
+    expect(page.get_by_label("Tick tick-a")).to_be_checked()
+    expect(page.get_by_label("Tick tick-b")).not_to_be_checked()
+    page.get_by_role("button", name="Tick this page").click()
+    expect(page.locator("[data-part=count]")).to_have_text("2")
+
+
+def test_an_action_says_before_what_it_does_and_then_what_became_of_it(page, person, watcher):
+    crowd(person, watcher, "asked")
+    page.goto("/jobs/default/asked/")
+    live(page)
+    page.get_by_role("button", name="Suspend").first.click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 running pod will be stopped.")
+    dialog.get_by_role("button", name="Suspend").click()
+    expect(page.locator("#job-asked")).to_contain_text("Suspend: done.")
+    expect(page.locator("#job-head")).to_contain_text("Aborted")
+    page.get_by_role("button", name="Resume").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(page.locator("#job-asked")).to_contain_text("Resume: done.")
+
+
+def test_actions_and_bulk_operations_work_without_scripts(enter, person, watcher):
+    crowd(person, watcher, "plain-a", "plain-b")
+    page = enter(java_script_enabled=False)
+    page.goto("/jobs/default/plain-a/")
+    page.get_by_role("button", name="Terminate").first.click()
+    page.get_by_role("button", name="Terminate").click()
+    page.wait_for_url("**/jobs/default/plain-a/")
+    watcher.reaches("plain-a", "Terminated")
+    page.reload()
+    expect(page.locator("#job-asked")).to_contain_text("Terminate: done.")
+    page.goto("/jobs/?q=plain-")
+    page.get_by_label("Tick plain-b").check()
+    page.get_by_label("What to do with them").select_option("complete")
+    page.get_by_role("button", name="Go on…").click()
+    page.get_by_role("button", name="Complete 1 job").click()
+    watcher.reaches("plain-b", "Completed")
+
+
+def test_two_people_edit_one_job_and_none_loses_what_was_typed(enter, person, watcher):
+    crowd(person, watcher, "shared")
+    first, second = enter(), enter()
+    for page in (first, second):
+        page.goto("/jobs/default/shared/edit/")
+    first.get_by_label("Pods that must start together").fill("0")
+    second.get_by_label("Replicas of main").fill("2")
+    for name in ("Show what changes", "Save"):
+        first.get_by_role("button", name=name).click()
+    first.wait_for_url("**/jobs/default/shared/")
+    second.get_by_role("button", name="Show what changes").click()
+    expect(second.locator("main")).to_contain_text("changed this job after you opened it")
+    expect(second.get_by_label("Replicas of main")).to_have_value("2")
+    for name in ("Show what changes", "Save"):
+        second.get_by_role("button", name=name).click()
+    second.wait_for_url("**/jobs/default/shared/")
+    expect(second.locator("#job-asked")).to_contain_text("Scale: done.")
+    spec = watcher.job("shared")["spec"]
+    assert (spec["minAvailable"], spec["tasks"][0]["replicas"]) == (0, 2)
+
+
 def test_everything_can_be_reached_with_the_keyboard(page):
     page.goto("/")
     live(page)

@@ -99,6 +99,16 @@ def furnish(system):
             ("nightly-train", "Running"),
         ):
             watcher.reaches(name, phase)
+        operate(person)
+
+
+def operate(person):
+    """Prepare two bulk operations and confirm the second."""
+    pages = [
+        person.post("/jobs/-/operations/", action=action, which="all", q=text).headers["location"]
+        for action, text in (("delete", "guarded"), ("suspend", "fa"))
+    ]
+    assert person.post(f"{pages[1]}confirm/").status_code == 302
 
 
 def makers():

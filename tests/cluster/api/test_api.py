@@ -497,6 +497,14 @@ def test_many_are_deleted_each_for_itself(alice, olga):
     assert [type(o).__name__ for o in outcomes] == ["Stored", "Stored", "Forbidden", "NotFound"]
 
 
+def test_of_many_only_those_go_that_have_the_uid_that_was_meant(alice):
+    made = api.create_many(alice, JOBS, [job("a"), job("b"), job("c")])
+    keys, uids = [("default", n) for n in "abc"], [made[0].uid, "another", ""]
+    outcomes = api.delete_many(alice, JOBS, keys, uids=uids)
+    assert [type(o).__name__ for o in outcomes] == ["Stored", "Conflict", "Stored"]
+    assert [left.name for left in store.find(JOBS)] == ["b"]
+
+
 def test_a_database_that_fails_is_said_so_and_nothing_is_half_done(alice, monkeypatch):
     def full(*_args, **_options):
         raise OperationalError("database or disk is full")

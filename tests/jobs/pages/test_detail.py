@@ -176,7 +176,10 @@ def test_yaml_is_shown_and_downloaded(client, running):
 
 def test_the_page_is_only_read(client, running):
     assert client.post("/jobs/default/train/").status_code == 405
-    assert client.get("/jobs/default/train/delete/").status_code == 405
+    for address in ("suspend", "delete", "edit", "scale"):
+        assert client.get(f"/jobs/default/train/{address}/").status_code == 200
+    assert store.find(COMMANDS) == []
+    assert store.get(JOBS, "default", "train").revision == running.revision
 
 
 @pytest.mark.parametrize("path", ["", "yaml/", "log/?pod=train-worker-0", "?tab=logs"])
@@ -278,7 +281,7 @@ def test_pods_come_in_the_order_of_their_numbers(client, alice, parse):
 def labels(client, parse, name):
     """The buttons that a job's page offers, as words."""
     actions = parse(client.get(f"/jobs/default/{name}/")).find(".//*[@id='job-actions']")
-    found = [*actions.findall("a"), *actions.findall("button")]
+    found = [*actions.findall("a"), *actions.findall("form/button")]
     return [" ".join("".join(each.itertext()).split()) for each in found]
 
 
@@ -302,10 +305,17 @@ def test_a_job_is_suspended_and_resumed_in_the_phases_that_heed_it(client, alice
 
 @pytest.mark.shows("6.3/suspend, resume", "6.3/vcctl's")
 @pytest.mark.parametrize(
-    ("verb", "action"), [("suspend", "AbortJob"), ("resume", "ResumeJob")], ids=["suspend", "resume"]
+    ("phase", "verb", "action"),
+    [
+        pytest.param("Running", "suspend", "AbortJob", id="suspend"),
+        pytest.param("Aborted", "resume", "ResumeJob", id="resume"),
+        pytest.param("Running", "restart", "RestartJob", id="restart"),
+        pytest.param("Pending", "terminate", "TerminateJob", id="terminate"),
+        pytest.param("Running", "complete", "CompleteJob", id="complete"),
+    ],
 )
-def test_the_button_sends_the_command_that_vcctl_sends(client, alice, verb, action):
-    job = world.make("mine", "Running")
+def test_the_button_sends_the_command_that_vcctl_sends(client, alice, phase, verb, action):
+    job = world.make("mine", phase)
     answer = client.post(f"/jobs/default/mine/{verb}/")
     assert answer.url == "/jobs/default/mine/"
     sent = store.find(COMMANDS)[0].object

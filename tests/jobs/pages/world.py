@@ -233,3 +233,8 @@ def many(number, *, begin=0, now=START):
         groups.append(Group([Create(resources.JOBS, job)]))
     for start in range(0, number, 1000):
         store.commit(groups[start : start + 1000], now=now + start)
+
+
+def words(response, parse, part):
+    """What a page says in the element with an id."""
+    return " ".join("".join(parse(response).find(f".//*[@id='{part}']").itertext()).split())

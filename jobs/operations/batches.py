@@ -1,0 +1,160 @@
+"""Carrying operations out: batch by batch through the door, and looking at what came of it.
+
+A batch is one transaction that changes jobs and notes it with their items, so a
+process that is killed has either done both or neither, and whoever goes on asks no job
+twice. Between batches others can write. Rights are those that the
+person has when the batch begins.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from django.db import transaction as database
+
+from cluster import access, api, clock
+from cluster.access import Actor
+from cluster.api import bulk, transaction
+from cluster.store import store
+from jobs.controller import commands
+from jobs.models import Operation, OperationItem
+from jobs.operations import outcomes
+from jobs.pages.reading import Job
+from jobs.rules import actions
+from jobs.rules.actions import OPEN, Result, Verdict
+from kube.errors import ApiError, Conflict, NotFound, ServiceUnavailable
+from kube.resources import COMMANDS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.store import Stored
+    from jobs.rules.actions import Action
+
+# Between two batches: whoever waits for the log's lock in SQLite looks at times up to 0.1 s apart.
+PAUSE_S = 0.05
+GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
+ASKED = Verdict(Result.ASKED)
+UPDATE = (
+    "UPDATE jobs_operationitem SET result = %s, why = %s, marked = %s, asked = %s, settled = %s WHERE id = %s"
+)
+
+
+def running() -> list[Operation]:
+    """Return the operations that are not over, the oldest first."""
+    found = Operation.objects.filter(over=0).exclude(confirmed=0)
+    return list(found.select_related("user").order_by("pk"))
+
+
+def ask(budget_s: float) -> bool:
+    """Ask jobs for about so many seconds, a batch of each running operation in turn; say whether some are left."""
+    until = clock.monotonic() + budget_s
+    asking = running()
+    while asking := [operation for operation in asking if ask_batch(operation)]:
+        if clock.monotonic() >= until:
+            break
+        time.sleep(PAUSE_S)
+    return bool(asking)
+
+
+def ask_batch(operation: Operation) -> bool:
+    """Ask the next jobs of an operation; say whether there may be more."""
+    with transaction.transaction(dry_run=False):
+        # Only now, with the log's lock held, can nobody else work on it or stop it.
+        waiting = operation.items.filter(result=Result.WAITING)
+        items = list(waiting.order_by("pk")[: bulk.BATCH])
+        if items:
+            _ask(_actor_of(operation), actions.BY_NAME[operation.action], items)
+    return len(items) == bulk.BATCH
+
+
+def _actor_of(operation: Operation) -> Actor:
+    """Return who asked, with the rights of today: none when the account is gone."""
+    return access.for_user(operation.user) if operation.user is not None else Actor(operation.actor)
+
+
+def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
+    """Ask what applies, and note for each item what became of that."""
+    jobs = store.by_keys(JOBS, [item.key for item in items])
+    verdicts: dict[int, Verdict] = {}
+    asking: list[OperationItem] = []
+    for item in items:
+        job = _job_of(item, jobs)
+        if job is None:
+            verdicts[item.pk] = GONE
+        elif why := actions.problem(action, job):
+            verdicts[item.pk] = Verdict(Result.SKIPPED, why)
+        else:
+            item.marked = actions.mark(job)
+            asking.append(item)
+    for item, outcome in zip(asking, _send(actor, action, asking), strict=True):
+        verdicts[item.pk] = _answer(outcome)
+    _write([(item, verdicts[item.pk]) for item in items])
+
+
+def _send(actor: Actor, action: Action, items: Sequence[OperationItem]) -> list[Stored | ApiError]:
+    if action.order is None:
+        keys = [(item.namespace, item.name) for item in items]
+        return api.delete_many(actor, JOBS, keys, uids=[item.uid for item in items])
+    orders = [commands.to_job(item.namespace, item.name, item.uid, action.order) for item in items]
+    return api.create_many(actor, COMMANDS, orders)
+
+
+def _answer(outcome: Stored | ApiError) -> Verdict:
+    """Return what an answer of the door means for an item; a database that fails leaves the batch undone."""
+    if isinstance(outcome, ServiceUnavailable):
+        raise outcome
+    if isinstance(outcome, NotFound | Conflict):
+        return GONE
+    if isinstance(outcome, ApiError):
+        return Verdict(Result.REFUSED, "; ".join(map(str, outcome.causes)) or outcome.message)
+    return ASKED
+
+
+def settle_all() -> None:
+    """Look at what was asked by all running operations."""
+    for operation in running():
+        settle(operation)
+
+
+def settle(operation: Operation) -> None:
+    """Look at the jobs that were asked, and give results to those whose jobs show it or had their time."""
+    asked = operation.items.filter(result=Result.ASKED).order_by("pk")
+    after = 0
+    while items := list(asked.filter(pk__gt=after)[: bulk.BATCH]):
+        after = items[-1].pk
+        jobs = store.by_keys(JOBS, [item.key for item in items])
+        now = clock.milliseconds()
+        verdicts = [(item, outcomes.verdict(item, _job_of(item, jobs), now)) for item in items]
+        with database.atomic():
+            _write([(item, verdict) for item, verdict in verdicts if verdict is not None])
+    if not operation.items.filter(result__in=OPEN).exists():
+        Operation.objects.filter(pk=operation.pk, over=0).update(over=clock.milliseconds())
+
+
+def _job_of(item: OperationItem, jobs: Mapping[str, Stored]) -> Job | None:
+    """Return the job that an item is about, None when it is not there any more."""
+    stored = jobs.get(item.key)
+    return stored.read(Job) if stored is not None and stored.uid == item.uid else None
+
+
+def _write(results: Sequence[tuple[OperationItem, Verdict]]) -> None:
+    """Note results in one statement: there are hundreds of them in each transaction."""
+    if not results:
+        return
+    now = clock.milliseconds()
+    rows = [
+        (
+            str(verdict.result),
+            verdict.why,
+            item.marked,
+            now if verdict.result is Result.ASKED else item.asked,
+            0 if verdict.result is Result.ASKED else now,
+            item.pk,
+        )
+        for item, verdict in results
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(UPDATE, rows)

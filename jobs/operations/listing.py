@@ -1,0 +1,194 @@
+"""The pages of bulk operations: what one would do, how far it is, the result of each of its jobs, and those before.
+
+Who may list the jobs of a namespace may see what was asked of them. So two
+readers with the same rights see the same, whoever asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Count
+from django.template.loader import render_to_string
+
+from cluster import access, clock
+from cluster.api import bulk
+from cluster.store import store
+from dashboard.parts import paging, phases, svg
+from dashboard.parts.table import Column, Filter, Spec, Table
+from jobs.models import Operation
+from jobs.pages.reading import Job
+from jobs.rules import actions, allowed_actions
+from jobs.rules.actions import OPEN, Extent, Result
+from kube.errors import NotFound
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from cluster.access import Actor
+    from dashboard.live import Parts
+    from dashboard.parts.table import TableView
+    from jobs.models import OperationItem
+    from jobs.rules.actions import Action
+
+HIGHEST = 2**63 - 1  # that a database can be asked for
+AGAIN_MS = 1000  # until the page of an operation that runs is drawn anew
+RESULTS = tuple(str(result) for result in Result)
+SPEC = Spec(
+    name="jobs:operation",
+    columns=(
+        Column("Job", sort="name", kind="name"),
+        Column("Result"),
+        Column("Why", kind="message"),
+        Column("Asked", kind="time", priority="low"),
+    ),
+    filters=(Filter("result", "Result", choices=RESULTS, hidden=True),),
+    search="Part of a job's name",
+    noun="job",
+    plural="jobs",
+)
+ALL_SPEC = Spec(
+    name="jobs:operations",
+    columns=(
+        Column("Operation", kind="name"),
+        Column("Jobs", kind="number"),
+        Column("Asked by"),
+        Column("When", kind="time"),
+        Column("State"),
+    ),
+    order="-drafted",
+    noun="operation",
+    plural="operations",
+)
+EMPTY = {
+    "symbol": "layers",
+    "title": "No bulk operation yet",
+    "text": "Tick jobs in the list of jobs or on a queue's page, or choose all that match the filters, and say what to do with them.",
+}
+
+
+class Forecast(NamedTuple):
+    """What an operation would do now: its extent, and how many of its jobs it does not touch for which reason."""
+
+    extent: Extent
+    skipped: int = 0
+    refused: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A bulk operation with those of its items that a reader may see."""
+
+    operation: Operation
+    items: QuerySet[OperationItem]
+
+    @classmethod
+    def of(cls, actor: Actor, number: int) -> Shown:
+        """Read an operation; NotFound when there is none, or none of its jobs is for the actor to see."""
+        operation = Operation.objects.filter(pk=min(number, HIGHEST), is_bulk=True).first()
+        if operation is not None:
+            places = access.namespaces(actor, JOBS)
+            items = operation.items.all()
+            if not isinstance(places, access.Everywhere):
+                items = items.filter(namespace__in=places)
+            is_open = not operation.is_draft or operation.actor == actor.name
+            if is_open and items.exists():
+                return cls(operation, items)
+        raise NotFound(f"There is no bulk operation {number} of jobs that you may see.")
+
+    @property
+    def action(self) -> Action:
+        return actions.BY_NAME[self.operation.action]
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many items have which result."""
+        return dict(self.items.values_list("result").annotate(number=Count("pk")).order_by())
+
+    def forecast(self, actor: Actor) -> Forecast:
+        """Say what the operation would do if the actor confirmed it now."""
+        total = Forecast(Extent())
+        places = list(self.items.values_list("namespace", "name", "uid"))
+        for start in range(0, len(places), bulk.BATCH):
+            chunk = places[start : start + bulk.BATCH]
+            jobs = store.by_keys(JOBS, [f"{namespace}/{name}" for namespace, name, _ in chunk])
+            uids = {uid for _, _, uid in chunk}
+            there = [stored.read(Job) for stored in jobs.values() if stored.uid in uids]
+            total = self._added(total, actor, there, len(chunk) - len(there))
+        return total
+
+    def _added(self, total: Forecast, actor: Actor, jobs: list[Job], gone: int) -> Forecast:
+        fitting = [job for job in jobs if not actions.problem(self.action, job)]
+        mine = [job for job in fitting if allowed_actions.has_right(actor, self.action, job)]
+        extent = Extent(*map(sum, zip(total.extent, actions.extent(mine), strict=True)))
+        return Forecast(
+            extent,
+            total.skipped + len(jobs) - len(fitting),
+            total.refused + len(fitting) - len(mine),
+            total.gone + gone,
+        )
+
+    def table(self, view: TableView) -> Table:
+        """Return a page of the items, and above them how far the operation is."""
+        found = self.items.filter(name__icontains=view.q) if view.q else self.items
+        counts = dict(found.values_list("result").annotate(number=Count("pk")).order_by())
+        wanted = view.get("result")
+        if wanted:
+            found = found.filter(result=wanted)
+        page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
+        down = "-" if view.sort == "-name" else ""
+        shown = found.order_by(f"{down}namespace", f"{down}name")[page.offset : page.offset + page.size]
+        return Table(
+            view=view,
+            rows={f"item-{item.pk}": _item_row(item) for item in shown},
+            page=page,
+            counts=counts,
+            phases=RESULTS,
+            by="result",
+            fixed={"number": str(self.operation.pk)},
+            extra={"operation-head": self.head()},
+        )
+
+    def head(self) -> str:
+        """Return how far the operation is."""
+        settled = sum(number for result, number in self.counts.items() if result not in OPEN)
+        context = {
+            "operation": self.operation,
+            "action": self.action,
+            "total": sum(self.counts.values()),
+            "settled": settled,
+            "left": self.counts.get(Result.WAITING, 0),
+            "bar": svg.stack(
+                svg.Share(self.counts.get(word, 0), phases.look(word).hue, word.lower()) for word in RESULTS
+            ),
+        }
+        return render_to_string("jobs/operations/_head.html", context)
+
+    def parts(self, view: TableView) -> Parts:
+        """Return the page as a topic; while the operation runs it is drawn anew each second."""
+        again = clock.milliseconds() + AGAIN_MS if self.operation.is_running else None
+        return replace(self.table(view).parts(), again=again)
+
+
+def _item_row(item: OperationItem) -> str:
+    return render_to_string("jobs/operations/_item_row.html", {"item": item})
+
+
+def table(actor: Actor, view: TableView) -> Table:
+    """Return a page of the bulk operations that the actor began; of everybody's for who may read the whole audit."""
+    found = Operation.objects.filter(is_bulk=True).exclude(confirmed=0)
+    if not access.allowed(actor, "list", "audit", access.EVERYWHERE):
+        found = found.filter(actor=actor.name)
+    page = paging.Page(view.page, view.per, found.count())
+    shown = found.order_by("-drafted", "-pk")[page.offset : page.offset + page.size]
+    rows = {f"operation-{each.pk}": _row(each) for each in shown}
+    return Table(view=view, rows=rows, page=page, empty=EMPTY, live=False)
+
+
+def _row(operation: Operation) -> str:
+    context = {"operation": operation, "action": actions.BY_NAME[operation.action]}
+    return render_to_string("jobs/operations/_row.html", context)

@@ -1,0 +1,45 @@
+"""An action on one job, asked from its page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction as database
+
+from cluster import api, clock
+from jobs.controller import commands
+from jobs.operations import drafts
+from jobs.pages.reading import Job
+from jobs.rules import actions
+from jobs.rules.actions import Result
+from kube.errors import Conflict
+from kube.resources import COMMANDS, JOBS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from jobs.rules.actions import Action
+
+
+def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:
+    """Do an action to one job, the one that had a uid when the actor looked at it; ApiError says why it was not done."""
+    if uid and uid != job.uid:
+        raise Conflict.of(JOBS.id, job.name, "another job has this name by now; look at it before you act")
+    read = job.read(Job)
+    if why := actions.problem(action, read):
+        raise Conflict(f"The job {job.name} was left as it is. {why}", resource=JOBS.id, name=job.name)
+    if action.order is None:
+        api.delete(actor, JOBS, job.namespace, job.name, uid=job.uid)
+        return
+    api.create(actor, COMMANDS, commands.to_job(job.namespace, job.name, job.uid, action.order))
+    note(actor, action, job)
+
+
+def note(actor: Actor, action: Action, job: Stored) -> None:
+    """Note what was asked of one job as it was then, so that its page can say what became of it."""
+    now = clock.milliseconds()
+    with database.atomic():
+        operation = drafts.new(actor, action, total=1, is_bulk=False, confirmed=now)
+        item = drafts.item_of(operation, f"{job.namespace}/{job.name}", job.uid)
+        item.result, item.asked, item.marked = Result.ASKED, now, actions.mark(job.read(Job))
+        item.save()

@@ -1,0 +1,164 @@
+"""Changing a job from its page: what would change is shown before, and what others changed meanwhile is not lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.decorators import login_required
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from cluster import access, api
+from cluster.api import audit_trail
+from cluster.store import store
+from dashboard.pages.errors import explained
+from dashboard.parts import responses
+from jobs.operations import single
+from jobs.pages.edit_form import EditForm, ScaleForm
+from jobs.pages.reading import Job
+from jobs.rules import actions, edits
+from kube.errors import ApiError, Conflict, Invalid
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from cluster.access import Actor
+    from cluster.store import Stored
+    from jobs.pages.edit_form import JobForm
+    from jobs.rules.edits import Difference, Fields
+
+TRIES = 5  # to write a job whose controller writes its status at the same time
+ANOTHER = (
+    "Another job has this name by now. Nothing of yours was stored; open the form again to see that job."
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def edit(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Change what of a job may change."""
+    return _change(request, _opened(request, namespace, name), EditForm)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_required
+@explained
+def scale(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
+    """Change how many pods the tasks of a job have."""
+    return _change(request, _opened(request, namespace, name), ScaleForm)
+
+
+def _opened(request: HttpRequest, namespace: str, name: str) -> Stored:
+    actor = access.of(request)
+    access.require(actor, "get", JOBS, namespace, name)
+    stored = store.get(JOBS, namespace, name)
+    access.require(actor, "update", JOBS, namespace, name, owner=stored.read(Job).creator or None)
+    return stored
+
+
+def _change(request: HttpRequest, stored: Stored, make: type[EditForm] | type[ScaleForm]) -> HttpResponse:
+    form = make(stored.object, data=request.POST if request.method == "POST" else None)
+    if problem := actions.problem(form.action, stored.read(Job)):
+        raise Conflict(f"The job {stored.name} cannot be {form.action.participle}. {problem}")
+    if not form.is_bound:
+        return _page(request, stored, form)
+    if not form.is_valid():
+        return _page(request, stored, form, status=422)
+    if form.cleaned_data["uid"] != stored.uid:
+        form.add_error(None, ANOTHER)
+        return _page(request, stored, form, status=409)
+    now = edits.read(stored.object)
+    base = form.cleaned_data["base"] or now
+    wanted = form.wanted(now)
+    if now != base:
+        return _conflict(request, stored, form, base, wanted)
+    if wanted == now:
+        responses.say(request, "Nothing was changed.")
+        return redirect("jobs:detail", stored.namespace, stored.name)
+    if form.cleaned_data["reviewed"] != wanted:
+        return _review(request, stored, form, wanted)
+    return _save(request, stored, form, wanted)
+
+
+def _conflict(
+    request: HttpRequest, stored: Stored, form: JobForm, base: Fields, wanted: Fields
+) -> HttpResponse:
+    """Show what others changed since the form was opened, beside what was typed, which stays in the form."""
+    now = edits.read(stored.object)
+    meanwhile = [(each, wanted.get(each.name)) for each in edits.differences(stored.object, base, now)]
+    form.show(wanted, base=now, reviewed={})
+    who = audit_trail.last_editor(JOBS, stored) or "Somebody"
+    return _page(request, stored, form, meanwhile=meanwhile, who=who, status=409)
+
+
+def _review(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
+    """Show what would change, after the rules have looked at it."""
+    now = edits.read(stored.object)
+    found = api.review(access.of(request), JOBS, edits.write(stored.object, wanted), update=True)
+    if found.causes:
+        responses.show_at_fields(form, Invalid.of(JOBS.group_kind, stored.name, found.causes), _places(form))
+        return _page(request, stored, form, status=422)
+    form.show(wanted, base=now, reviewed=wanted)
+    differences = edits.differences(stored.object, now, wanted)
+    return _page(
+        request,
+        stored,
+        form,
+        differences=differences,
+        effect=_effect(stored, now, wanted),
+        warnings=found.warnings,
+    )
+
+
+def _effect(stored: Stored, now: Fields, wanted: Fields) -> str:
+    """Say what becomes of the pods; other numbers do nothing to those of a job that is over or suspended."""
+    job, said = stored.read(Job), edits.effect(now, wanted)
+    is_alive = not actions.problem(actions.SCALE, job)
+    return said if is_alive or not said else f"The job is {job.phase}: its pods stay as they are."
+
+
+def _save(request: HttpRequest, stored: Stored, form: JobForm, wanted: Fields) -> HttpResponse:
+    now = edits.read(stored.object)
+    try:
+        saved = _written(access.of(request), stored, now, wanted)
+    except ApiError as error:
+        responses.show_at_fields(form, error, _places(form))
+        return _page(request, stored, form, status=422 if isinstance(error, Invalid) else error.code)
+    if edits.effect(now, wanted) and not actions.problem(actions.SCALE, stored.read(Job)):
+        single.note(access.of(request), actions.SCALE, saved)
+    responses.say(request, f"The job {stored.name} was changed.")
+    return redirect("jobs:detail", stored.namespace, stored.name)
+
+
+def _written(actor: Actor, stored: Stored, now: Fields, wanted: Fields) -> Stored:
+    """Store the wanted fields; a status that was written meanwhile is no conflict, another change of a field is."""
+    for _ in range(TRIES):
+        changed = edits.write(stored.object, wanted)
+        metadata = {**changed["metadata"], "resourceVersion": stored.version}
+        try:
+            return api.update(actor, JOBS, {**changed, "metadata": metadata})
+        except Conflict:
+            stored = store.get(JOBS, stored.namespace, stored.name)
+            if edits.read(stored.object) != now:
+                raise
+    raise Conflict.of(JOBS.id, stored.name, "it changes all the time; save once more")
+
+
+def _places(form: JobForm) -> dict[str, str]:
+    """Return the form's fields by the paths that errors name."""
+    return {edits.path_of(name): name for name in form.names}
+
+
+def _page(
+    request: HttpRequest,
+    stored: Stored,
+    form: JobForm,
+    *,
+    differences: list[Difference] | None = None,
+    status: int = 200,
+    **context: Any,
+) -> HttpResponse:
+    shown = {"stored": stored, "form": form, "action": form.action, "differences": differences, **context}
+    return render(request, "jobs/edit.html", shown, status=status)

@@ -1,0 +1,258 @@
+"""The actions on jobs: one table for pages, bulk operations and API.
+
+A row of `ACTIONS` says which right an action takes, what it sends, in which
+phases it applies, and its words. In which phases a Command is heeded is not written here: it
+follows from `jobs.lifecycle.phases`. What an action will do is told before by
+`effect`, what has become of it by `verdict`, which looks at the job as it is and not at what was sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobs.lifecycle.phases import FINISHED, RESTART_ANEW, RETRIES_USED_UP, STEPS
+from kube.kinds.batch import Action as Order
+from kube.kinds.batch import JobPhase
+from kube.resources import COMMANDS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs.pages.reading import Job
+    from kube.resources import Resource
+
+TIME_LIMIT_MS = 30_000  # for an action to have its effect; what lasts longer is said to need a look
+
+
+class Result(StrEnum):
+    """What has become of an action on one job; the values are shown to people."""
+
+    WAITING = "Not begun"
+    ASKED = "Asked"  # accepted, and not seen to have happened yet
+    DONE = "Done"
+    SKIPPED = "Skipped"  # the job is in a phase in which the action does not apply
+    REFUSED = "Refused"  # a right or a rule is against it
+    GONE = "Gone"  # the job was deleted before
+    TIMED_OUT = "Timed out"
+    STOPPED = "Stopped"  # never asked, because the bulk operation was stopped
+
+
+OPEN = (Result.WAITING, Result.ASKED)
+KEEP, GO_ON = "Leave it as it is", "Let it go on"
+
+
+class Verdict(NamedTuple):
+    """A result and, unless it is plain, why."""
+
+    result: Result
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that can be done with a job.
+
+    verb and resource are the right that it takes. order is the Command that it
+    sends, None for a write to the job itself. phases are those in which it applies;
+    None means all. target is the phase that it leads to, where there is one.
+    """
+
+    name: str
+    label: str  # of its button
+    icon: str
+    infinitive: str  # "you may not suspend jobs"
+    participle: str  # "… jobs can be suspended"
+    verb: str
+    resource: Resource = JOBS
+    order: Order | None = None
+    phases: frozenset[str] | None = None
+    target: str = ""
+    keep: str = KEEP  # the button that does nothing
+    is_bulk: bool = True
+    on_deleted: bool = False  # also while the job is being deleted
+
+
+def _command(
+    order: Order, label: str, icon: str, participle: str, *, target: str = "", keep: str = GO_ON
+) -> Action:
+    """Return an action that sends a Command, in the phases that heed it."""
+    heeding = (phase for phase, row in STEPS.items() if order in row and row[order] is not RESTART_ANEW)
+    return Action(
+        name=label.lower(),
+        label=label,
+        icon=icon,
+        infinitive=label.lower(),
+        participle=participle,
+        verb="create",
+        resource=COMMANDS,
+        order=order,
+        phases=frozenset(map(str, heeding)),
+        target=target,
+        keep=keep,
+    )
+
+
+_ALIVE = frozenset({str(JobPhase.PENDING), str(JobPhase.RUNNING)})
+CLONE = Action("clone", "Run again", "copy", "copy", "copied", "create", is_bulk=False, on_deleted=True)
+EDIT = Action("edit", "Edit", "pencil", "change", "changed", "update", is_bulk=False)
+SCALE = Action(
+    "scale", "Scale", "chevrons-up-down", "scale", "scaled", "update", phases=_ALIVE, is_bulk=False
+)
+SUSPEND = _command(Order.ABORT_JOB, "Suspend", "circle-pause", "suspended", target=JobPhase.ABORTED)
+RESUME = _command(Order.RESUME_JOB, "Resume", "circle-play", "resumed", keep=KEEP)
+RESTART = _command(Order.RESTART_JOB, "Restart", "rotate-ccw", "restarted")
+TERMINATE = _command(
+    Order.TERMINATE_JOB, "Terminate", "circle-stop", "terminated", target=JobPhase.TERMINATED
+)
+COMPLETE = _command(Order.COMPLETE_JOB, "Complete", "circle-check", "completed", target=JobPhase.COMPLETED)
+DELETE = Action("delete", "Delete", "trash-2", "delete", "deleted", "delete", keep="Keep it")
+ACTIONS = (CLONE, EDIT, SCALE, SUSPEND, RESUME, RESTART, COMPLETE, TERMINATE, DELETE)
+BY_NAME = {action.name: action for action in ACTIONS}
+BY_ORDER = {action.order: action for action in ACTIONS if action.order is not None}
+CONFIRMED = tuple(action for action in ACTIONS if action.order is not None or action is DELETE)
+BULK = tuple(action for action in ACTIONS if action.is_bulk)
+
+
+def problem(action: Action, job: Job) -> str:
+    """Say why an action does not apply to a job as it is: `It is Completed; only jobs that are …`; empty if it does."""
+    if job.metadata.deletion_timestamp and not action.on_deleted:
+        return "It is being deleted."
+    if action.phases is None or job.phase in action.phases:
+        return ""
+    fitting = [str(phase) for phase in JobPhase if phase in action.phases]
+    return f"It is {job.phase}; only jobs that are {' or '.join(fitting)} can be {action.participle}."
+
+
+# What will happen.
+
+
+class Extent(NamedTuple):
+    """What an action is about: how many jobs, and how many of their pods are wished for, run and wait.
+
+    last_restart counts the jobs that one more restart makes Failed.
+    """
+
+    jobs: int = 0
+    replicas: int = 0
+    running: int = 0
+    waiting: int = 0
+    last_restart: int = 0
+
+
+def extent(jobs: Iterable[Job]) -> Extent:
+    """Count what an action on these jobs is about."""
+    total = Extent()
+    for job in jobs:
+        status = job.status
+        each = (
+            1,
+            job.replicas,
+            status.running,
+            status.pending,
+            int(status.retry_count + 1 >= job.spec.max_retry),
+        )
+        total = Extent(*map(sum, zip(total, each, strict=True)))
+    return total
+
+
+def effect(action: Action, about: Extent) -> list[str]:
+    """Say in sentences what an action on one job or on many will do."""
+    theirs = "its" if about.jobs == 1 else "their"
+    stops = _stops(about)
+    if action is SUSPEND:
+        return [stops, f"The room is free for others. Resumed, {_all_run(about)} from the start."]
+    if action is RESUME:
+        return [f"{_all_run(about).capitalize()} from the start, once there is room."]
+    if action is RESTART:
+        return [stops, *_restarted(about)]
+    if action in (TERMINATE, COMPLETE):
+        jobs = "The job is then" if about.jobs == 1 else f"The {about.jobs:,} jobs are then"
+        return [stops, f"{jobs} {action.target} for good; resuming is not possible."]
+    if action is DELETE:
+        jobs = "The job is" if about.jobs == 1 else f"{about.jobs:,} jobs are"
+        return [stops, f"{jobs} removed with {theirs} {_pods(about.replicas)}."]
+    return []
+
+
+def _stops(about: Extent) -> str:
+    running = "No pod runs" if not about.running else f"{_pods(about.running, 'running')} will be stopped"
+    waiting = f", and {_pods(about.waiting, 'waiting')} will not start" if about.waiting else ""
+    return f"{running}{waiting}."
+
+
+def _restarted(about: Extent) -> list[str]:
+    if about.jobs == 1:
+        if about.last_restart:
+            return ["It has no restart left: instead of running again it becomes Failed."]
+        return [f"{_all_run(about).capitalize()} again from the start."]
+    said = ["The pods run again from the start."]
+    if about.last_restart:
+        said.append(f"{about.last_restart:,} of the jobs have no restart left: these become Failed instead.")
+    return said
+
+
+def _all_run(about: Extent) -> str:
+    return "the one pod runs" if about.replicas == 1 else f"all {_pods(about.replicas)} run"
+
+
+def _pods(number: int, how: str = "") -> str:
+    return f"{number:,} {how + ' ' if how else ''}{'pod' if number == 1 else 'pods'}"
+
+
+# What has happened.
+
+
+def mark(job: Job) -> int:
+    """Return what is noted of a job when an action is asked: how often it was restarted by then."""
+    return job.status.retry_count
+
+
+def verdict(action: Action, job: Job | None, marked: int) -> Verdict | None:
+    """Say what has become of an action that was accepted, None while that is not decided.
+
+    job is the job as it is now, None when it is not there any more; marked
+    is what `mark` returned before the action was asked for. What changes nothing but the text of a
+    job (CLONE, EDIT) is done once it is accepted, and is not asked about.
+    """
+    if job is None:
+        return Verdict(Result.DONE) if action is DELETE else Verdict(Result.GONE, "It was deleted meanwhile.")
+    if action is RESTART and job.status.state.reason == RETRIES_USED_UP:
+        return Verdict(Result.REFUSED, job.status.state.message)
+    if _is_reached(action, job, marked):
+        return Verdict(Result.DONE)
+    if action.order is not None and job.phase in FINISHED:
+        return Verdict(Result.SKIPPED, f"It became {job.phase} before it could be {action.participle}.")
+    return None
+
+
+def _is_reached(action: Action, job: Job, marked: int) -> bool:
+    if action is DELETE:
+        return False
+    if action.target:
+        return job.phase == action.target
+    if action is RESUME:
+        return job.phase not in (JobPhase.ABORTING, JobPhase.ABORTED, JobPhase.RESTARTING)
+    if action is RESTART:
+        return job.status.retry_count > marked and job.phase != JobPhase.RESTARTING
+    return job.phase not in _ALIVE or lacking(job) == 0
+
+
+def lacking(job: Job) -> int:
+    """Return by how many pods the tasks of a job differ from what is wished for."""
+    counted = job.status.task_status_count
+    return sum(
+        abs(task.replicas - (sum(counted[task.name].phase.values()) if task.name in counted else 0))
+        for task in job.spec.tasks
+    )
+
+
+def overdue(action: Action, job: Job) -> Verdict:
+    """Say what is the matter with an action that has not had its effect within TIME_LIMIT_MS."""
+    said = job.status.state.message
+    if job.metadata.deletion_timestamp:
+        said = "It is being deleted, and its pods have not ended yet."
+    elif action is SCALE:
+        said = f"Its pods do not yet match the number wished for, by {lacking(job)}. {said}".strip()
+    return Verdict(Result.TIMED_OUT, f"After {TIME_LIMIT_MS // 1000} s it is {job.phase}. {said}".strip())

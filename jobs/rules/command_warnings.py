@@ -1,0 +1,37 @@
+"""What is said to a client whose Command the job will not heed, such as one to suspend a job that is over.
+
+Commands are accepted all the same, as Volcano does; the pages offer no such action.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from jobs.pages.reading import Job
+from jobs.rules import actions
+from kube import lenient
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from kube.resources import Resource
+
+
+class View(Protocol):
+    """What has to be known of the cluster."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+
+
+def warn(command: Object, _old: Object | None, view: View) -> list[str]:
+    """Return why the target of a Command stays as it is, if it is a job that does not heed the action now."""
+    target = lenient.mapping(command, "target")
+    action = next((each for order, each in actions.BY_ORDER.items() if order == command.get("action")), None)
+    if action is None or (target.get("apiVersion"), target.get("kind")) != (JOBS.api_version, JOBS.kind):
+        return []
+    name = lenient.text(target, "name")
+    found = view.get(JOBS, lenient.text(command, "metadata", "namespace"), name)
+    said = actions.problem(action, msgspec.convert(found, Job)) if found else ""
+    return [f"target: The job {name} stays as it is. {said}"] if said else []

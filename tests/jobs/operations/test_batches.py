@@ -1,0 +1,265 @@
+"""Carrying out what was asked of many jobs: each job once, with the rights of then, whatever happens to jobs and processes."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from cluster import access
+from cluster.api import bulk
+from cluster.models import AuditEntry, RoleBinding
+from cluster.store import Create, Delete, Group, Patch, store
+from jobs.models import Operation
+from jobs.operations import batches, drafts
+from jobs.operations.selection import Selection
+from jobs.rules import actions
+from jobs.rules.actions import TIME_LIMIT_MS, Result
+from kube.resources import COMMANDS, JOBS
+from tests.jobs.control import submit
+from tests.jobs.operations.control import carry_on
+from tests.jobs.pages import world
+
+
+@pytest.fixture
+def actor(cluster, person):
+    return access.for_user(person("alice"))
+
+
+def make(number, *, phase="Running", owner="alice", namespace="default", begin=0):
+    """Make jobs in a phase; return those of the operation's selection."""
+    groups = []
+    for index in range(begin, begin + number):
+        job = world.job_object(f"job-{index:04d}", owner=owner, namespace=namespace)
+        job["status"] = world.status(phase, now=world.START)
+        groups.append(Group([Create(JOBS, job)]))
+    store.commit(groups)
+    return store.names(JOBS)
+
+
+def begin(actor, action, chosen=None):
+    """Confirm an operation on the chosen jobs, by default on all."""
+    operation = drafts.draft(actor, action, Selection(chosen or store.names(JOBS), "all"))
+    assert drafts.confirm(operation)
+    operation.refresh_from_db()
+    return operation
+
+
+def results(operation):
+    return {item.name: (item.result, item.why) for item in operation.items.all()}
+
+
+def counts(operation):
+    found = {}
+    for item in operation.items.all():
+        found[item.result] = found.get(item.result, 0) + 1
+    return found
+
+
+def becomes(phase, *names):
+    for name in names or [stored.name for stored in store.find(JOBS)]:
+        status = world.status(phase, now=world.START)
+        store.write(Patch(JOBS, "default", name, {"status": status}, subresource="status"))
+
+
+def ordered():
+    return sorted((each.object["action"], each.object["target"]["name"]) for each in store.find(COMMANDS))
+
+
+def test_each_job_is_asked_and_the_operation_is_over_when_each_shows_it(actor):
+    make(3)
+    operation = begin(actor, actions.SUSPEND)
+    carry_on()
+    assert ordered() == [("AbortJob", f"job-000{index}") for index in range(3)]
+    assert counts(operation) == {"Asked": 3}
+    becomes("Aborted")
+    carry_on()
+    operation.refresh_from_db()
+    assert counts(operation) == {"Done": 3}
+    assert operation.over
+
+
+def test_a_deletion_is_done_when_the_jobs_are_gone(actor):
+    make(3)
+    operation = begin(actor, actions.DELETE)
+    carry_on()
+    assert store.find(JOBS) == []
+    assert counts(operation) == {"Done": 3}
+
+
+def test_what_was_carried_out_once_is_not_carried_out_again(actor):
+    make(3)
+    operation = begin(actor, actions.SUSPEND)
+    for _ in range(3):
+        carry_on()
+    assert len(ordered()) == 3
+    assert not drafts.confirm(operation)
+
+
+def test_jobs_that_changed_or_vanished_or_were_replaced_are_told_so(actor):
+    chosen = make(4)
+    operation = begin(actor, actions.SUSPEND, chosen)
+    becomes("Completed", "job-0000")
+    store.write(Delete(JOBS, "default", "job-0001"))
+    store.write(Delete(JOBS, "default", "job-0002"))
+    store.write(Create(JOBS, world.job_object("job-0002")))
+    carry_on()
+    assert ordered() == [("AbortJob", "job-0003")]
+    found = results(operation)
+    assert found["job-0000"] == (
+        "Skipped",
+        "It is Completed; only jobs that are Pending or Running can be suspended.",
+    )
+    assert found["job-0001"][0] == found["job-0002"][0] == "Gone"
+    assert found["job-0003"][0] == "Asked"
+
+
+def test_a_namesake_is_not_deleted(actor):
+    chosen = make(1)
+    operation = begin(actor, actions.DELETE, chosen)
+    store.write(Delete(JOBS, "default", "job-0000"))
+    store.write(Create(JOBS, world.job_object("job-0000")))
+    carry_on()
+    assert len(store.find(JOBS)) == 1
+    assert counts(operation) == {"Gone": 1}
+
+
+def test_who_may_touch_only_some_is_told_for_each(actor):
+    make(2)
+    make(2, owner="bob", begin=2)
+    operation = begin(actor, actions.DELETE)
+    carry_on()
+    assert counts(operation) == {"Done": 2, "Refused": 2}
+    assert "forbidden" in results(operation)["job-0002"][1]
+    assert [stored.name for stored in store.find(JOBS)] == ["job-0002", "job-0003"]
+
+
+def lose_role():
+    RoleBinding.objects.all().delete()
+
+
+def lose_account():
+    User.objects.all().delete()
+
+
+def lose_login():
+    User.objects.update(is_active=False)
+
+
+@pytest.mark.parametrize("lose", [lose_role, lose_account, lose_login])
+def test_a_right_that_was_taken_away_after_the_confirmation_holds_no_more(actor, lose):
+    make(2)
+    operation = begin(actor, actions.DELETE)
+    lose()
+    carry_on()
+    assert counts(operation) == {"Refused": 2}
+    assert len(store.find(JOBS)) == 2
+
+
+def test_a_stop_leaves_what_was_not_asked(actor, monkeypatch):
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    make(5)
+    operation = begin(actor, actions.DELETE)
+    assert batches.ask_batch(operation)
+    assert drafts.stop(operation, actor) == 3
+    carry_on()
+    operation.refresh_from_db()
+    assert counts(operation) == {"Done": 2, "Stopped": 3}
+    assert len(store.find(JOBS)) == 3
+    assert operation.over
+    assert drafts.stop(operation, actor) == 0
+
+
+def test_batches_of_several_operations_take_turns(actor, monkeypatch):
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    make(8)
+    names = store.names(JOBS)
+    halves = [dict(list(names.items())[:4]), dict(list(names.items())[4:])]
+    both = [begin(actor, actions.DELETE, half) for half in halves]
+    carry_on(0)
+    assert [counts(each) for each in both] == [{"Done": 2, "Not begun": 2}] * 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
+    make(3)
+    operation = begin(actor, actions.SUSPEND)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    with pytest.raises(Exception, match="no"):
+        carry_on()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER broken")
+    assert ordered() == []
+    assert AuditEntry.objects.filter(verb="AbortJob").count() == 0
+    carry_on()
+    assert len(ordered()) == 3
+    assert counts(operation) == {"Asked": 3}
+
+
+def test_what_has_no_effect_in_half_a_minute_is_told_with_what_the_job_says(actor):
+    make(1)
+    operation = begin(actor, actions.SUSPEND)
+    carry_on()
+    operation.items.update(asked=operation.confirmed - TIME_LIMIT_MS)
+    carry_on()
+    assert results(operation)["job-0000"] == ("Timed out", "After 30 s it is Running.")
+
+
+def test_everything_is_audited_as_the_person_who_asked(actor):
+    make(2)
+    begin(actor, actions.SUSPEND)
+    carry_on()
+    rows = AuditEntry.objects.filter(verb="AbortJob").values_list("actor", "name", "outcome")
+    assert sorted(rows) == [("alice", "job-0000", "done"), ("alice", "job-0001", "done")]
+
+
+@pytest.mark.parametrize(
+    ("action", "phase"),
+    [
+        (actions.SUSPEND, "Aborted"),
+        (actions.RESTART, "Pending"),
+        (actions.TERMINATE, "Terminated"),
+        (actions.COMPLETE, "Completed"),
+    ],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_the_real_controller_does_what_is_asked(actor, controller, action, phase):
+    submit(controller, world.job_object("demo"))
+    operation = begin(actor, action)
+    carry_on()
+    controller.settle()
+    carry_on()
+    assert store.get(JOBS, "default", "demo").object["status"]["state"]["phase"] == phase
+    assert counts(operation) == {"Done": 1}
+
+
+def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
+    make(400)
+    names = list(store.names(JOBS).items())
+    costs = []
+    for action, chosen in ((actions.SUSPEND, names[:2]), (actions.SUSPEND, names[2:])):
+        operation = begin(actor, action, dict(chosen))
+        with CaptureQueriesContext(connection) as captured:
+            batches.ask_batch(operation)
+        costs.append(len(captured))
+    assert costs[1] <= costs[0] + 5
+
+
+def test_drafts_and_old_operations_are_forgotten(actor):
+    make(1)
+    draft = drafts.draft(actor, actions.DELETE, Selection(store.names(JOBS), "all"))
+    kept = begin(actor, actions.DELETE)
+    assert drafts.prune(draft.drafted + drafts.DRAFT_MS) == 0
+    assert drafts.prune(draft.drafted + drafts.DRAFT_MS + 1) == 1
+    assert list(Operation.objects.all()) == [kept]
+    assert drafts.prune(kept.drafted + 91 * 86_400_000) == 1
+
+
+def test_every_result_is_known_to_the_page():
+    from dashboard.parts import phases
+
+    assert {str(result) for result in Result} <= phases.LOOKS.keys()
