@@ -20,6 +20,7 @@ class JobsConfig(AppConfig):
         from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
         from jobs.rules import admission
+        from jobs.sweeps import live as sweeps_live  # noqa: F401  topics, streams, offers register themselves
         from kube.resources import (
             CLAIMS,
             COMMANDS,

@@ -59,7 +59,7 @@ class Report:
 def submit(actor: Actor, text: str, token: str) -> Stored:
     """Create the job that a text describes; YamlError or ApiError says why there is none."""
     job = job_text.read(text).object
-    if unknown := _misspelled(job):
+    if unknown := misspelled(job):
         raise Invalid.of(JOBS.group_kind, lenient.text(job, "metadata", "name"), unknown)
     return create_once(actor, job, token)
 
@@ -104,8 +104,8 @@ def check(actor: Actor, text: str) -> Report:
     notes = tuple(Finding(note.message, note.line) for note in document.notes)
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
     found = api.review(actor, JOBS, document.object)
-    causes = findings([*found.causes, *_misspelled(document.object)], document)
-    warnings = tuple(_finding(text, document) for text in found.warnings if not text.startswith(_UNKNOWN))
+    causes = findings([*found.causes, *misspelled(document.object)], document)
+    warnings = noted(found.warnings, document)
     if causes:
         return Report(False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended)
     return Report(
@@ -118,7 +118,7 @@ def check(actor: Actor, text: str) -> Report:
     )
 
 
-def _misspelled(job: dict[str, Any]) -> list[Cause]:
+def misspelled(job: dict[str, Any]) -> list[Cause]:
     """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
     unknown = schema.misspelled(job, definitions.of(JOBS)).items()
     return [
@@ -129,6 +129,11 @@ def _misspelled(job: dict[str, Any]) -> list[Cause]:
 
 def _remedy(nearest: str) -> str:
     return f"{nearest} is the nearest that there is" if nearest else "remove it"
+
+
+def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
+    """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
+    return tuple(_finding(text, document) for text in warnings if not text.startswith(_UNKNOWN))
 
 
 def _finding(warning: str, document: Document) -> Finding:

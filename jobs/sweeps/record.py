@@ -46,7 +46,7 @@ def write(plan: Plan, text: str) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": f"{plan.name}{SUFFIX}",
+            "name": holder_of(plan.name),
             "namespace": plan.namespace,
             "labels": {HOLDS_LABEL: HOLDS_SWEEP, SWEEP_LABEL: plan.name},
         },
@@ -67,6 +67,11 @@ def read(config_map: Mapping[str, Any]) -> Record | None:
     if len(names) != len(found.rows):
         return None
     return Record(name_of(lenient.text(config_map, "metadata", "name")), text, found, names)
+
+
+def holder_of(name: str) -> str:
+    """Return the name of the ConfigMap that records the sweep of a name."""
+    return f"{name}{SUFFIX}"
 
 
 def name_of(config_map: str) -> str:
