@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SOURCES = ("grid", "table", "csv")
 FEWEST_ROWS = 3  # that the table offers; more are asked for by a button
 MORE_ROWS = 5
-MOST_TYPED = 100  # rows of the table; whoever has more has them in a file
+MOST_TYPED = 50  # rows of the table; whoever has more has them in a file
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 
 
