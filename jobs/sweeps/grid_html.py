@@ -28,12 +28,14 @@ GLYPHS = {
     "Deleted": "–",
 }
 UNKNOWN = "?"
+MOST_WORDS = 8  # columns of a grid whose cells have room for the word
 
 
 def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
     """Return each row of a grid by its id; cells of other phases than the one asked for are pale."""
     jobs = reverse("jobs:list") + quote(namespace) + "/"
-    looks = {word: _look(word, phase) for word in set(shown.phases)}
+    wide = len(grid.columns) <= MOST_WORDS
+    looks = {word: _look(word, phase, wide=wide) for word in set(shown.phases)}
     names, words = shown.record.jobs, shown.phases
     found = {}
     for number, head in enumerate(grid.heads):
@@ -51,9 +53,9 @@ def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[s
     return found
 
 
-def _look(word: str, wanted: str) -> tuple[str, str]:
+def _look(word: str, wanted: str, *, wide: bool) -> tuple[str, str]:
     """Return what stands before and behind the address and the name of a job of a phase."""
     hue, said = phases.look(word).hue, escape(word)
     pale = "" if wanted in ("", word) else " data-pale"
-    glyph = GLYPHS.get(word, UNKNOWN)
+    glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
     return f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'

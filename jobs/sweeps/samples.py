@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobs.sweeps.draft import Draft
 
 _TEXT = """\
@@ -42,10 +44,9 @@ spec:
               cpu: 100m
               memory: 32Mi
 """
-_GRID = {"rate": "0.001, 0.01, 0.1, 1, 4", "batch": "4, 16, 64"}
+DESCENT = Draft(text=_TEXT, grid={"rate": "0.001, 0.01, 0.1, 1, 4", "batch": "4, 16, 64"})
 
 
-def draft(namespace: str) -> Draft:
-    """Return the sample as a draft, in a namespace."""
-    text = _TEXT.replace("  namespace: default\n", f"  namespace: {namespace}\n", 1)
-    return Draft(text=text, grid=_GRID)
+def at(namespace: str, draft: Draft) -> Draft:
+    """Return a draft with its jobs in a namespace."""
+    return replace(draft, text=draft.text.replace("  namespace: default\n", f"  namespace: {namespace}\n", 1))

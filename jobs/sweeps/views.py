@@ -17,6 +17,7 @@ from cluster.store import store
 from dashboard.live.topics import address
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
+from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions
 from jobs.sweeps import listing, record, samples, submission
 from jobs.sweeps.draft import MORE_ROWS, Draft
@@ -62,10 +63,12 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
 
 
 def _start(request: HttpRequest, home: str) -> Draft:
-    """Return the draft that the page begins with: another sweep's, or the sample in the namespace home."""
+    """Return the draft that the page begins with: a template, another sweep's, or the sample, in the namespace home."""
+    if template := BUILTINS.get(request.GET.get("template", "")):
+        return samples.at(home, Draft(text=template.yaml, grid=template.defaults))
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
-        return samples.draft(home)
+        return samples.at(home, samples.DESCENT)
     _, found = listing.read(access.of(request), namespace, name)
     return Draft(text=found.text, source="csv", csv=found.values.csv())
 
