@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.pages import views
-from jobs.parameterized.views import template_form
+from jobs.parameterized.views import stored_form, template_form, template_new
 
 app_name = "jobs"
 urlpatterns = [
@@ -14,7 +14,9 @@ urlpatterns = [
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
     # No namespace is called "-": the word stands where one would.
+    path("-/templates/", template_new, name="template-new"),
     path("-/templates/<slug:slug>/", template_form, name="template"),
+    path("-/templates/<str:namespace>/<str:name>/", stored_form, name="template-kept"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
     path("<str:namespace>/<str:name>/delete/", views.job_delete, name="delete"),
     path("<str:namespace>/<str:name>/suspend/", views.job_command, {"verb": "suspend"}, name="suspend"),

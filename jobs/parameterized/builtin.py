@@ -62,7 +62,11 @@ _ALL = (
         "workflow",
         (
             _WORKERS,
-            Parameter("program", "What mpirun starts on each worker", "hostname"),
+            Parameter(
+                "program",
+                "What mpirun starts on each worker",
+                "sh -c 'echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE'",
+            ),
             _port("2222"),
             _QUEUE,
         ),

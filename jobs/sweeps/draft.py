@@ -67,6 +67,14 @@ class Draft:
             return values.from_table(names, [[row.get(name, "") for name in names] for row in self.cells])
         return values.from_grid({name: self.grid.get(name, "") for name in names})
 
+    def fields(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each value of the grid and the table that was typed: its placeholder, the name of its field, and itself."""
+        for name, value in self.grid.items():
+            yield name, f"grid-{name}", value
+        for index, row in enumerate(self.cells):
+            for name, value in row.items():
+                yield name, f"cell-{index}-{name}", value
+
     def rows(self, more: int = 0) -> Iterator[Mapping[str, str]]:
         """Yield the rows of the table that the form shows, at least FEWEST_ROWS of them."""
         wanted = min(max(len(self.cells), FEWEST_ROWS) + more, MOST_TYPED)

@@ -110,6 +110,13 @@ def from_grid(choices: Mapping[str, str]) -> Values:
     return _checked(tuple(choices), list(itertools.product(*columns)) if choices else [], [])
 
 
+def choice(value: str) -> str:
+    """Return a value as `from_grid` reads it as one."""
+    if value == value.strip() and not set(value) & set(',"\n;\t'):
+        return value
+    return '"' + value.replace('"', '""') + '"'
+
+
 def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row begins, and its cells; blank rows are left out."""
     reader = csv.reader(

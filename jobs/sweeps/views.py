@@ -17,16 +17,19 @@ from cluster.store import store
 from dashboard.live.topics import address
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
+from jobs.parameterized import declaration
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions
-from jobs.sweeps import listing, record, samples, submission
+from jobs.sweeps import listing, record, samples, submission, values
 from jobs.sweeps.draft import MORE_ROWS, Draft
 from jobs.sweeps.values import ValuesError
 from kube.errors import ApiError, Forbidden
-from kube.resources import CONFIGMAPS
+from kube.resources import CONFIGMAPS, JOB_TEMPLATES
 from kube.yaml.problem import YamlError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.http import HttpRequest, HttpResponse
 
     from jobs.sweeps.submission import Preview
@@ -65,12 +68,25 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
 def _start(request: HttpRequest, home: str) -> Draft:
     """Return the draft that the page begins with: a template, another sweep's, or the sample, in the namespace home."""
     if template := BUILTINS.get(request.GET.get("template", "")):
-        return samples.at(home, Draft(text=template.yaml, grid=template.defaults))
+        return samples.at(home, Draft(text=template.yaml, grid=_choices(template.defaults)))
+    if kept := request.GET.get("kept", ""):
+        return _of_template(request, *kept.partition("/")[::2])
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
         return samples.at(home, samples.DESCENT)
     _, found = listing.read(access.of(request), namespace, name)
     return Draft(text=found.text, source="csv", csv=found.values.csv())
+
+
+def _of_template(request: HttpRequest, namespace: str, name: str) -> Draft:
+    """Return the draft of a template that somebody keeps, with its defaults; NotFound when it is there no more."""
+    access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
+    declared = declaration.of_stored(store.get(JOB_TEMPLATES, namespace, name).object)
+    return Draft(text=declared.yaml, grid=_choices(declared.defaults))
+
+
+def _choices(defaults: Mapping[str, str]) -> dict[str, str]:
+    return {name: values.choice(value) for name, value in defaults.items()}
 
 
 def _submit(request: HttpRequest, draft: Draft) -> HttpResponse:
@@ -96,11 +112,14 @@ def _form(
 ) -> HttpResponse:
     draft = draft if draft.token else replace(draft, token=secrets.token_hex(8))
     found = submission.preview(access.of(request), draft) if found is None else found
+    # While the YAML cannot be read, the fields stay; what a placeholder had that is gone for now is kept unseen.
+    names = found.names or tuple(dict.fromkeys(name for name, _, _ in draft.fields()))
     context = {
         "draft": draft,
         "preview": found,
-        "grid": [(name, draft.grid.get(name, "")) for name in found.names],
-        "rows": [[(name, row.get(name, "")) for name in found.names] for row in draft.rows(more)],
+        "grid": [(name, draft.grid.get(name, "")) for name in names],
+        "rows": [[(name, row.get(name, "")) for name in names] for row in draft.rows(more)],
+        "unseen": [(key, value) for name, key, value in draft.fields() if name not in names and value],
     }
     template = "sweeps/_rest.html" if request.headers.get("HX-Request") else "sweeps/new.html"
     response = render(request, template, context, status=status)

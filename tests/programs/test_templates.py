@@ -25,6 +25,7 @@ RUNS = [
     needing("driver-and-executors"),
 ]
 SAYS = {
+    "mpi": "rank 1 of 2",
     "pytorch": "of 3 has learned y = 3.00 x + 1.00",
     "tensorflow": "of 2 has learned y = 3.00 x + 1.00",
     "ray": "the sum is 4498500",
@@ -43,7 +44,4 @@ def test_a_template_runs_to_its_end(person, watcher, slug):
     until(lambda: watcher.phase(slug) in ENDED, LONG_S, what=f"the end of {slug}")
     told = logs(person, watcher, slug)
     assert watcher.phase(slug) == "Completed", (watcher.state(slug), told)
-    if slug == "mpi":
-        assert len(told["master-0"].split()) == 2, told
-    else:
-        assert SAYS[slug] in "".join(told.values()), told
+    assert SAYS[slug] in "".join(told.values()), told

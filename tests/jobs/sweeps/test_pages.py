@@ -15,7 +15,7 @@ from cluster.models import AuditEntry
 from cluster.store import Delete, store
 from dashboard.live import topics
 from kube.resources import CONFIGMAPS, JOBS
-from tests.dashboard.pages.conftest import page
+from tests.dashboard.pages.conftest import Page, page
 from tests.jobs.made import end, runner, settle
 from tests.jobs.sweeps.conftest import kept, made
 from tests.jobs.sweeps.texts import TRAIN, job
@@ -182,6 +182,17 @@ def test_more_rows_keep_what_was_typed(sam):
     text = answer.content.decode()
     assert text.count('name="cell-7-batch"') == 1
     assert re.search(r'name="cell-2-lr" value="7"', text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(TRAIN + "\t", id="no YAML"), pytest.param(TRAIN.replace("{{lr}}", "{{l}}"), id="a slip")],
+)
+def test_values_outlive_a_yaml_that_is_half_written(sam, text):
+    shown = Page(send(sam, text, do="check", rows="3", **{"cell-1-lr": "7"}, **GRID))
+    assert shown.one(name="grid-lr").get("value") == "0.1, 0.2"
+    assert shown.one(name="grid-batch").get("value") == "32, 64, 128"
+    assert shown.one(name="cell-1-lr").get("value") == "7"
 
 
 def test_htmx_gets_what_follows_from_the_yaml(sam):
