@@ -25,6 +25,8 @@ PAGES = {
     "sweep": "/sweeps/default/tuning/",
     "sweep in rows": "/sweeps/default/tuning/?value-rate=1",
     "new sweep": "/sweeps/-/new/",
+    "template form": "/jobs/-/templates/mpi/",
+    "new template": "/jobs/-/templates/",
     "flows": "/flows/",
     "flow": "/flows/default/nightly/",
     "job templates": "/flows/-/templates/",
