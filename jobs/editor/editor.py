@@ -11,6 +11,7 @@ from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.editor import job_text, yaml_write
+from jobs.sweeps import placeholders
 from kube import amounts, definitions, lenient, schema
 from kube.errors import AlreadyExists, Cause, Invalid
 from kube.resources import JOBS
@@ -100,8 +101,8 @@ def check(actor: Actor, text: str) -> Report:
         document = job_text.read(text)
     except YamlError as error:
         causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
-        return Report(False, _count(len(causes)), causes=causes)
-    notes = tuple(Finding(note.message, note.line) for note in document.notes)
+        return Report(False, _count(len(causes)), causes=causes, notes=_placeholder(text))
+    notes = (*(Finding(note.message, note.line) for note in document.notes), *_placeholder(text))
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
     found = api.review(actor, JOBS, document.object)
     causes = findings([*found.causes, *misspelled(document.object)], document)
@@ -115,6 +116,19 @@ def check(actor: Actor, text: str) -> Report:
         notes=notes,
         warnings=warnings,
         text=mended,
+    )
+
+
+def _placeholder(text: str) -> tuple[Finding, ...]:
+    """Say of a text with placeholders what gives them values: in a job they are what is written."""
+    found = placeholders.first(text)
+    if found is None:
+        return ()
+    written, line = found
+    return (
+        Finding(
+            f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line
+        ),
     )
 
 

@@ -90,6 +90,12 @@ def read(text: str) -> Template:
     return Template(document, spots or {}, tuple(found_names))
 
 
+def first(text: str) -> tuple[str, int] | None:
+    """Return the first placeholder of a text, as it is written, and its line; comments and broken YAML count too."""
+    found = _WRITTEN.search(text)
+    return None if found is None else (found[0], text.count("\n", 0, found.start()) + 1)
+
+
 def is_placeholder_name(text: str) -> bool:
     """Whether a text may be the name of a placeholder."""
     return re.fullmatch(NAME, text) is not None

@@ -202,6 +202,21 @@ def test_htmx_gets_what_follows_from_the_yaml(sam):
     assert "<html" not in text
 
 
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        pytest.param(TRAIN, True, id="in texts"),
+        pytest.param(job("a: {b: {{lr}}}"), False, id="where YAML has none"),
+    ],
+)
+def test_the_editor_of_one_job_says_what_placeholders_are_for(sam, text, accepted):
+    report = sam.post("/jobs/validate/", {"text": text}).json()
+    assert report["accepted"] is accepted
+    assert [note["message"][:6] for note in report["notes"]] == ["{{lr}}"]
+    answer = sam.post("/jobs/new/", {"text": job("a: {b: {{lr}}}"), "token": TOKEN})
+    assert "make a sweep of this job" in answer.content.decode()
+
+
 def test_what_was_written_is_escaped(sam):
     answer = send(sam, "<script>alert(1)</script>", do="check", source="csv", csv="</textarea><script>")
     assert b"<script>alert" not in answer.content
