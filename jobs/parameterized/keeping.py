@@ -63,7 +63,7 @@ class Kept:
     @classmethod
     def read(cls, data: Mapping[str, str]) -> Kept:
         """Take a template from the fields of its form, or from those of a sweep, whose first values become defaults."""
-        text = data.get("text", "")
+        text = data.get("text", "").replace("\r\n", "\n")
         try:
             template = placeholders.read(text)
         except YamlError:

@@ -51,7 +51,7 @@ class Draft:
                 if _number(number) < count and number.isdigit():
                     rows[int(number)][name] = value
         return cls(
-            text=data.get("text", ""),
+            text=data.get("text", "").replace("\r\n", "\n"),
             token=token if _TOKEN.fullmatch(token) else "",
             source=source if source in SOURCES else SOURCES[0],
             grid=grid,

@@ -14,6 +14,7 @@ from jobs.sweeps import values
 from jobs.sweeps.plan import SWEEP_LABEL
 from kube import lenient
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
+from kube.meta import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +73,13 @@ def read(config_map: Mapping[str, Any]) -> Record | None:
 def holder_of(name: str) -> str:
     """Return the name of the ConfigMap that records the sweep of a name."""
     return f"{name}{SUFFIX}"
+
+
+def sweep_of(job: Mapping[str, Any]) -> str:
+    """Return the name of the sweep that a job belongs to, "" for none."""
+    owner = controller_of(dict(job))
+    is_holder = owner is not None and owner.kind == "ConfigMap" and owner.name.endswith(SUFFIX)
+    return name_of(owner.name) if owner is not None and is_holder else ""
 
 
 def name_of(config_map: str) -> str:

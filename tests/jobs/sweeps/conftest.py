@@ -28,9 +28,10 @@ def stranger(sam):
     return reader("olaf", "submitter", "elsewhere")
 
 
-def made(browser, text=TRAIN, **grid):
-    """Make a sweep of a grid; return its ConfigMap."""
-    draft = Draft(text=text, grid=grid or {"lr": "0.1, 0.2", "batch": "32, 64, 128"})
+def made(browser, text=TRAIN, csv="", **grid):
+    """Make a sweep of a grid or of CSV; return its ConfigMap."""
+    source = "csv" if csv else "grid"
+    draft = Draft(text=text, source=source, csv=csv, grid=grid or {"lr": "0.1, 0.2", "batch": "32, 64, 128"})
     return submission.submit(access.for_user(browser.user), draft)
 
 
