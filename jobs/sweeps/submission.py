@@ -118,18 +118,14 @@ def _refusals(error: ApiError) -> Iterator[str]:
 
 def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
     """Judge the first jobs of a sweep as if they were submitted."""
-    causes, problems, notes = _Judged(made), [], _Judged(made)
+    causes, notes = _Judged(made), _Judged(made)
     for index in range(min(len(made.jobs), MOST_REVIEWED)):
         found = api.review(actor, JOBS, made.job(index))
         wrong = [*found.causes, *editor.misspelled(made.job(index))]
         causes.add(index, editor.findings(wrong, made.template.document))
         notes.add(index, editor.noted(found.warnings, made.template.document))
-    if _existing(made) is not None:
-        problems.append(
-            f"There is a sweep {made.name} in {made.namespace} already; change metadata.name, or delete the other."
-        )
     common, by_row = causes.told()
-    problems += by_row
+    problems = [*_holder_problems(actor, made, text), *by_row]
     known, some = notes.told()
     unused = (f"The YAML has no placeholder {{{{{name}}}}} for the column {name}." for name in made.unused)
     number = len(made.jobs)
@@ -146,6 +142,18 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
         tuple(_shown(made, index) for index in range(min(number, SHOWN))) if accepted else (),
         number,
     )
+
+
+def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
+    """Yield what is wrong with the record of a sweep: its name is taken, or its values are too much for one object."""
+    if _existing(made) is not None:
+        yield f"There is a sweep {made.name} in {made.namespace} already; change metadata.name, or delete the other."
+        return
+    for cause in api.review(actor, CONFIGMAPS, record.write(made, text)).causes:
+        if cause.reason == "RequestEntityTooLarge":
+            yield "The values are too long to be kept in one object of 1 MiB; make several sweeps, or shorter values."
+        elif cause.field != "metadata.namespace":  # which is told of the jobs
+            yield f"The record of the sweep: {cause}"
 
 
 def _understood(made: Plan) -> Iterator[Finding]:

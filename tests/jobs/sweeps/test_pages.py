@@ -146,6 +146,18 @@ def test_a_name_that_is_taken_is_told_before_and_when_it_is_submitted(sam):
     assert "There is a sweep train in default already" in said(answer)
 
 
+def test_values_that_are_too_much_for_one_object_are_told_before_and_when_they_are_submitted(sam):
+    csv = "lr,batch\n" + f"1,{'2' * 4000}\n" * 300
+    text = TRAIN.replace("{{ batch }}", "and {{ batch }}")
+    assert "make several sweeps, or shorter values" in said(
+        send(sam, text, do="check", source="csv", csv=csv)
+    )
+    answer = send(sam, text, source="csv", csv=csv)
+    assert answer.status_code == 413
+    assert "make several sweeps, or shorter values" in said(answer)
+    assert kept() == ([], 0)
+
+
 def test_a_job_of_that_name_refuses_the_whole_sweep(sam):
     send(sam)
     store.write(Delete(CONFIGMAPS, "default", "train.sweep"))
