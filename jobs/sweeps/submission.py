@@ -131,9 +131,7 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
     number = len(made.jobs)
     accepted = not common and not problems
     return Preview(
-        f"{number:,} {'job' if number == 1 else 'jobs'} would be made."
-        if accepted
-        else "Some jobs would be refused.",
+        _verdict(number, accepted=accepted),
         accepted,
         made.template.names,
         tuple(common),
@@ -142,6 +140,12 @@ def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
         tuple(_shown(made, index) for index in range(min(number, SHOWN))) if accepted else (),
         number,
     )
+
+
+def _verdict(number: int, *, accepted: bool) -> str:
+    if not accepted:
+        return "Some of these jobs would be refused, so none would be made."
+    return f"{number:,} {'job' if number == 1 else 'jobs'} would be made."
 
 
 def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
