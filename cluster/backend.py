@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
+from kube.errors import ApiError
+
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from cluster.access import Actor
     from cluster.api.admission import Admitted
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
     from cluster.store.types import Propagation
-    from kube.errors import ApiError
     from kube.meta import Object
     from kube.resources import Resource
 
@@ -84,6 +85,22 @@ class Creation(NamedTuple):
     warn: Callable[[str], None] | None = None
 
 
+class OwnedRefused(ApiError):
+    """Nothing was stored, because some of what an object was to own was refused.
+
+    refusals are the errors by the place of what they are about; code and reason are the first one's.
+    """
+
+    def __init__(self, refusals: Mapping[int, ApiError], number: int) -> None:
+        first = next(iter(refusals.values()))
+        self.refusals = refusals
+        self.code, self.reason = first.code, first.reason
+        super().__init__(
+            f"{len(refusals):,} of {number:,} were refused, so none is stored. {first.message}",
+            noted=f"{len(refusals):,} of {number:,} were refused. {first.noted}",
+        )
+
+
 class Backend(Protocol):
     """One kind of cluster: who carries out what is asked of it, and which controllers belong to it.
 
@@ -110,6 +127,11 @@ class Backend(Protocol):
         self, actor: Actor, resource: Resource, objs: Sequence[Object]
     ) -> list[Stored | ApiError]:
         """Store many new objects of one kind; each stands or fails for itself, in the order given."""
+
+    def create_with_owned(
+        self, actor: Actor, resource: Resource, obj: Object, owned: Resource, objs: Sequence[Object]
+    ) -> Stored:
+        """Store a new object and many of one kind that it owns, or nothing of it (OwnedRefused); return the owner."""
 
     def update(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[PartOptions]) -> Stored:
         """Replace an object; a resourceVersion in it must be the stored one."""

@@ -20,7 +20,9 @@ class JobsConfig(AppConfig):
         from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.operations import live as operations_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.parameterized import declaration
         from jobs.rules import admission, command_warnings
+        from jobs.sweeps import live as sweeps_live  # noqa: F401  topics, streams, offers register themselves
         from kube.resources import (
             CLAIMS,
             COMMANDS,
@@ -82,4 +84,5 @@ class JobsConfig(AppConfig):
             validate=flows.validate_template,
             warn=flows.warn_template,
         )
+        chain.register(JOB_TEMPLATES, validate=declaration.validate)
         chain.register(CRON_JOBS, default=crons.default, validate=crons.validate, warn=crons.warn)

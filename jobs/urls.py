@@ -6,6 +6,7 @@ from django.urls import path
 
 from jobs.operations import views as operations
 from jobs.pages import acting, editing, views
+from jobs.parameterized.views import stored_form, template_form, template_new
 from jobs.rules import actions
 
 app_name = "jobs"
@@ -14,11 +15,14 @@ urlpatterns = [
     path("new/", views.job_new, name="new"),
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
-    # No namespace is called "-".
+    # No namespace is called "-": the word stands where one would.
     path("-/operations/", operations.operations, name="operations"),
     path("-/operations/<int:number>/", operations.operation, name="operation"),
     path("-/operations/<int:number>/confirm/", operations.confirm, name="operation-confirm"),
     path("-/operations/<int:number>/stop/", operations.stop, name="operation-stop"),
+    path("-/templates/", template_new, name="template-new"),
+    path("-/templates/<slug:slug>/", template_form, name="template"),
+    path("-/templates/<str:namespace>/<str:name>/", stored_form, name="template-kept"),
     path("<str:namespace>/<str:name>/", views.job_detail, name="detail"),
     path("<str:namespace>/<str:name>/yaml/", views.job_yaml, name="yaml"),
     path("<str:namespace>/<str:name>/log/", views.job_log, name="log"),

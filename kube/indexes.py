@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
+# What a ConfigMap of ours holds; others have no such label.
+HOLDS_LABEL = "ui.volcano.sh/holds"
+HOLDS_SWEEP = "sweep"
 _JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
 
@@ -40,6 +43,13 @@ def plain(obj: Object) -> Index:
 def by_phase(obj: Object) -> Index:
     owner, creator = _common(obj)
     return Index(_part(obj, "status").get("phase") or "", "", "", owner, creator)
+
+
+def config_map(obj: Object) -> Index:
+    """A config map has no phase: what it holds for us, if anything, stands for it."""
+    owner, creator = _common(obj)
+    holds = _part(_part(obj, "metadata"), "labels").get(HOLDS_LABEL)
+    return Index(HOLDS_SWEEP if holds == HOLDS_SWEEP else "", "", "", owner, creator)
 
 
 def pod(obj: Object) -> Index:

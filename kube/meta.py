@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kube.kinds.fields import AnyObject, View
+
+if TYPE_CHECKING:
+    from kube.resource import Resource
 
 Object = dict[str, Any]
 
@@ -162,6 +165,18 @@ def controller_of(obj: Object) -> OwnerReference | None:
                 block_owner_deletion=reference.get("blockOwnerDeletion"),
             )
     return None
+
+
+def controller_reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """Return the owner reference by which an object names what controls it."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def key_of(obj: Object) -> str:

@@ -207,6 +207,7 @@ CONFIGMAPS = _core(
     ("cm",),
     Column("Data", cell="config_map_data", type="integer"),
     _AGE,
+    index=indexes.config_map,
 )
 SECRETS = _core(
     "Secret",

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("jobs/", include("jobs.urls")),
     path("flows/", include("jobs.flows.urls")),
     path("cronjobs/", include("jobs.crons.urls")),
+    path("sweeps/", include("jobs.sweeps.urls")),
     path("queues/", include("queues.urls")),
 ]
 handler400 = "dashboard.pages.errors.bad_request"

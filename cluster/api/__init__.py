@@ -6,7 +6,7 @@
 These are the functions of the backend that this process works with
 (`settings.BACKEND`, `cluster.backend`). In the embedded cluster a change
 passes, in this order: the right (`rights`), the admission chain (`admission`),
-the store, the audit (`audit_trail`), in one `transaction` (`creation`, `verbs`).
+the store, the audit (`audit_trail`), in one `transaction` (`creation`, `owned`, `verbs`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ backend: Backend = import_string(settings.BACKEND)()
 create = backend.create
 create_each = backend.create_each
 create_many = backend.create_many
+create_with_owned = backend.create_with_owned
 update = backend.update
 patch = backend.patch
 scale = backend.scale

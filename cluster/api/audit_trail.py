@@ -86,6 +86,17 @@ def many(
     audit.record_many([*rows, *refused.values()])
 
 
+def owned(actor: Actor, owner: Stored, resource: Resource, objs: Sequence[Stored]) -> None:
+    """Write one row, with their count, for all that an object owns from its creation on."""
+    if not objs:
+        return
+    row = _entry(actor, "create", resource, objs[0].object, objs[0])
+    if len(objs) > 1:
+        row.name, row.uid, row.count = f"{objs[0].name} … {objs[-1].name}", "", len(objs)
+    row.message = f"{row.message} Owned by {owner.resource} {owner.name}.".strip()
+    audit.record(row)
+
+
 def each(verb: str, creations: Sequence[Creation], outcomes: Sequence[Stored | Exception]) -> None:
     """Write the rows that each creation would leave alone, in one statement."""
     rows = []
@@ -114,7 +125,7 @@ def last_editor(resource: Resource, stored: Stored) -> str:
 
 def _failure(actor: Actor, verb: str, resource: Resource, obj: Any, error: ApiError) -> Deed:
     entry = _entry(actor, verb, resource, obj, None)
-    entry.outcome = "denied" if isinstance(error, Forbidden) else "refused"
+    entry.outcome = "denied" if error.reason == Forbidden.reason else "refused"
     entry.message = f"{entry.message} {error.noted}".strip()
     return entry
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.module_loading import import_string
 
-from cluster.api import creation, pods, preview, quota_room, verbs
+from cluster.api import creation, owned, pods, preview, quota_room, verbs
 from cluster.api.cluster_view import ClusterView
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Embedded:
     create = staticmethod(creation.create)
     create_each = staticmethod(creation.create_each)
     create_many = staticmethod(creation.create_many)
+    create_with_owned = staticmethod(owned.create_with_owned)
     update = staticmethod(verbs.update)
     patch = staticmethod(verbs.patch)
     scale = staticmethod(verbs.scale)

@@ -242,6 +242,13 @@ class Store:
         text = f"SELECT o.uid, o.namespace, o.name FROM cluster_object o WHERE {where}"
         return {uid: f"{namespace}/{name}" for uid, namespace, name in sql.rows(self.using, text, params)}
 
+    def phases(self, resource: Resource, **filters: Any) -> dict[str, str]:
+        """Return the phase of each object that matches, by name, without reading the objects; one namespace's at a time."""
+        where, params = Filter(**filters).where(resource.id)
+        return dict(
+            sql.rows(self.using, f"SELECT o.name, o.phase FROM cluster_object o WHERE {where}", params)
+        )
+
     def by_keys(self, resource: Resource, keys: Sequence[str]) -> dict[str, Stored]:
         """Return the objects with these namespace/name keys that exist."""
         found: dict[str, Stored] = {}
@@ -283,6 +290,17 @@ class Store:
         where, params = Filter(**filters).where(resource.id)
         text = f"SELECT o.{by}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.{by}"
         return dict(sql.rows(self.using, text, params))
+
+    def count_owned(self, resource: Resource, owners: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Return how many objects of a kind each controller has, by its uid and their phase."""
+        where, params = Filter(owner=owners).where(resource.id)
+        text = (
+            f"SELECT o.owner, o.phase, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.owner, o.phase"
+        )
+        found: dict[str, dict[str, int]] = {}
+        for owner, phase, number in sql.rows(self.using, text, params):
+            found.setdefault(owner, {})[phase] = number
+        return found
 
     def revision(self) -> int:
         """Return the newest revision."""

@@ -30,6 +30,7 @@ JOB_PHASES: Final = (
     "Terminated",
     "Failed",
 )
+JOB_OUTCOMES: Final = (*JOB_PHASES, "Deleted")
 POD_PHASES: Final = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 QUEUE_STATES: Final = ("Open", "Closing", "Closed", "Unknown")
 FLOW_PHASES: Final = ("Pending", "Running", "Succeed", "Failed", "Terminating")
@@ -53,6 +54,7 @@ LOOKS: Final[dict[str, Look]] = {
     "Failed": Look("circle-x", "red", "Failed"),
     "Unknown": Look("circle-help", "grey", "Nothing is known at present"),
     "Succeed": Look("circle-check", "green", "All jobs have completed"),
+    "Deleted": Look("trash-2", "grey", "Is not there any more; the log may still know it"),
     "Waiting": Look("circle-dashed", "grey", "Not made yet: it waits for other jobs of its flow"),
     "Scheduled": Look("calendar-clock", "green", "Makes jobs at its times"),
     "Suspended": Look("pause", "brown", "Makes no jobs until it is resumed"),

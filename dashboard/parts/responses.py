@@ -54,14 +54,24 @@ def refuse(request: HttpRequest, error: ApiError) -> None:
 
 
 def delete(
-    request: HttpRequest, resource: Resource, key: tuple[str, str], said: str, *, page: str, listing: str
+    request: HttpRequest,
+    resource: Resource,
+    key: tuple[str, str],
+    said: str,
+    *,
+    page: str,
+    listing: str,
+    page_key: tuple[str, str] | None = None,
 ) -> HttpResponseRedirect:
-    """Delete the object that the reader saw, by its `uid`, and go to the list of its namespace; or say why not on its page."""
+    """Delete the object that the reader saw, by its `uid`, and go to the list of its namespace; or say why not on its page.
+
+    page_key is the address of that page where it is not the key of the object.
+    """
     try:
         api.delete(access.of(request), resource, *key, uid=request.POST.get("uid", ""))
     except ApiError as error:
         refuse(request, error)
-        return HttpResponseRedirect(reverse(page, args=key))
+        return HttpResponseRedirect(reverse(page, args=page_key or key))
     say(request, said)
     return HttpResponseRedirect(f"{reverse(listing)}?namespace={key[0]}")
 

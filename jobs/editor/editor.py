@@ -11,6 +11,7 @@ from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.editor import job_text, yaml_write
+from jobs.sweeps import placeholders
 from kube import amounts, definitions, lenient, schema
 from kube.errors import AlreadyExists, Cause, Invalid
 from kube.resources import JOBS
@@ -59,7 +60,7 @@ class Report:
 def submit(actor: Actor, text: str, token: str) -> Stored:
     """Create the job that a text describes; YamlError or ApiError says why there is none."""
     job = job_text.read(text).object
-    if unknown := _misspelled(job):
+    if unknown := misspelled(job):
         raise Invalid.of(JOBS.group_kind, lenient.text(job, "metadata", "name"), unknown)
     return create_once(actor, job, token)
 
@@ -100,12 +101,12 @@ def check(actor: Actor, text: str) -> Report:
         document = job_text.read(text)
     except YamlError as error:
         causes = tuple(Finding(each.message, each.line, each.column, each.field) for each in error.problems)
-        return Report(False, _count(len(causes)), causes=causes)
-    notes = tuple(Finding(note.message, note.line) for note in document.notes)
+        return Report(False, _count(len(causes)), causes=causes, notes=_placeholder(text))
+    notes = (*(Finding(note.message, note.line) for note in document.notes), *_placeholder(text))
     mended = document.text if document.text != text.replace("\r\n", "\n") else ""
     found = api.review(actor, JOBS, document.object)
-    causes = findings([*found.causes, *_misspelled(document.object)], document)
-    warnings = tuple(_finding(text, document) for text in found.warnings if not text.startswith(_UNKNOWN))
+    causes = findings([*found.causes, *misspelled(document.object)], document)
+    warnings = noted(found.warnings, document)
     if causes:
         return Report(False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended)
     return Report(
@@ -118,7 +119,20 @@ def check(actor: Actor, text: str) -> Report:
     )
 
 
-def _misspelled(job: dict[str, Any]) -> list[Cause]:
+def _placeholder(text: str) -> tuple[Finding, ...]:
+    """Say of a text with placeholders what gives them values: in a job they are what is written."""
+    found = placeholders.first(text)
+    if found is None:
+        return ()
+    written, line = found
+    return (
+        Finding(
+            f"{written} gets values in a sweep alone; make a sweep of this job, or write a value here.", line
+        ),
+    )
+
+
+def misspelled(job: dict[str, Any]) -> list[Cause]:
     """Refuse the fields that a job does not have, as kubectl does: a field that means nothing is never meant."""
     unknown = schema.misspelled(job, definitions.of(JOBS)).items()
     return [
@@ -129,6 +143,11 @@ def _misspelled(job: dict[str, Any]) -> list[Cause]:
 
 def _remedy(nearest: str) -> str:
     return f"{nearest} is the nearest that there is" if nearest else "remove it"
+
+
+def noted(warnings: Sequence[str], document: Document) -> tuple[Finding, ...]:
+    """Return warnings of admission at fields and lines; unknown fields are left out, which are refused here."""
+    return tuple(_finding(text, document) for text in warnings if not text.startswith(_UNKNOWN))
 
 
 def _finding(warning: str, document: Document) -> Finding:

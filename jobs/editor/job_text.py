@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError, from_parser
 from kube.yaml.tree import Tree, trees
+
+if TYPE_CHECKING:
+    from kube.yaml.tree import Plain
 
 MAX_BYTES = 1 << 20
 MAX_MENDS = 200
@@ -53,11 +57,14 @@ class Document:
         return 0
 
 
-def read(text: str) -> Document:
-    """Return the one Job in text; YamlError names every problem with its line."""
+def read(text: str, plain: Plain = scalar.resolve) -> Document:
+    """Return the one Job in text; YamlError names every problem with its line.
+
+    `plain` says what a value without quotes means.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     _check_size(text)
-    text, notes, documents = _parse(text)
+    text, notes, documents = _parse(text, plain)
     tree = _only_job(documents)
     job, more = _renamed(tree)
     return Document(job, text, tuple(sorted([*notes, *more], key=lambda note: note.line)), tree.places)
@@ -75,11 +82,11 @@ def _check_size(text: str) -> None:
         raise YamlError(Problem("The text is empty; write a job, or begin from a sample.", 1, 1))
 
 
-def _parse(text: str) -> tuple[str, list[Note], list[Tree]]:
+def _parse(text: str, plain: Plain) -> tuple[str, list[Note], list[Tree]]:
     notes: list[Note] = []
     while True:
         try:
-            return text, notes, list(trees(text))
+            return text, notes, list(trees(text, plain))
         except yaml.YAMLError as error:
             affordable = len(notes) < MAX_MENDS and (len(notes) + 1) * len(text) <= MAX_MENDING_BYTES
             mended = _mend(text, error) if affordable else None

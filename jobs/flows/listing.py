@@ -16,6 +16,8 @@ from dashboard.parts import paging, phases
 from dashboard.parts.table import Column, Filter, Spec, Table
 from jobs.editor import yaml_write
 from jobs.flows import graph
+from jobs.parameterized.declaration import ANNOTATION
+from jobs.rules import allowed_actions
 from kube import lenient
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import FlowPhase, JobFlow
@@ -84,8 +86,10 @@ def template_table(actor: Actor, view: TableView) -> Table:
     empty = {
         "symbol": "file-code",
         "title": "There are no job templates yet",
-        "text": "A JobTemplate of flow.volcano.sh/v1alpha1 holds the spec of a job. Write one and give it to kubectl apply.",
+        "text": "A JobTemplate of flow.volcano.sh/v1alpha1 holds the spec of a job. Write one here, or give it to kubectl apply.",
     }
+    if allowed_actions.home(actor) is not None:
+        empty |= {"url": reverse("jobs:template-new"), "label": "New template"}
     return _table(actor, view, JOB_TEMPLATES, _template_row, empty)
 
 
@@ -205,6 +209,7 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
         "more": max(len(made) - MOST_JOBS, 0),
         "text": yaml_write.dump(_written(stored)),
         "may_run": access.allowed(actor, "create", JOBS, stored.namespace),
+        "has_parameters": bool(lenient.text(stored.object, "metadata", "annotations", ANNOTATION)),
         "may_delete": _may(actor, "delete", JOB_TEMPLATES, stored),
     }
     watches = [

@@ -14,6 +14,7 @@ from dashboard.pages import events
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs.flows import listing, steps
+from jobs.rules import allowed_actions
 from kube.errors import ApiError
 from kube.resources import EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS
 
@@ -33,8 +34,10 @@ def flow_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def template_list(request: HttpRequest) -> HttpResponse:
-    table = listing.template_table(access.of(request), listing.TEMPLATES_SPEC.read(request.GET))
-    return responses.listing(request, "flows/list.html", table, shows="templates")
+    actor = access.of(request)
+    table = listing.template_table(actor, listing.TEMPLATES_SPEC.read(request.GET))
+    may_submit = allowed_actions.home(actor) is not None
+    return responses.listing(request, "flows/list.html", table, shows="templates", may_submit=may_submit)
 
 
 @require_GET

@@ -15,7 +15,7 @@ from jobs.rules import admission
 from kube import lenient, meta, names
 from kube.kinds.batch import JobPhase, JobStatus
 from kube.kinds.fields import View
-from kube.meta import ObjectMeta
+from kube.meta import ObjectMeta, controller_reference
 from kube.resources import CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:
@@ -83,18 +83,6 @@ def about(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": named}
 
 
-def reference(resource: Resource, metadata: ObjectMeta) -> dict[str, Any]:
-    """Return the owner reference by which a job names the object that it is made for as its controller."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": metadata.name,
-        "uid": metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def make(
     resource: Resource,
     owner: ObjectMeta,
@@ -113,7 +101,7 @@ def make(
         metadata["labels"] = dict(labels)
     if noted:
         metadata["annotations"] = noted
-    metadata["ownerReferences"] = [reference(resource, owner)]
+    metadata["ownerReferences"] = [controller_reference(resource, owner.name, owner.uid)]
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,

@@ -21,6 +21,7 @@ from jobs.operations import outcomes
 from jobs.pages import milestones, plugin_sentences, policy_sentences, progress, timeline
 from jobs.pages.reading import Job, Pod, PodGroup
 from jobs.rules import actions, allowed_actions
+from jobs.sweeps.record import sweep_of
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
@@ -142,6 +143,7 @@ class Detail:
             "ran": None if began is None or ended is None else max(ended - began, 0),
             "simulated": sum(pod.is_simulated for pod in pods),
             "pods": len(pods),
+            "sweep": sweep_of(self.stored.object),
         }
         return _render(context, "head", "why", "steps")
 

@@ -15,7 +15,9 @@ from dashboard.parts.table import Column, Filter, Spec, Table, TableView
 from jobs.pages import progress
 from jobs.pages.reading import Job
 from jobs.rules import allowed_actions
-from kube.resources import JOBS
+from jobs.sweeps import record
+from kube.indexes import HOLDS_SWEEP
+from kube.resources import CONFIGMAPS, JOBS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
@@ -38,6 +40,7 @@ SPEC = Spec(
         Filter("queue", "Queue"),
         Filter("phase", "Phase", choices=phases.JOB_PHASES),
         Filter("owner", "Owner", everything="Everybody"),
+        Filter("sweep", "Sweep", hidden=True),
     ),
     order="-created",
     search="Part of a job's name",
@@ -132,8 +135,16 @@ def filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dic
         # A job that no controller has seen yet has no phase, and is shown as Pending.
         "phase": ["Pending", ""] if phase == "Pending" else phase,
         "creator": view.get("owner") or None,
+        "owner": _sweeps(view.get("sweep"), namespace),
         "text": view.q or None,
     }
+
+
+def _sweeps(name: str, namespace: str | list[str] | None) -> list[str] | None:
+    """Return the uids of what owns the jobs of the sweeps of a name; None where no sweep is asked for."""
+    if not name:
+        return None
+    return [*store.names(CONFIGMAPS, namespace=namespace, name=record.holder_of(name), phase=HOLDS_SWEEP)]
 
 
 def _choices(allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:

@@ -23,6 +23,7 @@ from jobs.editor.forms import JobForm
 from jobs.editor.samples import SAMPLES
 from jobs.pages import detail, listing, live, pod_log
 from jobs.pages.detail import Detail
+from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
 from kube.errors import ApiError, Forbidden, NotFound
 from kube.resources import JOBS
@@ -89,7 +90,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
         )
     text, source = _start(request, home)
     form = JobForm(initial={"text": text})
-    return _editor(request, form, source=source)
+    return editor_page(request, form, source=source)
 
 
 def _start(request: HttpRequest, home: str) -> tuple[str, str]:
@@ -117,19 +118,19 @@ def _submit(request: HttpRequest) -> HttpResponse:
         messages.error(
             request, "The form is damaged; copy your text, load the page again and submit once more."
         )
-        return _editor(request, form, status=400)
+        return editor_page(request, form, status=400)
     try:
         job = editor.submit(access.of(request), form.cleaned_data["text"], form.cleaned_data["token"])
     except (YamlError, ApiError) as error:
         report = editor.check(access.of(request), form.cleaned_data["text"])
         if report.accepted and isinstance(error, ApiError):  # what refused it is not in the text
-            return _editor(request, form, report=editor.refused(report, error), status=error.code)
-        return _editor(request, form, report=report, status=422)
+            return editor_page(request, form, report=editor.refused(report, error), status=error.code)
+        return editor_page(request, form, report=report, status=422)
     responses.say(request, f"Job {job.name} was submitted.")
     return redirect("jobs:detail", job.namespace, job.name)
 
 
-def _editor(
+def editor_page(
     request: HttpRequest,
     form: JobForm,
     *,
@@ -137,11 +138,13 @@ def _editor(
     source: str = "",
     status: int = 200,
 ) -> HttpResponse:
+    """Return the job editor with the text of a form; source says where that comes from."""
     context = {
         "form": form,
         "report": report,
         "source": source,
         "samples": SAMPLES.values(),
+        "templates": BUILTINS.values(),
         "job_events": words.event_choices(of_task=False),
         "task_events": words.event_choices(of_task=True),
         "policy_actions": [each for each in words.ACTIONS if each.is_offered],

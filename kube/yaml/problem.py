@@ -75,4 +75,6 @@ def _character(text: str, mark: yaml.Mark) -> str:
     found = line[mark.column : mark.column + 1]
     if found == "\t" or "\t" in line[: len(line) - len(line.lstrip())]:
         return "The line is indented with a tab; YAML allows only spaces there."
+    if line[mark.column :].startswith("```"):
+        return "``` fences a text in Markdown and is no YAML; remove the lines that begin with it."
     return f"A value cannot begin with {found}; put it in quotes." if found else ""

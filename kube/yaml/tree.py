@@ -20,7 +20,9 @@ from kube.yaml import scalar
 from kube.yaml.problem import Problem, YamlError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    Plain = Callable[[str], scalar.Scalar]
 
 MOST_LEVELS = 128  # in each other; what walks an object takes a few frames for each
 MOST_VALUES = 50_000  # that a document may stand for, aliases written out; the largest object has some 20,000
@@ -67,12 +69,15 @@ def child(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def trees(text: str | bytes) -> Iterator[Tree]:
-    """Yield the documents of a text, empty ones left out; raises yaml.YAMLError or YamlError."""
-    builder = _Builder()
+def trees(text: str | bytes, plain: Plain = scalar.resolve) -> Iterator[Tree]:
+    """Yield the documents of a text, empty ones left out; raises yaml.YAMLError or YamlError.
+
+    `plain` says what a value without quotes and tag means.
+    """
+    builder = _Builder(plain)
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.DocumentStartEvent):
-            builder = _Builder()
+            builder = _Builder(plain)
         elif isinstance(event, yaml.DocumentEndEvent):
             if builder.value is not None:
                 yield builder.tree()
@@ -83,7 +88,8 @@ def trees(text: str | bytes) -> Iterator[Tree]:
 class _Builder:
     """Builds one document's value from its events."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: Plain) -> None:
+        self._plain = plain
         self.value: Any = None
         self.line = 0
         self.places: dict[str, tuple[int, int]] = {}
@@ -148,7 +154,7 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> scalar.Scalar:
         if event.tag is None or event.tag == "!":
-            value = scalar.resolve(event.value) if event.implicit[0] else event.value
+            value = self._plain(event.value) if event.implicit[0] else event.value
         else:
             value = self._tagged(event)
         if isinstance(value, float) and not math.isfinite(value):

@@ -58,6 +58,28 @@ spec:
         containers:
         - {name: main, image: busybox, command: ["true"]}
 """
+TUNING = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: tuning
+  namespace: default
+spec:
+  queue: batch
+  tasks:
+  - name: main
+    replicas: 1
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - name: main
+          image: busybox
+          command: ["sh", "-c", "echo rate {{rate}}, size {{size}}"]
+          resources:
+            requests:
+              cpu: 50m
+"""
 WIDE = {"width": 1360, "height": 860}
 
 
@@ -90,6 +112,10 @@ def furnish(system):
         )
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
+        made = person.post(
+            "/sweeps/-/new/", text=TUNING, do="submit", **{"grid-rate": "1, 2", "grid-size": "3, 4, 5"}
+        )
+        assert made.status_code == 302
         store.write(*(Create(*each) for each in makers()))
         for name, phase in (
             ("finished", "Completed"),

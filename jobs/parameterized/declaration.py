@@ -1,0 +1,160 @@
+"""Templates that people keep: a JobTemplate whose annotation holds the YAML with placeholders and declares each of them.
+
+The spec of the JobTemplate is what comes of the defaults, so that flows use it
+as any other.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.made import jobs
+from jobs.parameterized.parameters import CHOICE, KINDS, TEXT, Parameter, fill
+from jobs.sweeps import placeholders
+from kube import lenient
+from kube.errors import Cause, NotFound
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jobs.rules.admission import JobRulesView
+    from jobs.sweeps.placeholders import Template
+    from kube.meta import Object
+
+ANNOTATION = "ui.volcano.sh/parameters"
+FIELD = f"metadata.annotations[{ANNOTATION}]"
+_KEYS = ("name", "meaning", "default", "kind", "choices")
+
+
+class DeclarationError(ValueError):
+    """A declaration is none; problems says why."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__(" ".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A job's YAML with placeholders, and a parameter for each of them."""
+
+    yaml: str
+    parameters: tuple[Parameter, ...]
+    template: Template
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The default of each parameter."""
+        return {each.name: each.default for each in self.parameters}
+
+    def job(self) -> dict[str, Any]:
+        """Return the job that comes of the defaults."""
+        return fill(self.template, self.parameters, self.defaults)
+
+
+def declare(yaml: str, parameters: Sequence[Parameter]) -> Declaration:
+    """Return the declaration of a YAML's placeholders; DeclarationError says what is wrong with it."""
+    try:
+        template = placeholders.read(yaml)
+    except YamlError as error:
+        told = (f"Line {each.line}. {each.message}" if each.line else each.message for each in error.problems)
+        raise DeclarationError(*told) from None
+    declared = [each.name for each in parameters]
+    problems = [
+        f"The placeholder {name} is not declared; declare it."
+        for name in template.names
+        if name not in declared
+    ]
+    problems += [
+        f"{name} is declared, and the YAML has no such placeholder; take it away."
+        for name in dict.fromkeys(declared)
+        if name not in template.names
+    ]
+    problems += [f"{name} is declared twice." for name in dict.fromkeys(declared) if declared.count(name) > 1]
+    for each in parameters:
+        problems += _parameter_problems(each)
+    if not template.names:
+        problems.append("The YAML has no placeholder; write {{name}} where a value is to be given.")
+    if problems:
+        raise DeclarationError(*problems)
+    return Declaration(yaml, tuple(parameters), template)
+
+
+def _parameter_problems(parameter: Parameter) -> Iterator[str]:
+    if parameter.kind not in KINDS:
+        yield f"{parameter.name}: there is no kind {parameter.kind}; use one of {', '.join(KINDS)}."
+    elif parameter.kind == CHOICE and not parameter.choices:
+        yield f"{parameter.name}: a choice needs choices; write some."
+    elif problem := parameter.problem(parameter.default):
+        yield f"{parameter.name}, its default: {problem}"
+    if not parameter.meaning.strip():
+        yield f"{parameter.name}: say what it means."
+
+
+def read(template: Mapping[str, Any]) -> Declaration | None:
+    """Return what a JobTemplate declares, None where it declares nothing; DeclarationError when it is wrong."""
+    text = lenient.text(template, "metadata", "annotations", ANNOTATION)
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DeclarationError(f"This is not JSON: {error}.") from None
+    return declare(
+        lenient.text(found, "yaml"), [_parameter(each) for each in lenient.sequence(found, "parameters")]
+    )
+
+
+def of_stored(template: Mapping[str, Any]) -> Declaration:
+    """Return what a stored JobTemplate declares; NotFound where that is nothing, or nothing that can be read."""
+    name = lenient.text(template, "metadata", "name")
+    try:
+        found = read(template)
+    except DeclarationError as error:
+        raise NotFound(f"The parameters of the template {name} cannot be read: {error}") from None
+    if found is None:
+        raise NotFound(f"The template {name} declares no parameters.")
+    return found
+
+
+def _parameter(found: Any) -> Parameter:
+    return Parameter(
+        lenient.text(found, "name"),
+        lenient.text(found, "meaning"),
+        lenient.text(found, "default"),
+        lenient.text(found, "kind") or TEXT,
+        choices=tuple(lenient.texts(found, "choices")),
+    )
+
+
+def write(declaration: Declaration, namespace: str, name: str) -> dict[str, Any]:
+    """Return the JobTemplate of a declaration."""
+    parameters = [{key: getattr(each, key) for key in _KEYS} for each in declaration.parameters]
+    return {
+        "apiVersion": "flow.volcano.sh/v1alpha1",
+        "kind": "JobTemplate",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "annotations": {ANNOTATION: json.dumps({"yaml": declaration.yaml, "parameters": parameters})},
+        },
+        "spec": declaration.job().get("spec"),
+    }
+
+
+def validate(template: Object, old: Object | None, view: JobRulesView) -> list[Cause]:
+    """Return what is wrong with what a JobTemplate declares, each cause at its annotation."""
+    given = lenient.text(template, "metadata", "annotations", ANNOTATION)
+    if not given or (old is not None and given == lenient.text(old, "metadata", "annotations", ANNOTATION)):
+        return []
+    try:
+        found = read(template)
+    except DeclarationError as error:
+        return [Cause("FieldValueInvalid", problem, FIELD) for problem in error.problems]
+    job = {} if found is None else found.job()
+    name, place = (lenient.text(template, "metadata", key) for key in ("name", "namespace"))
+    causes = jobs.check_spec(name, place, lenient.mapping(job, "spec"), view, "spec")
+    return [cause._replace(message=f"{cause.field}: {cause.message}", field=FIELD) for cause in causes]

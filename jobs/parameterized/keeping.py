@@ -1,0 +1,96 @@
+"""What somebody has written of a template that is to be kept: the YAML, and what is said of each placeholder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.parameterized.parameters import TEXT, Parameter
+from jobs.sweeps import placeholders
+from jobs.sweeps.values import ValuesError, from_grid
+from kube import lenient
+from kube.yaml.problem import YamlError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BEGINNING = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: my-job
+  namespace: default
+spec:
+  queue: default
+  tasks:
+  - name: main
+    replicas: {{replicas}}
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - name: main
+          image: busybox
+          command: ["sh", "-c", "echo {{words}}"]
+          resources:
+            requests:
+              cpu: 100m
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A template as it was typed: its namespace is that of its YAML, its parameters are those of the YAML's placeholders."""
+
+    text: str
+    name: str
+    namespace: str
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def begin(cls, namespace: str) -> Kept:
+        """Return what the page begins with."""
+        said = {
+            "text": BEGINNING.replace("namespace: default", f"namespace: {namespace}"),
+            "meaning-replicas": "How many pods there are",
+            "kind-replicas": "whole",
+            "default-replicas": "2",
+            "meaning-words": "What each of them says",
+            "default-words": "hello",
+        }
+        return cls.read(said)
+
+    @classmethod
+    def read(cls, data: Mapping[str, str]) -> Kept:
+        """Take a template from the fields of its form, or from those of a sweep, whose first values become defaults."""
+        text = data.get("text", "").replace("\r\n", "\n")
+        try:
+            template = placeholders.read(text)
+        except YamlError:
+            # What was said of the placeholders stays until the YAML can be read again.
+            said = [key.removeprefix("meaning-") for key in data if key.startswith("meaning-")]
+            return cls(text, data.get("name", ""), "", tuple(_parameter(data, name) for name in said))
+        return cls(
+            text,
+            data.get("name", "").strip() or template.stem(),
+            lenient.text(template.document.object, "metadata", "namespace") or "default",
+            tuple(_parameter(data, name) for name in template.names),
+        )
+
+
+def _parameter(data: Mapping[str, str], name: str) -> Parameter:
+    return Parameter(
+        name,
+        data.get(f"meaning-{name}", "").strip(),
+        data.get(f"default-{name}", _first(data.get(f"grid-{name}", ""))).strip(),
+        data.get(f"kind-{name}", TEXT),
+        choices=tuple(each for part in data.get(f"choices-{name}", "").split(",") if (each := part.strip())),
+    )
+
+
+def _first(values: str) -> str:
+    """Return the first of the values of a sweep's placeholder."""
+    try:
+        return from_grid({"value": values}).rows[0][0]
+    except ValuesError:
+        return ""

@@ -1,0 +1,59 @@
+"""The parameters that a template declares: their names, meanings, kinds and defaults, and what comes of their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.sweeps.placeholders import typed
+from jobs.sweeps.values import ValueProblem, ValuesError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.sweeps.placeholders import Template
+
+WHOLE, TEXT, CHOICE = "whole", "text", "choice"
+KINDS = (WHOLE, TEXT, CHOICE)
+LONGEST = 4096  # characters of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One value that whoever uses a template gives: name is its placeholder's, meaning says what it is for.
+
+    kind is `whole` (a whole number, at least `least`), `choice` (one of choices) or `text`.
+    """
+
+    name: str
+    meaning: str
+    default: str = ""
+    kind: str = TEXT
+    least: int = 1
+    choices: tuple[str, ...] = ()
+
+    def problem(self, value: str) -> str:
+        """Return what is wrong with a value and what to do, "" when it may be used."""
+        if not value.strip():
+            return "This value is missing; write one."
+        if len(value) > LONGEST:
+            return f"This value has {len(value):,} characters; {LONGEST:,} are allowed."
+        if self.kind == WHOLE:
+            number = typed(value.strip())
+            if not isinstance(number, int) or isinstance(number, bool) or number < self.least:
+                return f"This has to be a whole number, at least {self.least}."
+        if self.kind == CHOICE and value not in self.choices:
+            return f"This has to be one of {', '.join(self.choices)}."
+        return ""
+
+
+def fill(template: Template, parameters: Sequence[Parameter], values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the job of a template with a value for each parameter; ValuesError names the parameters that are wrong."""
+    problems = [
+        ValueProblem(problem, column=each.name)
+        for each in parameters
+        if (problem := each.problem(values.get(each.name, "")))
+    ]
+    if problems:
+        raise ValuesError(*problems)
+    return template.render({each.name: values[each.name].strip() for each in parameters})

@@ -1,0 +1,61 @@
+"""The grid of a sweep's outcomes as HTML, put together by hand: a template for each of 10,000 cells would take a second."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from django.urls import reverse
+
+from dashboard.parts import phases
+
+if TYPE_CHECKING:
+    from jobs.sweeps.outcomes import Grid, Outcomes
+
+# One character for each phase, where its word has no room; the word is the cell's name all the same.
+GLYPHS = {
+    "Pending": "·",
+    "Running": "▸",
+    "Restarting": "↻",
+    "Completing": "▸",
+    "Completed": "✓",
+    "Aborting": "‖",
+    "Aborted": "‖",
+    "Terminating": "■",
+    "Terminated": "■",
+    "Failed": "✗",
+    "Deleted": "–",
+}
+UNKNOWN = "?"
+MOST_WORDS = 8  # columns of a grid whose cells have room for the word
+
+
+def rows(grid: Grid, shown: Outcomes, namespace: str, phase: str = "") -> dict[str, str]:
+    """Return each row of a grid by its id; cells of other phases than the one asked for are pale."""
+    jobs = reverse("jobs:list") + quote(namespace) + "/"
+    wide = len(grid.columns) <= MOST_WORDS
+    looks = {word: _look(word, phase, wide=wide) for word in set(shown.phases)}
+    names, words = shown.record.jobs, shown.phases
+    found = {}
+    for number, head in enumerate(grid.heads):
+        cells = []
+        for column in grid.columns:
+            row = grid.cells.get((head, column))
+            if row is None:
+                cells.append("<td></td>")
+                continue
+            before, after = looks[words[row]]
+            name = names[row]
+            cells.append(f'{before}{jobs}{quote(name)}/" title="{escape(name)}: {after}')
+        line = f"grid-{number}"
+        found[line] = f'<tr id="{line}"><th scope="row">{escape(head)}</th>{"".join(cells)}</tr>'
+    return found
+
+
+def _look(word: str, wanted: str, *, wide: bool) -> tuple[str, str]:
+    """Return what stands before and behind the address and the name of a job of a phase."""
+    hue, said = phases.look(word).hue, escape(word)
+    pale = "" if wanted in ("", word) else " data-pale"
+    glyph = GLYPHS.get(word, UNKNOWN) + (f" {said}" if wide else "")
+    return f'<td data-hue="{hue}"{pale}><a href="', f'{said}" aria-label="{said}">{glyph}</a></td>'

@@ -1,0 +1,85 @@
+"""What became of a sweep's jobs: which of them are asked for, and the two values that they can be laid out by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobs.sweeps.record import Record
+
+DELETED = "Deleted"
+PENDING = "Pending"
+SPARSEST = 4  # cells of a grid for each job; with more of them a list says it better
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Jobs laid out by two values: the names and the values down and across, and the row of the job of each cell."""
+
+    down: str
+    across: str
+    heads: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The phase of the job of each row of a sweep; Deleted where there is none any more."""
+
+    record: Record
+    phases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: Record, phases: Mapping[str, str]) -> Outcomes:
+        """Return the outcomes of a sweep, given the phases of its jobs by name; a job that nobody has seen yet is Pending."""
+        return cls(
+            record, tuple((phases[job] or PENDING) if job in phases else DELETED for job in record.jobs)
+        )
+
+    def chosen(self, values: Mapping[str, str], text: str = "", phase: str = "") -> list[int]:
+        """Return the rows whose values are these, whose job's name holds a text and whose job has a phase; "" is any."""
+        table = self.record.values
+        wanted = [(table.names.index(name), value) for name, value in values.items()]
+        return [
+            row
+            for row, cells in enumerate(table.rows)
+            if all(cells[column] == value for column, value in wanted)
+            and text in self.record.jobs[row]
+            and phase in ("", self.phases[row])
+        ]
+
+    def counts(self, rows: Sequence[int]) -> Mapping[str, int]:
+        """Return how many of the rows' jobs are in which phase."""
+        return Counter(self.phases[row] for row in rows)
+
+
+def distinct(record: Record, rows: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    """Return the values that rows have by name, each once, in the order in which they come."""
+    table = record.values
+    return {
+        name: tuple(dict.fromkeys(table.rows[row][column] for row in rows))
+        for column, name in enumerate(table.names)
+    }
+
+
+def grid(record: Record, rows: Sequence[int]) -> Grid | None:
+    """Return the grid of rows; None unless exactly two of their values differ and each pair is one job's.
+
+    The value with fewer choices goes across.
+    """
+    found = distinct(record, rows)
+    varying = [name for name, choices in found.items() if len(choices) > 1]
+    if len(varying) != 2:
+        return None
+    down, across = sorted(varying, key=lambda name: -len(found[name]))
+    table = record.values
+    first, second = table.names.index(down), table.names.index(across)
+    cells = {(table.rows[row][first], table.rows[row][second]): row for row in rows}
+    if len(cells) < len(rows) or len(found[down]) * len(found[across]) > SPARSEST * len(rows):
+        return None
+    return Grid(down, across, found[down], found[across], cells)

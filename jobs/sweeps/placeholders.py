@@ -1,0 +1,173 @@
+"""Placeholders in a job's YAML: `{{name}}` stands for a value that each job of a sweep has of its own.
+
+Values are put into the parsed document and never into its text, so no value
+can change the structure around it. A placeholder that is a whole scalar
+without quotes takes the value as YAML would read it there: a number stays a number. Within quotes or
+inside a longer text the value is text. What a value holds is not searched
+for placeholders again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.editor import job_text
+from kube import lenient
+from kube.yaml import scalar
+from kube.yaml.problem import Problem, YamlError
+from kube.yaml.tree import child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jobs.editor.job_text import Document
+
+    # Where in an object placeholders are: the keys that lead to them, None at the scalar itself.
+    Spots = Mapping[Any, "Spots"] | None
+
+# A name is also the last part of an annotation's key.
+NAME = r"[A-Za-z](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"
+_WRITTEN = re.compile(rf"\{{\{{([ \t]*{NAME}[ \t]*)\}}\}}")
+# What YAML would take for two mappings is read as a text of the same length, so that lines and columns stay true.
+_OPEN, _CLOSE, _WHOLE = "\ue000", "\ue001", "\ue002"
+_MARK = re.compile(rf"{_OPEN}{_OPEN}[ \t]*({NAME})[ \t]*{_CLOSE}{_CLOSE}")
+_RESERVED = re.compile(f"[{_OPEN}{_CLOSE}{_WHOLE}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A job's YAML with placeholders: the document, where its placeholders are, and their names in order."""
+
+    document: Document
+    spots: Spots
+    names: tuple[str, ...]
+
+    def render(self, values: Mapping[str, str]) -> dict[str, Any]:
+        """Return the job with the values put in; it shares with others what has no placeholder. Every name needs a value."""
+        filled: dict[str, Any] = _filled(self.document.object, self.spots, values)
+        return filled
+
+    def name(self, values: Mapping[str, str]) -> str:
+        """Return the job's metadata.name with the values put in, "" where it has none."""
+        return _substituted(self._name, values)
+
+    def stem(self) -> str:
+        """Return the job's metadata.name without its placeholders, and without the dashes and dots that are left over."""
+        bare = _MARK.sub("\0", self._name.removeprefix(_WHOLE))
+        return re.sub(r"[-.]*\0[-.\0]*", "-", bare).strip("-.")
+
+    @property
+    def _name(self) -> str:
+        return lenient.text(self.document.object, "metadata", "name")
+
+    def holds_placeholder(self, *path: str) -> bool:
+        """Whether the value at a path, or something below it, holds a placeholder."""
+        spots = self.spots
+        for key in path:
+            if spots is None or key not in spots:
+                return False
+            spots = spots[key]
+        return True
+
+
+def read(text: str) -> Template:
+    """Return the one job of a text as a template; YamlError names every problem with its line."""
+    if found := _RESERVED.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        message = f"The character U+{ord(found[0]):04X} cannot stand in the YAML of a sweep; remove it."
+        raise YamlError(Problem(message, line, 1))
+    try:
+        document = job_text.read(_WRITTEN.sub(_mark, text), plain=_plain)
+    except YamlError as error:
+        raise YamlError(*(_as_written(problem) for problem in error.problems)) from None
+    if problems := [*_keys(document.object, "", document)]:
+        raise YamlError(*problems)
+    found_names: dict[str, None] = {}
+    spots = _spots(document.object, found_names)
+    return Template(document, spots or {}, tuple(found_names))
+
+
+def first(text: str) -> tuple[str, int] | None:
+    """Return the first placeholder of a text, as it is written, and its line; comments and broken YAML count too."""
+    found = _WRITTEN.search(text)
+    return None if found is None else (found[0], text.count("\n", 0, found.start()) + 1)
+
+
+def is_placeholder_name(text: str) -> bool:
+    """Whether a text may be the name of a placeholder."""
+    return re.fullmatch(NAME, text) is not None
+
+
+def typed(value: str) -> scalar.Scalar:
+    """Return what a value means in YAML without quotes; a number that JSON cannot hold stays text."""
+    found = scalar.resolve(value)
+    return value if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def _mark(found: re.Match[str]) -> str:
+    return f"{_OPEN}{_OPEN}{found[1]}{_CLOSE}{_CLOSE}"
+
+
+def _plain(text: str) -> scalar.Scalar:
+    """Resolve a scalar without quotes, and remember of a placeholder that it had none."""
+    return _WHOLE + text if _MARK.fullmatch(text) else scalar.resolve(text)
+
+
+def _as_written(problem: Problem) -> Problem:
+    return Problem(_unmarked(problem.message), problem.line, problem.column, _unmarked(problem.field))
+
+
+def _unmarked(text: str) -> str:
+    """Return a text as it was written, for what is said about it."""
+    text = text.replace(_WHOLE, "").replace(_OPEN + _OPEN, "{{").replace(_CLOSE + _CLOSE, "}}")
+    return text.replace(_OPEN, "{").replace(_CLOSE, "}")
+
+
+def _keys(node: Any, path: str, document: Document) -> Iterator[Problem]:
+    """Yield a problem for each key that holds a placeholder."""
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from _keys(item, f"{path}[{index}]", document)
+    elif isinstance(node, dict):
+        for key, item in node.items():
+            below = child(path, key)
+            if _MARK.search(key):
+                said = _unmarked(key)
+                message = f"The key {said} holds a placeholder; only values may hold one. Write the key out."
+                yield Problem(message, document.line_of(below), 0, _unmarked(below))
+            yield from _keys(item, below, document)
+
+
+def _spots(node: Any, names: dict[str, None]) -> Spots:
+    """Return where placeholders are below a mapping or a list, and add their names in order."""
+    items = node.items() if isinstance(node, dict) else enumerate(node)
+    found: dict[Any, Spots] = {}
+    for key, item in items:
+        if isinstance(item, str):
+            if marks := _MARK.findall(item):
+                found[key] = None
+                names.update(dict.fromkeys(marks))
+        elif isinstance(item, (dict, list)) and (below := _spots(item, names)):
+            found[key] = below
+    return found
+
+
+def _filled(node: Any, spots: Spots, values: Mapping[str, str]) -> Any:
+    if spots is None:
+        return _scalar(node, values)
+    copy = node.copy()
+    for key, below in spots.items():
+        copy[key] = _filled(node[key], below, values)
+    return copy
+
+
+def _scalar(text: str, values: Mapping[str, str]) -> scalar.Scalar:
+    substituted = _substituted(text, values)
+    return typed(substituted) if text.startswith(_WHOLE) else substituted
+
+
+def _substituted(text: str, values: Mapping[str, str]) -> str:
+    return _MARK.sub(lambda found: values[found[1]], text.removeprefix(_WHOLE))

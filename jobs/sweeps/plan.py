@@ -1,0 +1,134 @@
+"""Which jobs a sweep makes: their names, their labels, and what is wrong with the whole before anything is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobs.sweeps.values import MOST_PROBLEMS, ValueProblem, ValuesError
+from kube import lenient, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jobs.sweeps.placeholders import Template
+    from jobs.sweeps.values import Values
+
+SWEEP_LABEL = "ui.volcano.sh/sweep"  # on each job: the sweep's name
+VALUE_PREFIX = (
+    "value.ui.volcano.sh/"  # of the annotations that hold a job's values, each under its placeholder's name
+)
+LONGEST_NAME = 63  # of a job, whose name is a label of its pods
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A sweep to be made: its name, its namespace, and the names of its jobs, one for each row of values."""
+
+    template: Template
+    values: Values
+    namespace: str
+    name: str
+    jobs: tuple[str, ...]
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The columns that no placeholder stands for."""
+        return tuple(name for name in self.values.names if name not in self.template.names)
+
+    def job(self, index: int) -> dict[str, Any]:
+        """Return the job of a row as an object."""
+        values = self.values.row(index)
+        job = self.template.render(values)
+        metadata = {key: value for key, value in job["metadata"].items() if key != "generateName"}
+        metadata |= {
+            "name": self.jobs[index],
+            "namespace": self.namespace,
+            "labels": _with(metadata.get("labels"), {SWEEP_LABEL: self.name}),
+            "annotations": _with(
+                metadata.get("annotations"),
+                {f"{VALUE_PREFIX}{name}": value for name, value in values.items()},
+            ),
+        }
+        return job | {"metadata": metadata}
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """Yield every job, in the order of the rows."""
+        return (self.job(index) for index in range(len(self.jobs)))
+
+
+def plan(template: Template, values: Values) -> Plan:
+    """Return the sweep of a template and its values; ValuesError says what keeps it from being one.
+
+    A job is named by metadata.name with its values put in or, where that
+    holds no placeholder, by it and the number of its row.
+    """
+    stem = template.stem()
+    if problems := [*_template_problems(template, stem), *_missing(template, values)]:
+        raise ValuesError(*problems)
+    found = tuple(_names(template, values, stem))
+    if problems := [*_name_problems(found)]:
+        raise ValuesError(*problems)
+    namespace = lenient.text(template.document.object, "metadata", "namespace") or "default"
+    return Plan(template, values, namespace, stem, found)
+
+
+def _template_problems(template: Template, stem: str) -> Iterator[ValueProblem]:
+    if not template.names:
+        yield ValueProblem("The YAML has no placeholder; write {{name}} where jobs are to differ.")
+    if not stem:
+        message = "A sweep is named after its jobs; write a metadata.name that is more than placeholders."
+        yield ValueProblem(message)
+    if template.holds_placeholder("metadata", "namespace"):
+        yield ValueProblem("All jobs of a sweep lie in one namespace; write it out in metadata.namespace.")
+
+
+def _missing(template: Template, values: Values) -> Iterator[ValueProblem]:
+    for name in template.names:
+        if name not in values.names:
+            written = f"{{{{{name}}}}}"
+            message = f"{written} stands in the YAML, and there are no values for {name}; give it some."
+            yield ValueProblem(
+                f"{message} If it is no placeholder, give it the one value {written}.", column=name
+            )
+
+
+def _names(template: Template, values: Values, stem: str) -> Iterator[str]:
+    """Yield the names of the jobs, numbered from 1 with as many digits as the last one needs."""
+    count = len(values.rows)
+    if template.holds_placeholder("metadata", "name"):
+        yield from (template.name(values.row(index)) for index in range(count))
+    else:
+        width = len(str(count))
+        yield from (f"{stem}-{number:0{width}d}" for number in range(1, count + 1))
+
+
+def _name_problems(found: Sequence[str]) -> Iterator[ValueProblem]:
+    first: dict[str, int] = {}
+    told = 0
+    for row, name in enumerate(found, 1):
+        problem = _name_problem(name)
+        if name in first:
+            problem = (
+                f"is also that of row {first[name]}; put placeholders into metadata.name that tell them apart,"
+                " or none, and the jobs are numbered"
+            )
+        first.setdefault(name, row)
+        if problem:
+            yield ValueProblem(f"Row {row}: the job's name {name} {problem}.", row)
+            told += 1
+            if told == MOST_PROBLEMS:
+                return
+
+
+def _name_problem(name: str) -> str:
+    if len(name) > LONGEST_NAME:
+        return f"has {len(name)} characters; {LONGEST_NAME} are allowed: shorten metadata.name"
+    if names.dns_subdomain(name) is not None:
+        return "may hold only small letters, digits, dashes and dots, and has to begin and end with a letter or digit"
+    return ""
+
+
+def _with(given: Any, more: dict[str, str]) -> Any:
+    """Return a mapping with more in it; what is no mapping stays as it is, for admission to refuse."""
+    return (given or {}) | more if given is None or isinstance(given, dict) else given

@@ -1,0 +1,87 @@
+"""What a sweep leaves beside its jobs: a ConfigMap that owns them and holds the YAML, the values and the names.
+
+So a sweep is found, read and deleted, with its jobs, by what Kubernetes has:
+on any cluster, with kubectl too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jobs.sweeps import values
+from jobs.sweeps.plan import SWEEP_LABEL
+from kube import lenient
+from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
+from kube.meta import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobs.sweeps.plan import Plan
+    from jobs.sweeps.values import Values
+
+SUFFIX = ".sweep"  # of the ConfigMap's name; no job's plugin makes a ConfigMap of such a name
+TEXT, VALUES, JOBS = "job.yaml", "values.csv", "jobs"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A sweep as it was made: the YAML with its placeholders, the values, and the name of the job of each row."""
+
+    name: str
+    text: str
+    values: Values
+    jobs: tuple[str, ...]
+
+    @cached_property
+    def by_job(self) -> Mapping[str, int]:
+        """The row of each job, by the job's name."""
+        return {name: row for row, name in enumerate(self.jobs)}
+
+
+def write(plan: Plan, text: str) -> dict[str, Any]:
+    """Return the ConfigMap of a sweep; its data never changes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": holder_of(plan.name),
+            "namespace": plan.namespace,
+            "labels": {HOLDS_LABEL: HOLDS_SWEEP, SWEEP_LABEL: plan.name},
+        },
+        "immutable": True,
+        "data": {TEXT: text, VALUES: plan.values.csv(), JOBS: "\n".join(plan.jobs)},
+    }
+
+
+def read(config_map: Mapping[str, Any]) -> Record | None:
+    """Return the sweep that a ConfigMap records; None where it holds none, such as one that somebody wrote by hand."""
+    data = lenient.mapping(config_map, "data")
+    text, table, jobs = (lenient.text(data, key) for key in (TEXT, VALUES, JOBS))
+    try:
+        found = values.from_csv(table)
+    except values.ValuesError:
+        return None
+    names = tuple(jobs.split("\n"))
+    if len(names) != len(found.rows):
+        return None
+    return Record(name_of(lenient.text(config_map, "metadata", "name")), text, found, names)
+
+
+def holder_of(name: str) -> str:
+    """Return the name of the ConfigMap that records the sweep of a name."""
+    return f"{name}{SUFFIX}"
+
+
+def sweep_of(job: Mapping[str, Any]) -> str:
+    """Return the name of the sweep that a job belongs to, "" for none."""
+    owner = controller_of(dict(job))
+    is_holder = owner is not None and owner.kind == "ConfigMap" and owner.name.endswith(SUFFIX)
+    return name_of(owner.name) if owner is not None and is_holder else ""
+
+
+def name_of(config_map: str) -> str:
+    """Return the name of the sweep that a ConfigMap of a name records."""
+    return config_map.removesuffix(SUFFIX)

@@ -1,0 +1,227 @@
+"""The values of a sweep: rows typed into a table, the product of a grid, or CSV.
+
+Whichever it is, the result is one table: a name for each column, and for each
+job a row with a text for each name. What is wrong is told by row and column.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.sweeps.placeholders import is_placeholder_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MOST_ROWS = 10_000
+MOST_PROBLEMS = 20  # that are told at once
+LONGEST_VALUE = 4096  # characters
+_ALLOWED = "\t\n"  # besides what can be printed
+
+
+@dataclass(frozen=True, slots=True)
+class ValueProblem:
+    """One thing wrong with the values. row counts jobs from 1, line those of a CSV text; 0 means none of them."""
+
+    message: str
+    row: int = 0
+    column: str = ""
+    line: int = 0
+
+
+class ValuesError(ValueError):
+    """The values make no sweep; problems says why, at most MOST_PROBLEMS of them."""
+
+    def __init__(self, *problems: ValueProblem) -> None:
+        super().__init__(" ".join(problem.message for problem in problems[:MOST_PROBLEMS]))
+        self.problems = problems[:MOST_PROBLEMS]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A table of values: the names of its columns, and a row for each job."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def row(self, index: int) -> dict[str, str]:
+        """Return the values of a row by name."""
+        return dict(zip(self.names, self.rows[index], strict=True))
+
+    def csv(self) -> str:
+        """Return the table as CSV, which `from_csv` reads as the same table."""
+        out = io.StringIO(newline="")
+        # All in quotes, so that a value keeps the spaces that it begins with.
+        writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(self.names)
+        writer.writerows(self.rows)
+        return out.getvalue()
+
+
+def from_csv(text: str) -> Values:
+    """Read CSV whose first line names the columns.
+
+    Separated by commas or, where the first line has none, by semicolons or
+    tabs. Blank lines and a byte order mark are left out.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = _lines(text)
+    first = next(lines, None)
+    if first is None:
+        raise ValuesError(
+            ValueProblem("There are no values; write the names of the placeholders in the first line.")
+        )
+    names = tuple(cell.strip() for cell in first[1])
+    problems = [*_header_problems(names)]
+    if problems:
+        raise ValuesError(*problems)
+    rows, places = [], []
+    for line, cells in lines:
+        rows.append(tuple(cells))
+        places.append(line)
+        if len(rows) > MOST_ROWS:
+            raise ValuesError(_too_many(f"more than {MOST_ROWS:,}"))
+    return _checked(names, rows, places)
+
+
+def from_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Values:
+    """Take rows as they were typed; those that are empty are left out and the others counted."""
+    filled = [tuple(cell.strip() for cell in row) for row in rows]
+    return _checked(tuple(names), [row for row in filled if any(row)], [])
+
+
+def from_grid(choices: Mapping[str, str]) -> Values:
+    """Combine every value of each name with every value of the others; the last name changes fastest.
+
+    Values are separated by commas or line ends, and stand in double quotes where they hold one.
+    """
+    problems: list[ValueProblem] = []
+    columns = [_choices(name, text, problems) for name, text in choices.items()]
+    if problems:
+        raise ValuesError(*problems)
+    if (number := math.prod(map(len, columns))) > MOST_ROWS:
+        product = " × ".join(str(len(column)) for column in columns)
+        raise ValuesError(_too_many(f"{product} = {number:,}"))
+    return _checked(tuple(choices), list(itertools.product(*columns)) if choices else [], [])
+
+
+def choice(value: str) -> str:
+    """Return a value as `from_grid` reads it as one."""
+    if value == value.strip() and not set(value) & set(',"\n;\t'):
+        return value
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line at which each row begins, and its cells; blank rows are left out."""
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_separator(text), strict=True, skipinitialspace=True
+    )
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValuesError(_csv_problem(error, line)) from None
+
+
+def _csv_problem(error: csv.Error, line: int) -> ValueProblem:
+    said = str(error)
+    if "unexpected end of data" in said:
+        said = 'a quote is opened and never closed; write "" for a quote inside quotes'
+    elif "expected after" in said:
+        said = 'something follows a closing quote; write "" for a quote inside quotes'
+    elif "field larger" in said:
+        said = f"a value is too long, or a quote is never closed; {LONGEST_VALUE:,} characters are allowed"
+    return ValueProblem(f"Line {line} cannot be read: {said}.", line=line)
+
+
+def _separator(text: str) -> str:
+    header = text.lstrip("\n").partition("\n")[0]
+    return "," if "," in header else next((each for each in ";\t" if each in header), ",")
+
+
+def _header_problems(names: Sequence[str]) -> Iterator[ValueProblem]:
+    seen: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if not name:
+            yield ValueProblem(
+                f"Column {number} has no name; write that of its placeholder in the first line."
+            )
+        elif not is_placeholder_name(name):
+            message = (
+                f"The column name {name!r} cannot be that of a placeholder: it needs letters, digits, _ and -,"
+                " begins with a letter and ends with no dash; 63 characters at most."
+            )
+            yield ValueProblem(message, column=name)
+        elif name in seen:
+            yield ValueProblem(f"The column {name} stands twice; remove one of the two.", column=name)
+        seen.add(name)
+
+
+def _choices(name: str, text: str, problems: list[ValueProblem]) -> list[str]:
+    try:
+        found = [cell.strip() for _, cells in _lines(text.replace("\r\n", "\n")) for cell in cells]
+    except ValuesError as error:
+        problems += [ValueProblem(f"{name}: {each.message}", column=name) for each in error.problems]
+        return []
+    found = [cell for cell in found if cell]
+    if not found:
+        problems.append(ValueProblem(f"{name} has no values; write some, separated by commas.", column=name))
+    for value in sorted({cell for cell in found if found.count(cell) > 1} if len(found) <= MOST_ROWS else ()):
+        problems.append(ValueProblem(f"{name} has the value {value} twice; remove one.", column=name))
+    return found
+
+
+def _checked(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], lines: Sequence[int]) -> Values:
+    """Return a table whose rows are whole."""
+    if not rows:
+        raise ValuesError(ValueProblem("There are no rows; each row of values makes one job."))
+    if len(rows) > MOST_ROWS:
+        raise ValuesError(_too_many(f"{len(rows):,}"))
+    problems: list[ValueProblem] = []
+    for index, row in enumerate(rows):
+        problems += _row_problems(names, row, index + 1, lines[index] if lines else 0)
+        if len(problems) >= MOST_PROBLEMS:
+            break
+    if problems:
+        raise ValuesError(*problems)
+    return Values(names, tuple(rows))
+
+
+def _row_problems(
+    names: tuple[str, ...], row: tuple[str, ...], number: int, line: int
+) -> Iterator[ValueProblem]:
+    if len(row) != len(names):
+        message = f"Row {number} has {len(row)} values for {len(names)} columns ({', '.join(names)})."
+        yield ValueProblem(
+            f"{message} Put values that hold a separator into double quotes.", number, line=line
+        )
+        return
+    for name, value in zip(names, row, strict=True):
+        if problem := _value_problem(value):
+            yield ValueProblem(f"Row {number}: the value of {name} {problem}.", number, name, line)
+
+
+def _value_problem(value: str) -> str:
+    if not value.strip():
+        return "is missing; write one, or remove the row"
+    if len(value) > LONGEST_VALUE:
+        return f"has {len(value):,} characters; {LONGEST_VALUE:,} are allowed"
+    if not value.isprintable() and any(not (c.isprintable() or c in _ALLOWED) for c in value):
+        return "holds a character that cannot be printed; remove it"
+    return ""
+
+
+def _too_many(what: str) -> ValueProblem:
+    message = (
+        f"These values make {what} jobs; a sweep has at most {MOST_ROWS:,}. Make several sweeps of them."
+    )
+    return ValueProblem(message)

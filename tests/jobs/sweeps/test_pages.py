@@ -1,0 +1,296 @@
+"""The pages of sweeps: writing one, its outcomes, and who may see and do what."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from cluster.models import AuditEntry
+from cluster.store import Delete, store
+from kube.resources import CONFIGMAPS, JOBS
+from tests.dashboard.pages.conftest import Page, page
+from tests.jobs.sweeps.conftest import kept, made
+from tests.jobs.sweeps.texts import TRAIN, job
+
+LIST, NEW, DETAIL = "/sweeps/", "/sweeps/-/new/", "/sweeps/default/train/"
+PAGES = (LIST, NEW, DETAIL)
+TOKEN = "0123456789abcdef"
+TOPIC, HEAD = "sweeps:detail?name=train&namespace=default", "sweeps:head?name=train&namespace=default"
+GRID = {"source": "grid", "grid-lr": "0.1, 0.2", "grid-batch": "32, 64, 128"}
+
+
+def send(browser, text=TRAIN, do="submit", **fields):
+    return browser.post(NEW, {"text": text, "token": TOKEN, "do": do, **(fields or GRID)})
+
+
+def said(answer):
+    """What the page says of the draft."""
+    found = re.search(
+        r'<section class="panel" id="sweep-preview".*?</section>', answer.content.decode(), re.DOTALL
+    )
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
+
+
+# Writing one.
+
+
+def test_the_page_begins_with_a_sweep_that_would_be_made(sam):
+    shown = page(sam, NEW)
+    assert "15 jobs would be made." in shown.text(id="sweep-preview")
+    assert shown.one(name="grid-rate").get("value") == "0.001, 0.01, 0.1, 1, 4"
+
+
+def test_a_sweep_is_made_and_leads_to_its_outcomes(sam):
+    answer = send(sam)
+    assert (answer.status_code, answer["Location"]) == (302, DETAIL)
+    assert kept() == (["train.sweep"], 6)
+    first = store.get(JOBS, "default", "train-1").object
+    assert first["metadata"]["annotations"]["value.ui.volcano.sh/batch"] == "32"
+    assert first["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] == [
+        {"name": "LR", "value": "0.1"}
+    ]
+
+
+def test_a_second_click_leads_to_the_same_sweep(sam):
+    assert send(sam)["Location"] == send(sam)["Location"]
+    assert kept() == (["train.sweep"], 6)
+
+
+@pytest.mark.parametrize(
+    ("fields", "number"),
+    [
+        pytest.param({"source": "csv", "csv": "lr,batch\n0.1,32\n0.2,64\n"}, 2, id="csv"),
+        pytest.param({"source": "table", "rows": "3", "cell-0-lr": "1", "cell-0-batch": "2"}, 1, id="table"),
+        pytest.param(GRID, 6, id="grid"),
+    ],
+)
+def test_values_are_given_in_three_ways(sam, fields, number):
+    assert send(sam, **fields).status_code == 302
+    assert kept()[1] == number
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "code", "words"),
+    [
+        pytest.param(
+            TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch", id="column"
+        ),
+        pytest.param(TRAIN, {"source": "csv", "csv": 'lr,batch\n"1,2\n'}, 422, "never closed", id="quote"),
+        pytest.param(
+            TRAIN,
+            {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001},
+            422,
+            "at most 10,000",
+            id="10,001 rows",
+        ),
+        pytest.param(
+            TRAIN.replace("name: train", "name: train-{{lr}}"),
+            GRID,
+            422,
+            "Row 2: the job's name train-0.1",
+            id="names",
+        ),
+        pytest.param(
+            TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects", id="two documents"
+        ),
+        pytest.param("```yaml\n" + TRAIN + "```", GRID, 400, "Line 1. ``` fences", id="fences"),
+        pytest.param(
+            TRAIN.replace("  name:", "\tname:"),
+            GRID,
+            400,
+            "Line 4. The line is indented with a tab",
+            id="tab",
+        ),
+        pytest.param(
+            TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable", id="field"
+        ),
+        pytest.param(
+            TRAIN.replace("replicas: 1", "replicas: {{batch}}"),
+            {"source": "csv", "csv": "lr,batch\n1,2\n1,two\n1,3\n"},
+            422,
+            "Row 2: spec.tasks[0].replicas:",
+            id="a value of the wrong type",
+        ),
+        pytest.param(TRAIN.replace("queue: default", "queue: none"), GRID, 422, "none", id="no such queue"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_place_and_nothing_is_stored_or_lost(sam, text, fields, code, words):
+    answer = send(sam, text, **fields)
+    assert answer.status_code == code
+    assert words in said(answer)
+    assert kept() == ([], 0)
+    shown = unescape(answer.content.decode())
+    assert text in shown.replace("\r\n", "\n")
+    assert fields.get("csv", "") in shown
+
+
+def test_a_row_beyond_those_that_are_looked_at_while_typing_is_refused_with_its_number(sam):
+    rows = "".join(f"1,{number}\n" for number in range(1, 60)) + "1,two\n"
+    text = TRAIN.replace("replicas: 1", "replicas: {{batch}}").replace(
+        "minAvailable: 1\n", "minAvailable: 1\n", 1
+    )
+    answer = send(sam, text, source="csv", csv="lr,batch\n" + rows)
+    assert answer.status_code == 422
+    assert "Row 60: spec.tasks[0].replicas" in said(answer)
+    assert kept() == ([], 0)
+
+
+def test_a_name_that_is_taken_is_told_before_and_when_it_is_submitted(sam):
+    made(sam)
+    assert "There is a sweep train in default already" in said(send(sam, do="check"))
+    answer = send(sam)
+    assert answer.status_code == 409
+    assert "There is a sweep train in default already" in said(answer)
+
+
+def test_values_that_are_too_much_for_one_object_are_told_before_and_when_they_are_submitted(sam):
+    csv = "lr,batch\n" + f"1,{'2' * 4000}\n" * 300
+    text = TRAIN.replace("{{ batch }}", "and {{ batch }}")
+    assert "make several sweeps, or shorter values" in said(
+        send(sam, text, do="check", source="csv", csv=csv)
+    )
+    answer = send(sam, text, source="csv", csv=csv)
+    assert answer.status_code == 413
+    assert "make several sweeps, or shorter values" in said(answer)
+    assert kept() == ([], 0)
+
+
+def test_a_job_of_that_name_refuses_the_whole_sweep(sam):
+    send(sam)
+    store.write(Delete(CONFIGMAPS, "default", "train.sweep"))
+    answer = send(sam)
+    assert "Row 1:" in said(answer)
+    assert "already exists" in said(answer)
+    assert kept() == ([], 6)
+
+
+def test_the_same_thing_wrong_with_every_row_is_told_once(sam):
+    text = said(send(sam, TRAIN.replace("queue: default", "queue: none"), do="check"))
+    assert "Row" not in text
+
+
+def test_a_column_without_a_placeholder_is_told_and_harmless(sam):
+    fields = {"source": "csv", "csv": "lr,batch,seed\n1,2,3\n"}
+    assert "no placeholder {{seed}}" in said(send(sam, do="check", **fields))
+    assert send(sam, **fields).status_code == 302
+
+
+def test_more_rows_keep_what_was_typed(sam):
+    answer = send(sam, do="rows", source="table", rows="3", **{"cell-2-lr": "7"})
+    text = answer.content.decode()
+    assert text.count('name="cell-7-batch"') == 1
+    assert re.search(r'name="cell-2-lr" value="7"', text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(TRAIN + "\t", id="no YAML"), pytest.param(TRAIN.replace("{{lr}}", "{{l}}"), id="a slip")],
+)
+def test_values_outlive_a_yaml_that_is_half_written(sam, text):
+    shown = Page(send(sam, text, do="check", rows="3", **{"cell-1-lr": "7"}, **GRID))
+    assert shown.one(name="grid-lr").get("value") == "0.1, 0.2"
+    assert shown.one(name="grid-batch").get("value") == "32, 64, 128"
+    assert shown.one(name="cell-1-lr").get("value") == "7"
+
+
+def test_htmx_gets_what_follows_from_the_yaml(sam):
+    answer = sam.post(NEW, {"text": job("a: {{seed}}")}, headers={"HX-Request": "true"})
+    text = answer.content.decode()
+    assert 'name="grid-seed"' in text
+    assert "<html" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        pytest.param(TRAIN, True, id="in texts"),
+        pytest.param(job("a: {b: {{lr}}}"), False, id="where YAML has none"),
+    ],
+)
+def test_the_editor_of_one_job_says_what_placeholders_are_for(sam, text, accepted):
+    report = sam.post("/jobs/validate/", {"text": text}).json()
+    assert report["accepted"] is accepted
+    assert [note["message"][:6] for note in report["notes"]] == ["{{lr}}"]
+    answer = sam.post("/jobs/new/", {"text": job("a: {b: {{lr}}}"), "token": TOKEN})
+    assert "make a sweep of this job" in answer.content.decode()
+
+
+def test_what_was_written_is_escaped(sam):
+    answer = send(sam, "<script>alert(1)</script>", do="check", source="csv", csv="</textarea><script>")
+    assert b"<script>alert" not in answer.content
+    assert b"</textarea><script>" not in answer.content
+
+
+def test_a_sweep_leaves_two_rows_in_the_audit(sam):
+    send(sam)
+    rows = AuditEntry.objects.filter(actor="sam").order_by("pk").values_list("resource", "name", "count")
+    assert list(rows) == [("configmaps", "train.sweep", 1), ("jobs.batch.volcano.sh", "train-1 … train-6", 6)]
+
+
+def test_another_is_made_from_one_that_is_there(sam):
+    made(sam)
+    shown = page(sam, f"{NEW}?from=default/train")
+    assert "There is a sweep train in default already" in shown.text(id="sweep-preview")
+    assert '"0.1","32"' in shown.text(id="sweep-csv")
+
+
+# Who may.
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_page_works_and_has_one_heading(sam, address):
+    made(sam)
+    shown = page(sam, address)
+    assert shown.status == 200
+    assert len([*shown.all(tag="h1")]) == 1
+    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("address", [*PAGES, f"{DETAIL}delete/"])
+def test_nothing_is_shown_or_done_without_login(db, address):
+    answer = Client().post(address) if "delete" in address else Client().get(address)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("address", [LIST, DETAIL])
+def test_pages_refuse_other_methods(sam, address):
+    assert sam.post(address).status_code == 405
+    assert sam.get(f"{DETAIL}delete/").status_code == 405
+
+
+def test_who_may_only_look_is_offered_nothing_else(sam, viewer):
+    stored = made(sam)
+    shown = page(viewer, DETAIL)
+    assert shown.status == 200
+    assert f"{DETAIL}delete/" not in shown.actions()
+    assert viewer.get(NEW).status_code == 403
+    assert send(viewer).status_code == 403
+    viewer.post(f"{DETAIL}delete/", {"uid": stored.uid})
+    assert kept() == (["train.sweep"], 6)
+
+
+def test_what_lies_in_another_namespace_is_not_shown(sam, stranger):
+    made(sam)
+    assert stranger.get(DETAIL).status_code == 403
+    assert page(stranger, LIST).rows() == []
+    assert stranger.get(f"{NEW}?from=default/train").status_code == 403
+    answer = send(stranger)
+    assert answer.status_code == 403
+    assert kept()[0] == ["train.sweep"]
+
+
+@pytest.mark.parametrize(
+    "query", ["?value-lr=%00", "?phase=None", "?page=0&per=7", "?value-nothing=1", "?q=%25"]
+)
+def test_a_strange_query_is_no_error(sam, query):
+    made(sam)
+    assert sam.get(DETAIL + query).status_code == 200
+
+
+def test_there_is_no_sweep_of_that_name(sam):
+    assert sam.get("/sweeps/default/none/").status_code == 404
