@@ -135,7 +135,7 @@ def _postgresql(url: str) -> dict[str, Any]:
             "or leave it empty for SQLite."
         )
     # The server parses and plans a statement once for a connection, not at each use.
-    options = {"server_side_binding": True} | dict(parse_qsl(parts.query))
+    options: dict[str, Any] = {"server_side_binding": True} | dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

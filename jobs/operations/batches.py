@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cluster.store import Stored
     from jobs.rules.actions import Action
 
-# Between two batches: whoever waits for the log's lock in SQLite looks at times up to 0.1 s apart.
+# The pause between two batches, in which others have the log's lock and the processor.
 PAUSE_S = 0.05
 GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
 ASKED = Verdict(Result.ASKED)

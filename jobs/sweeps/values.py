@@ -10,6 +10,7 @@ import csv
 import io
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -175,7 +176,7 @@ def _choices(name: str, text: str, problems: list[ValueProblem]) -> list[str]:
     found = [cell for cell in found if cell]
     if not found:
         problems.append(ValueProblem(f"{name} has no values; write some, separated by commas.", column=name))
-    for value in sorted({cell for cell in found if found.count(cell) > 1} if len(found) <= MOST_ROWS else ()):
+    for value in sorted(cell for cell, times in Counter(found).items() if times > 1):
         problems.append(ValueProblem(f"{name} has the value {value} twice; remove one.", column=name))
     return found
 
