@@ -31,8 +31,8 @@ from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import Position
-from cluster.store import sql, store
-from cluster.writes import Group, Timer
+from cluster.store import records, sql, store
+from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ RETRY_MOST_MS = 30_000
 
 @dataclass(slots=True)
 class Plan:
-    """What a consumer wants done: groups of writes, timers to set, and (kind, key) of timers that go.
+    """What a consumer wants done: groups of writes, timers to set, (kind, key) of timers that go, and records to keep.
 
     A plan is data: nothing in it can be called, so that it can be written down and carried out elsewhere.
     """
@@ -65,6 +65,7 @@ class Plan:
     groups: Sequence[Group] = ()
     timers: Sequence[Timer] = ()
     cancel: Sequence[tuple[str, str]] = ()
+    records: Sequence[Record] = ()
 
 
 class Consumer(ABC, Generic[State]):
@@ -284,6 +285,7 @@ class Runner(Generic[State]):
             again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
+            records.put(plan.records, using=self.store.using)
             done = _committed(plan.groups, outcomes)
             self._drop_timers([key for group in done for key in group.cancel])
             self._set_timers(following := [timer for group in done for timer in group.timers])
