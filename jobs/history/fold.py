@@ -54,16 +54,7 @@ class Change(Protocol):
     def body(self) -> bytes: ...
 
 
-class _JobStatus(msgspec.Struct, gc=False):
-    version: int = 0
-
-
-class _Versioned(msgspec.Struct, gc=False):
-    status: _JobStatus = msgspec.field(default_factory=_JobStatus)
-
-
 _jobs = msgspec.json.Decoder(Job)
-_versions = msgspec.json.Decoder(_Versioned)
 _groups = msgspec.json.Decoder(PodGroup)
 _pods = msgspec.json.Decoder(Pod)
 _events = msgspec.json.Decoder(Event)
@@ -95,7 +86,7 @@ class _Draft:
 
     def job(self, change: Change) -> None:
         job = _jobs.decode(change.body)
-        self.version = _versions.decode(change.body).status.version
+        self.version = job.status.version
         if not self.runs:
             created = moment(job.metadata.creation_timestamp)
             self._begin(change, change.at if change.verb == "ADDED" or created is None else created)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from jobs.pages.reading import Pod
+from kube import meta
+from kube.kinds.core import Event, ObjectReference
 from kube.kinds.fields import View
+from kube.meta import ObjectMeta
 
 
 class Phase(View):
@@ -85,6 +88,22 @@ class History(View):
         """Whether all pods have ended or are gone, so that nothing more can be told."""
         spans = (span for run in self.runs for span in run.pods.values())
         return all(span.removed is not None or span.pod.is_ended for span in spans)
+
+
+def events(history: History) -> dict[str, Event]:
+    """Return what is told as the events that it was, by their names."""
+    return {
+        name: Event(
+            metadata=ObjectMeta(name=name),
+            involved_object=ObjectReference(kind=told.kind, name=told.name),
+            type=told.type,
+            reason=told.reason,
+            message=told.message,
+            last_timestamp=meta.now_text(told.last),
+            count=told.times,
+        )
+        for name, told in history.told.items()
+    }
 
 
 _decoder = msgspec.json.Decoder(History)

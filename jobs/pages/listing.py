@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs four queries, however many jobs there are."""
+"""The list of jobs: one page of it costs five queries, however many jobs there are."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from cluster import access
-from cluster.store import Stored, store
+from cluster import access, clock
+from cluster.store import Stored, records, store
 from dashboard.live import Watch
 from dashboard.parts import paging, phases
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
-from jobs.pages import progress
+from jobs.pages import past, progress
 from jobs.pages.reading import Job
 from jobs.rules import allowed_actions
 from kube.resources import JOBS
@@ -20,6 +20,8 @@ from kube.resources import JOBS
 if TYPE_CHECKING:
     from cluster.access import Actor
 
+DELETED = "Deleted"  # stands among the phases for the jobs that are no more
+LOOK_AGAIN_MS = 5000  # a deleted job appears once it is recorded, which changes nothing that the page watches
 SPEC = Spec(
     name="jobs:list",
     columns=(
@@ -36,7 +38,7 @@ SPEC = Spec(
     filters=(
         Filter("namespace", "Namespace"),
         Filter("queue", "Queue"),
-        Filter("phase", "Phase", choices=phases.JOB_PHASES),
+        Filter("phase", "Phase", choices=(*phases.JOB_PHASES, DELETED)),
         Filter("owner", "Owner", everything="Everybody"),
     ),
     order="-created",
@@ -63,18 +65,32 @@ def table(actor: Actor, view: TableView) -> Table:
         named[phase or "Pending"] += count
     wanted = view.get("phase")
     total = named.get(wanted, 0) if wanted else sum(named.values())
-    page = paging.Page(view.page, view.per, total)
-    found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
+    gone = records.count(JOBS, **{**chosen, "phase": None})
+    is_past = wanted == DELETED
+    page = paging.Page(view.page, view.per, gone if is_past else total)
     return Table(
         view=view,
-        rows={row_id(stored): row(stored) for stored in found},
+        rows=_deleted_rows(view, page, chosen) if is_past else _rows(view, page, chosen),
         page=page,
         watches=_watches(view, allowed),
-        counts=named,
+        counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
+        apart=(DELETED,),
+        again=clock.milliseconds() + LOOK_AGAIN_MS if is_past else None,
         choices={**_choices(allowed), "owner": [actor.name]},
         empty=_empty(actor),
     )
+
+
+def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
+    found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
+    return {row_id(stored): row(stored) for stored in found}
+
+
+def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
+    filters = {**chosen, "phase": None}
+    found = records.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **filters)
+    return {f"job-{each.uid}": row(past.stored_of(each), each.deleted) for each in found}
 
 
 def _empty(actor: Actor) -> dict[str, str]:
@@ -99,8 +115,11 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored) -> str:
-    """Return a job's row; it depends on the job alone, so that it is the same for every reader."""
+def row(stored: Stored, deleted: int = 0) -> str:
+    """Return a job's row; it depends on the job alone, so that it is the same for every reader.
+
+    `deleted` is when the job was deleted, in ms, and 0 while it lives.
+    """
     job = stored.read(Job)
     began, ended = progress.duration(job)
     return render_to_string(
@@ -109,6 +128,7 @@ def row(stored: Stored) -> str:
             "id": row_id(stored),
             "job": job,
             "created": stored.created,
+            "deleted": deleted,
             "progress": progress.of_job(job),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),

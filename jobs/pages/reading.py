@@ -79,6 +79,7 @@ class JobStatus(View):
     terminating: int = 0
     unknown: int = 0
     retry_count: int = 0
+    version: int = 0
     task_status_count: dict[str, TaskCount] = {}
     conditions: list[Condition] = []
 
@@ -229,10 +230,13 @@ class Pod(View):
 
     @property
     def started(self) -> int | None:
-        """When the first container began, in ms."""
+        """When the first container began, in ms; of one that was started again, when the node took the pod on."""
+        taken_on = moment(self.status.start_time)
+        if self.restarts and taken_on is not None:
+            return taken_on
         times = [moment(text) for text in self._starts()]
         known = [time for time in times if time is not None]
-        return min(known, default=None) or moment(self.status.start_time)
+        return min(known, default=None) or taken_on
 
     @property
     def finished(self) -> int | None:

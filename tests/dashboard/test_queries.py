@@ -16,10 +16,10 @@ PHASES = ("Pending", "Running", "Completed", "Failed")
 # As recorded, session and user included; five more where the picture of the cluster is read for the first time.
 PAGES = {
     "/": 14,
-    "/jobs/": 8,
-    "/jobs/?per=200": 8,
-    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 8,
-    "/jobs/?owner=alice&queue=queue-3": 8,
+    "/jobs/": 9,
+    "/jobs/?per=200": 9,
+    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 9,
+    "/jobs/?owner=alice&queue=queue-3": 9,
     "/jobs/new/": 3,
     "/jobs/default/job-00042/": 11,
     "/jobs/default/job-00042/?tab=logs": 8,
