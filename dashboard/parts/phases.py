@@ -52,6 +52,7 @@ LOOKS: Final[dict[str, Look]] = {
     "Terminated": Look("square", "plum", "Ended before its time, for example by an event"),
     "Failed": Look("circle-x", "red", "Failed"),
     "Deleted": Look("trash-2", "grey", "Was deleted; what is known of it is kept for a while"),
+    "Stopped": Look("square", "grey", "Was removed before it had ended"),
     "Unknown": Look("circle-help", "grey", "Nothing is known at present"),
     "Succeed": Look("circle-check", "green", "All jobs have completed"),
     "Waiting": Look("circle-dashed", "grey", "Not made yet: it waits for other jobs of its flow"),

@@ -40,7 +40,8 @@ export function mount(root) {
   const present = () => Math.max(now() - data.zero, 0);
   const isOpen = () =>
     data.waits.some(([, , to]) => to === null) ||
-    (data.bars ?? []).some((row) => row[5] === null) || lastCounts().some((row) => row[1] + row[2] > 0);
+    (data.bars ?? []).some((row) => row[5] === null) ||
+    lastCounts().some((row) => row[1] + row[2] > 0);
   const lastCounts = () => (data.bands ?? []).map((points) => points.at(-1) ?? [0, 0, 0, 0, 0]);
 
   function whole() {

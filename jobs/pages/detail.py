@@ -242,7 +242,7 @@ class Detail:
         waits = chapters.waits(chapter.times)
         context = {
             "job": self.job,
-            "tasks": progress.of_tasks(self.job),
+            "tasks": self._tasks(),
             "summaries": timeline.summaries(bars),
             "timeline": timeline.data(self.job, bars, chapter.times.begun, marks, waits),
             "waits": waits,
@@ -256,6 +256,14 @@ class Detail:
             "plugins": plugin_sentences.of_job(self.stored.object),
         }
         return _render(context, "tasks", "timeline", "policies", "plugins")
+
+    def _tasks(self) -> list[tuple[str, progress.Progress]]:
+        if self.shows_living:
+            return progress.of_tasks(self.job)
+        phases: dict[str, list[str]] = {}
+        for bar in self.bars:
+            phases.setdefault(bar.pod.task, []).append(bar.phase)
+        return progress.of_past_tasks(self.job, phases)
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""

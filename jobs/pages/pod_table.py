@@ -37,7 +37,7 @@ SPEC = Spec(
         Column("Created", sort="created", kind="time", priority="low"),
         Column("", kind="actions"),
     ),
-    filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=POD_PHASES)),
+    filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=(*POD_PHASES, timeline.STOPPED))),
     order="name",
     search="Part of a pod's name",
     noun="pod",
@@ -89,10 +89,10 @@ def _of_past(detail: Detail, view: TableView) -> PodTable:
     bars = [bar for bar in detail.bars if _matches(bar, view)]
     counts: dict[str, int] = {}
     for bar in bars:
-        counts[bar.pod.status.phase] = counts.get(bar.pod.status.phase, 0) + 1
+        counts[bar.phase] = counts.get(bar.phase, 0) + 1
     page = _page(view, counts)
     phase = view.get("phase")
-    chosen = sorted((bar for bar in bars if phase in ("", bar.pod.status.phase)), key=_ORDERS[_column(view)])
+    chosen = sorted((bar for bar in bars if phase in ("", bar.phase)), key=_ORDERS[_column(view)])
     if view.sort.startswith("-"):
         chosen.reverse()
     rows = {
@@ -107,7 +107,7 @@ def _of_past(detail: Detail, view: TableView) -> PodTable:
 
 _ORDERS = {
     "name": lambda bar: _natural(bar.pod.metadata.name),
-    "phase": lambda bar: (bar.pod.status.phase, _natural(bar.pod.metadata.name)),
+    "phase": lambda bar: (bar.phase, _natural(bar.pod.metadata.name)),
     "created": lambda bar: (bar.created, _natural(bar.pod.metadata.name)),
 }
 

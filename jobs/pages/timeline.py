@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jobs.pages.reading import Job, Pod
     from kube.kinds.core import Event
 
+STOPPED = "Stopped"  # stands among the phases for pods that were removed before they had ended
 MOST_BARS = 500
 MOST_POINTS = 240
 MOST_MARKS = 30
@@ -50,6 +51,11 @@ class Bar:
         if self.pod.status.phase == "Running":
             return "running"
         return "waiting" if self.scheduled is None and not self.pod.spec.node_name else "starting"
+
+    @property
+    def phase(self) -> str:
+        """The pod's phase, or Stopped when it was removed before it had ended."""
+        return STOPPED if self.state == "stopped" else self.pod.status.phase
 
     @property
     def waited(self) -> int | None:

@@ -82,7 +82,8 @@ def test_a_suspended_job_shows_the_run_that_was(life, reader, parse):
     shown = page(parse, reader)
     assert len(drawn(shown)["bars"]) == 2
     assert {bar[6] for bar in drawn(shown)["bars"]} == {"stopped"}
-    assert len(pods(shown)) == 2
+    assert set(pods(shown).values()) == {"Stopped"}
+    assert "0 of 2 pods succeeded" in text_of(shown, ".//*[@id='job-tasks']")
 
 
 def test_a_restart_says_what_ended_the_run_before(life, reader, parse):
