@@ -64,9 +64,11 @@ class Object(models.Model):
     node = models.CharField(max_length=253)
     owner = models.CharField(max_length=36)
     creator = models.CharField(max_length=350)
+    trouble = models.CharField(max_length=64, default="", db_default="")
 
     class Meta:
         indexes = [
+            models.Index(fields=["trouble", "resource"], name="object_trouble", condition=~Q(trouble="")),
             models.Index(fields=["uid"], name="object_uid"),
             models.Index(fields=["resource", "namespace", "name"], name="object_name"),
             models.Index(fields=["resource", "created"], name="object_created"),

@@ -21,12 +21,12 @@ INSERT_CHANGE = (
 # Each statement must find what the ledger says is there: a creation no row, the others theirs.
 INSERT_OBJECT = (
     "INSERT INTO cluster_object"
-    " (uid, revision, created, phase, queue, node, owner, creator, key, resource, namespace, name)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " (uid, revision, created, phase, queue, node, owner, creator, trouble, key, resource, namespace, name)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 UPDATE_OBJECT = (
     "UPDATE cluster_object SET uid = %s, revision = %s, created = %s, phase = %s, queue = %s, node = %s,"
-    " owner = %s, creator = %s WHERE key = %s AND revision = %s"
+    " owner = %s, creator = %s, trouble = %s WHERE key = %s AND revision = %s"
 )
 DELETE_OBJECT = "DELETE FROM cluster_object WHERE key = %s AND revision = %s"
 INSERT_OWNER = "INSERT INTO cluster_ownership (key, owner) VALUES (%s, %s)"

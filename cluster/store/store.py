@@ -347,6 +347,7 @@ def _columns(row: Row) -> tuple[Any, ...]:
         index.node,
         index.owner,
         index.creator,
+        index.trouble,
     )
 
 

@@ -210,6 +210,7 @@ class Detail:
             "job": self.job,
             "stored": self.stored,
             "deleted": self.deleted,
+            "looping": sum(pod.is_crash_looping for _, pod in self.pods),
             "progress": progress.of_job(self.job),
             "why": self.reasons,
             "wish": self.wish,

@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs five queries, however many jobs there are."""
+"""The list of jobs: one page of it costs seven queries, however many jobs there are."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from dashboard.live import Watch
 from dashboard.parts import paging, phases
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
 from jobs.pages import past, progress
-from jobs.pages.reading import Job
+from jobs.pages.reading import CRASH_LOOP, Job
 from jobs.rules import allowed_actions
-from kube.resources import JOBS
+from kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
 
 DELETED = "Deleted"  # stands among the phases for the jobs that are no more
-LOOK_AGAIN_MS = 5000  # a deleted job appears once it is recorded, which changes nothing that the page watches
+# A deleted job appears once it is recorded, and pods crash-loop, without a change of what the page watches.
+LOOK_AGAIN_MS = 5000
 SPEC = Spec(
     name="jobs:list",
     columns=(
@@ -76,7 +77,7 @@ def table(actor: Actor, view: TableView) -> Table:
         counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
-        again=clock.milliseconds() + LOOK_AGAIN_MS if is_past else None,
+        again=clock.milliseconds() + LOOK_AGAIN_MS if is_past or named.get("Running") else None,
         choices={**_choices(allowed), "owner": [actor.name]},
         empty=_empty(actor),
     )
@@ -84,7 +85,8 @@ def table(actor: Actor, view: TableView) -> Table:
 
 def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
     found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
-    return {row_id(stored): row(stored) for stored in found}
+    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, owner=[stored.uid for stored in found])
+    return {row_id(stored): row(stored, looping=looping.get(stored.uid, 0)) for stored in found}
 
 
 def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
@@ -115,10 +117,11 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored, deleted: int = 0) -> str:
+def row(stored: Stored, deleted: int = 0, looping: int = 0) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 
-    `deleted` is when the job was deleted, in ms, and 0 while it lives.
+    `deleted` is when the job was deleted, in ms, and 0 while it lives; `looping` is how many of its pods are
+    crash-looping.
     """
     job = stored.read(Job)
     began, ended = progress.duration(job)
@@ -129,6 +132,7 @@ def row(stored: Stored, deleted: int = 0) -> str:
             "job": job,
             "created": stored.created,
             "deleted": deleted,
+            "looping": looping,
             "progress": progress.of_job(job),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),

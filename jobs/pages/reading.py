@@ -148,6 +148,9 @@ class ContainerState(View):
     terminated: Terminated | None = None
 
 
+CRASH_LOOP = "CrashLoopBackOff"  # why a container waits that ended and is to be started again
+
+
 class ContainerStatus(View):
     """How a container does."""
 
@@ -180,6 +183,7 @@ class PodStatus(View):
     start_time: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
 
 
 class Pod(View):
@@ -204,6 +208,15 @@ class Pod(View):
     def restarts(self) -> int:
         """How often containers of the pod were started again."""
         return sum(status.restart_count for status in self.status.container_statuses)
+
+    @property
+    def is_crash_looping(self) -> bool:
+        """Whether a container has ended and waits to be started again, later each time."""
+        status = self.status
+        waiting = (
+            each.state.waiting for each in (*status.container_statuses, *status.init_container_statuses)
+        )
+        return any(each is not None and each.reason == CRASH_LOOP for each in waiting)
 
     @property
     def is_ended(self) -> bool:

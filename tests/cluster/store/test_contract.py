@@ -158,7 +158,9 @@ def test_creation_over_an_object_that_was_overlooked_is_a_defect_and_changes_not
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        pytest.param(sql.UPDATE_OBJECT, ("u", 2, 0, "", "", "", "", "", "pods/default/p", 7), id="changed"),
+        pytest.param(
+            sql.UPDATE_OBJECT, ("u", 2, 0, "", "", "", "", "", "", "pods/default/p", 7), id="changed"
+        ),
         pytest.param(sql.DELETE_OBJECT, ("pods/default/p", 7), id="deleted"),
         pytest.param(sql.DELETE_OWNER, ("pods/default/p", "nobody"), id="owner gone"),
     ],

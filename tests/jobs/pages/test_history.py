@@ -184,6 +184,17 @@ def test_a_pod_that_starts_again_keeps_its_first_start(life, reader, parse):
     assert bar[9] == [[0, 5000, 1], [15_000, None, 0]]
 
 
+def test_a_job_whose_pods_crash_loop_says_so_beside_its_phase(life, reader, parse):
+    one = life(replicas=2).admit().place().run()
+    ended = {"terminated": {"exitCode": 1, "startedAt": one.now(), "finishedAt": one.now()}}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    one.status("demo-main-0", "Running", state=waiting, last=ended, restarts=1)
+    assert "Running 1 crash-looping" in text_of(page(parse, reader), ".//*[@id='job-head']")
+    assert "Running 1 crash-looping" in text_of(parse(reader.get("/jobs/")), ".//tbody[@id='table-rows']")
+    one.run()
+    assert "crash-looping" not in reader.get("/jobs/").content.decode()
+
+
 def test_the_pods_of_an_earlier_run_are_those_of_the_run(life, reader, parse):
     one = runs_twice(life)
     (new,) = {store.get(PODS, "default", "demo-main-0").uid}
