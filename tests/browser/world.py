@@ -10,7 +10,7 @@ from cluster.writes import Create
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
 from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -90,8 +90,13 @@ def furnish(system):
         )
         person.create(job("waiting", shell("exit 0", name="giant", replicas=4, cpu="640")))
         person.create(job("sweep", nap(40), minimum=10, queue="batch"))
+        person.create(job("loops", shell("exit 1", restartPolicy="Always")))
+        person.create(job("resumed", shell(TICKS, replicas=2, terminationGracePeriodSeconds=0)))
+        person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
         for name, phase in (
+            ("resumed", "Running"),
+            ("gone", "Failed"),
             ("finished", "Completed"),
             ("failed", "Failed"),
             ("running", "Running"),
@@ -99,6 +104,17 @@ def furnish(system):
             ("nightly-train", "Running"),
         ):
             watcher.reaches(name, phase)
+        outlive(person, watcher)
+
+
+def outlive(person, watcher):
+    """Let a job have a second run, and delete another."""
+    person.post("/jobs/default/resumed/suspend/")
+    watcher.reaches("resumed", "Aborted")
+    person.post("/jobs/default/resumed/resume/")
+    watcher.reaches("resumed", "Running")
+    person.post("/jobs/default/gone/delete/")
+    until(lambda: watcher.job("gone") is None)
 
 
 def makers():
