@@ -363,6 +363,13 @@ def timers_of(name: str, shard: int, kind: str, using: Store = store) -> list[Ti
     return division.timers_of_kind(registry.get(name).cursor_of(shard), kind, using.using)
 
 
+def timers_for(name: str, kind: str, key: str, using: Store = store) -> list[Timer]:
+    """Return the timers of a kind that a consumer has set for a key, also those that are not due."""
+    registration = registry.get(name)
+    cursor = registration.cursor_of(registry.shard_of(key, registration.shards))
+    return division.timers_of_kind(cursor, kind, using.using, key)
+
+
 _runners: dict[str, Runner[Any]] = {}
 
 

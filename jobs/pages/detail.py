@@ -17,7 +17,16 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
 from jobs.history.record import History
-from jobs.pages import chapters, milestones, past, plugin_sentences, policy_sentences, progress, timeline
+from jobs.pages import (
+    chapters,
+    delayed,
+    milestones,
+    past,
+    plugin_sentences,
+    policy_sentences,
+    progress,
+    timeline,
+)
 from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, Pod, PodGroup
 from jobs.rules import allowed_actions
@@ -158,6 +167,11 @@ class Detail:
         """Return events by their names with those that the record has and that are no objects any more."""
         return {**record.events(self.history), **events}
 
+    @cached_property
+    def delayed_actions(self) -> list[delayed.Delayed]:
+        """What policies will do when their delay is over."""
+        return [] if self.deleted else delayed.of_job(self.stored)
+
     @property
     def why(self) -> str:
         """Why the job waits, in a sentence with numbers; empty when it does not wait."""
@@ -252,6 +266,7 @@ class Detail:
             "pods": len(bars),
         }
         context |= {
+            "delayed": self.delayed_actions,
             "policies": policy_sentences.of_job(self.stored.object),
             "restarts": policy_sentences.restarts(self.stored.object),
             "plugins": plugin_sentences.of_job(self.stored.object),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dashboard.live import TopicRequest
 
 
+SOON_MS = 1000  # after a delay is over, what it was for has been done
+
+
 @live.topic("jobs:list")
 def job_list(request: TopicRequest) -> Parts:
     """The list of jobs."""
@@ -55,7 +58,8 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
 def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
     """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
     about = Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
-    return Parts(shown.timeline_parts(), watches=[*shown.watches, about])
+    again = shown.delayed_actions[0].due + SOON_MS if shown.delayed_actions else None
+    return Parts(shown.timeline_parts(), watches=[*shown.watches, about], again=again)
 
 
 @live.topic("jobs:pods")

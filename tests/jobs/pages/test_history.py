@@ -8,6 +8,7 @@ import pytest
 
 from cluster.bootstrap import bootstrap
 from cluster.store import store
+from jobs.pages.reading import moment
 from kube.kinds.batch import Action
 from kube.resources import JOBS, PODS
 from tests.jobs.history.lives import Life
@@ -193,6 +194,20 @@ def test_a_job_whose_pods_crash_loop_says_so_beside_its_phase(life, reader, pars
     assert "Running 1 crash-looping" in text_of(parse(reader.get("/jobs/")), ".//tbody[@id='table-rows']")
     one.run()
     assert "crash-looping" not in reader.get("/jobs/").content.decode()
+
+
+def test_a_delayed_action_counts_down_until_it_is_done_or_called_off(life, reader, parse):
+    policy = {"event": "PodFailed", "action": "RestartJob", "timeout": "1m"}
+    one = life(policies=[policy], minAvailable=1, maxRetry=3).admit().place().run()
+    quiet = text_of(page(parse, reader), ".//*[@id='job-policies']")
+    one.passes(5).end("demo-main-1", 3, began=one.now())
+    due = page(parse, reader).find(".//*[@id='job-policies']//time")
+    assert due.get("data-mode") == "until"
+    assert moment(due.get("datetime")) - moment(one.now()) == 60_000
+    assert "Restart the whole job" in text_of(page(parse, reader), ".//*[@id='job-policies']")
+    one.passes(61).jobs.settle()
+    assert page(parse, reader).find(".//*[@id='job-policies']//time") is None
+    assert "Restart the whole job" not in quiet
 
 
 def test_the_pods_of_an_earlier_run_are_those_of_the_run(life, reader, parse):
