@@ -102,9 +102,14 @@ class Detail:
         if self.deleted:
             return chapters.of_deleted(self.history.runs, needed, self.deleted)
         ended = chapters.of_runs([run for run in self.history.runs if run.phase], needed)
-        if ended and self.job.phase in _BETWEEN:
+        if ended and self.job.phase in _BETWEEN and not self._has_group_beside(self.history):
             return ended
         return [*ended, self._newest(ended)]
+
+    def _has_group_beside(self, history: History) -> bool:
+        """Whether there is a pod group, so a run, that nothing has ended: some of its pods may be restarted."""
+        ended = {run.group for run in history.runs if run.phase}
+        return self.group is not None and self.group.metadata.uid not in ended
 
     def _newest(self, ended: list[Chapter]) -> Chapter:
         created = self.stored.created

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cluster.bootstrap import bootstrap
-from cluster.store import store
+from cluster.store import Patch, store
 from jobs.pages.reading import moment
 from kube.kinds.batch import Action
 from kube.resources import JOBS, PODS
@@ -76,6 +76,14 @@ def test_each_run_has_its_own_steps_waits_and_pods(life, reader, parse):
     assert "Group created" in steps(newest)[1]
     assert "+0 ms" in steps(newest)[1]
     assert pods(first).keys() == pods(newest).keys() == {"demo-main-0", "demo-main-1"}
+
+
+def test_a_run_goes_on_while_some_of_its_pods_are_restarted(life, reader, parse):
+    runs_twice(life)
+    # As the controller leaves it when one of the pods has yet to end: the pod group stays.
+    phase = {"status": {"state": {"phase": "Restarting"}}}
+    store.write(Patch(JOBS, "default", "demo", phase, "status"))
+    assert runs(page(parse, reader))[-1] == "Run 2 goes on"
 
 
 def test_a_suspended_job_shows_the_run_that_was(life, reader, parse):
