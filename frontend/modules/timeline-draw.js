@@ -197,7 +197,12 @@ export function gangLine(data, { scale, labels, width }, height) {
     svg("line", { class: "t-met", x1: x, x2: x, y1: 18, y2: height }),
     svg(
       "text",
-      { class: "t-met-text", x: right ? x - 4 : x + 4, y: data.waits.length > 0 ? 36 + LANE : 36, "text-anchor": right ? "end" : "start" },
+      {
+        class: "t-met-text",
+        x: right ? x - 4 : x + 4,
+        y: data.waits.length > 0 ? 36 + LANE : 36,
+        "text-anchor": right ? "end" : "start",
+      },
       `gang of ${data.needed} runs`,
     ),
   ];
