@@ -5,20 +5,18 @@ Rules return them, so nothing here may need Django.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from msgspec import Struct, field
 
-    from kube.meta import Object
-    from kube.resources import Resource
+from kube.meta import Object
+from kube.resources import Resource
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(Struct, frozen=True):
     """Make a new object. `generateName` is honoured; uid, timestamps and versions are the store's.
 
     `uid` is for admission alone, which has to write it into the object.
@@ -29,8 +27,7 @@ class Create:
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(Struct, frozen=True):
     """Replace an object. A resourceVersion or uid in it is a precondition.
 
     With subresource "status" only `status` is taken, and `managed` as the
@@ -45,8 +42,7 @@ class Update:
     managed: list[Object] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """Apply a JSON merge patch (RFC 7396).
 
     "status" touches only `status`. "binding" places a pod: it may set
@@ -64,8 +60,7 @@ class Patch:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(Struct, frozen=True):
     """Delete an object, gracefully where its kind and finalizers ask for it.
 
     `grace` in seconds overrides the pod's own; 0 removes it at once.
@@ -81,8 +76,7 @@ class Delete:
     propagation: Propagation = "Background"
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(Struct, frozen=True):
     """Keep an object of another cluster's API server as it came.
 
     Its uid, times, generation, managedFields and resourceVersion stay; only
@@ -103,8 +97,7 @@ class Mirror:
 Write = Create | Update | Patch | Delete | Mirror
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(Struct, frozen=True):
     """Ask to look at `key` again at `due` (epoch ms), for the reason that `kind` names.
 
     A consumer has one timer for a kind and key: of two the sooner time stays,
@@ -117,8 +110,7 @@ class Timer:
     payload: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
     With `within_quota` the group fails unless the ResourceQuotas of their
@@ -134,8 +126,7 @@ class Group:
     cancel: Sequence[tuple[str, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """What is kept of an object beyond its life; it replaces an older record of the object.
 
     `revision` is the place in the log up to which `history` tells everything, `deleted` is in epoch ms and 0

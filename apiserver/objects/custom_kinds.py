@@ -47,9 +47,8 @@ async def find(request: Request) -> None:
             request.warn(found.deprecation)
 
 
-def _heard(change: Change) -> None:
-    if change.resource == resources.CUSTOM_RESOURCE_DEFINITIONS.id:
-        _reload()
+def _heard(_: Change) -> None:
+    _reload()
 
 
 def _reload() -> None:
@@ -58,4 +57,4 @@ def _reload() -> None:
     task.add_done_callback(_reloads.discard)
 
 
-follower.listen(_heard, _reload)
+follower.listen((resources.CUSTOM_RESOURCE_DEFINITIONS,), _heard, _reload)

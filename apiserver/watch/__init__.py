@@ -1,6 +1,6 @@
 """WATCH of the Kubernetes API: the log's follower, and the streams that it feeds.
 
-following reads the log once for the process; `follower.listen(callback)`
+log_follower reads what is watched once for the process; `follower.listen(kinds, callback, lost)`
 window    the recent past in memory
 selection what a watch is about, and what a change is to it
 channels  watchers of the same selection and form share every byte

@@ -46,7 +46,7 @@ class WatchedChange:
         if self._replaced is None:
             if self.change.previous is None:
                 raise Expired(f"too old resource version: what {self.change.revision} replaced is gone")
-            self._replaced = replace(self.change, body=self.change.previous)
+            self._replaced = msgspec.structs.replace(self.change, body=self.change.previous)
         return self._replaced
 
     @property
@@ -55,7 +55,7 @@ class WatchedChange:
         if self._departed is None:
             obj = self.replaced.object
             metadata = {**obj["metadata"], "resourceVersion": str(self.change.revision)}
-            self._departed = replace(self.change, body=_encode({**obj, "metadata": metadata}))
+            self._departed = msgspec.structs.replace(self.change, body=_encode({**obj, "metadata": metadata}))
         return self._departed
 
 

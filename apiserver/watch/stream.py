@@ -179,8 +179,9 @@ class Stream:
         try:
             with telemetry.watching(self.plan.resource.id):
                 await sink.open()
-                await self._begin()
-                await self._flow()
+                async with self.follower.following(self.plan.resource):
+                    await self._begin()
+                    await self._flow()
                 if not self._cut:
                     await sink.close()
         finally:

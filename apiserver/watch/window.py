@@ -34,27 +34,33 @@ class _Kind:
 
 
 class Window:
-    """The newest entries of each kind, as many as a bound allows."""
+    """The newest entries of the kinds that are followed, as many as a bound allows."""
 
-    def __init__(self, begins: int = 0) -> None:
-        self._begins = begins
+    def __init__(self) -> None:
         self._kinds: dict[str, _Kind] = {}
 
+    def __contains__(self, resource: str) -> bool:
+        return resource in self._kinds
+
+    def open(self, resource: str, floor: int) -> None:
+        """Begin to keep a kind, all of whose entries after a revision will be added; nothing happens if it is kept."""
+        self._kinds.setdefault(resource, _Kind(floor))
+
+    def close(self, resource: str) -> None:
+        """Forget a kind."""
+        self._kinds.pop(resource, None)
+
     def add(self, entries: Iterable[WatchedChange]) -> None:
-        """Take in what follows in the log."""
+        """Take in what follows in the log; what is not kept is passed over."""
         for entry in entries:
-            resource = entry.change.resource
-            kind = self._kinds.get(resource)
-            if kind is None:
-                kind = self._kinds[resource] = _Kind(self._begins)
-            kind.add(entry)
+            kind = self._kinds.get(entry.change.resource)
+            if kind is not None:
+                kind.add(entry)
 
     def since(self, resource: str, after: int) -> list[WatchedChange] | None:
         """Return a kind's entries after a revision; None when some of them are not here any more."""
         kind = self._kinds.get(resource)
-        if kind is None:
-            return None if after < self._begins else []
-        if after < kind.floor:
+        if kind is None or after < kind.floor:
             return None
         found = []
         for entry in reversed(kind.entries):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
 from kube import resources
@@ -80,6 +81,13 @@ class ClusterView:
         if key not in self._listed:
             self._listed[key] = [found.object for found in self._store.find(resource, namespace=namespace)]
         return self._listed[key]
+
+    def machines(self) -> list[Object]:
+        """Return the nodes with an agent of their own, which each has a lease of its name; simulated nodes share one."""
+        names = [lease["metadata"]["name"] for lease in self.listed(resources.LEASES, LEASE_NAMESPACE)]
+        keys = [("", name) for name in names if (resources.NODES.id, "", name) not in self._known]
+        self.fetch(resources.NODES, keys)
+        return [node for name in names if (node := self.get(resources.NODES, "", name)) is not None]
 
     def service_account(self, namespace: str, name: str) -> Object | None:
         """Return a service account."""

@@ -21,7 +21,7 @@ import logging
 import os
 import socket
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -36,7 +36,7 @@ from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from cluster.runtime.division import Layers
     from cluster.runtime.registry import Registration
@@ -55,8 +55,7 @@ RETRY_MS = 50  # a group that fails a second time waits this long, then twice as
 RETRY_MOST_MS = 30_000
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """What a consumer wants done: groups of writes, timers to set, (kind, key) of timers that go, and records to keep.
 
     A plan is data: nothing in it can be called, so that it can be written down and carried out elsewhere.

@@ -9,7 +9,7 @@ gives its revisions back, so the log has no gaps.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -32,7 +32,8 @@ _encode = msgspec.json.Encoder().encode
 class Row:
     """An object inside the ledger; `body` is empty until it is written.
 
-    A mirrored object keeps the resourceVersion that it came with.
+    A mirrored object keeps the resourceVersion that it came with. `indexed` are
+    the values of `sql.INDEXED` as they are stored, () until they are.
     """
 
     resource: Resource
@@ -44,6 +45,7 @@ class Row:
     object: Object
     body: bytes = b""
     mirrored: bool = False
+    indexed: tuple[Any, ...] = ()
 
     @property
     def key(self) -> str:

@@ -8,7 +8,7 @@ moment, whose rows are fetched piece by piece afterwards.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import connections
 
@@ -53,7 +53,7 @@ def after(
     Raise Expired when retention may have removed rows after the revision, also
     while they were being read: what is returned has no gaps.
     """
-    where, params = "c.revision > %s", list[Any]([revision])
+    where, params = "c.revision > %s", list[int | str]([revision])
     if until is not None:
         where, params = where + " AND c.revision <= %s", [*params, until]
     if kinds is not None:
@@ -63,7 +63,7 @@ def after(
     found = sql.rows(using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
     check(revision, using=using)
-    return [_change(row, row[8]) for row in found] if previous else [_change(row) for row in found]
+    return [Change(*row) for row in found]
 
 
 def check(revision: int, *, using: str = "default") -> None:
@@ -80,7 +80,7 @@ def history(
         f"{_ROWS} WHERE c.resource = %s AND c.namespace = %s AND c.name = %s"
         " ORDER BY c.revision DESC LIMIT %s"
     )
-    return [_change(row) for row in sql.rows(using, text, [resource.id, namespace, name, limit])]
+    return [Change(*row) for row in sql.rows(using, text, [resource.id, namespace, name, limit])]
 
 
 def of_names(
@@ -92,7 +92,7 @@ def of_names(
         " AND c.revision > %s"
     )
     found = sql.rows(using, text, [resource.id, namespace, *names, after])
-    return [_change(row) for row in sorted(found)]
+    return [Change(*row) for row in sorted(found)]
 
 
 def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
@@ -114,7 +114,7 @@ def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
         chunk = revisions[start : start + sql.CHUNK]
         text = f"{_ROWS} WHERE c.revision IN ({sql.marks(len(chunk))})"
         for row in sql.rows(using, text, list(chunk)):
-            found[row[0]] = _change(row)
+            found[row[0]] = Change(*row)
     if len(found) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
     return [found[revision] for revision in revisions]
@@ -128,10 +128,3 @@ def _of_kinds(kinds: Sequence[Resource] | AllBut, using: str) -> tuple[str, list
     several = (without or len(ids) != 1) and connections[using].vendor == "sqlite"
     column = "+c.resource" if several else "c.resource"
     return f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})", ids
-
-
-def _change(row: tuple[Any, ...], previous: Any = None) -> Change:
-    """Return the change that a row of the log is, with the JSON that it replaced."""
-    revision, resource, namespace, name, uid, verb, at_ms, body = row[:8]
-    before = None if previous is None else bytes(previous)
-    return Change(revision, resource, namespace, name, uid, verb, at_ms, bytes(body), before)

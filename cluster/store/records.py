@@ -7,11 +7,11 @@ after it, and of two records of one object the one that has read further stays.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connections, transaction
+from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import sql

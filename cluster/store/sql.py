@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, connections, transaction
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COLUMNS = "o.resource, o.namespace, o.name, o.uid, o.revision, o.created, c.body"
+# What an object's row says of it beside its name and revision: by most of these it is searched.
+INDEXED = ("uid", "created", "phase", "queue", "node", "owner", "creator", "trouble")
 FROM = "FROM cluster_object o JOIN cluster_change c ON c.revision = o.revision"
 CHUNK = 500  # keys in one IN list
 
@@ -21,16 +24,22 @@ INSERT_CHANGE = (
 # Each statement must find what the ledger says is there: a creation no row, the others theirs.
 INSERT_OBJECT = (
     "INSERT INTO cluster_object"
-    " (uid, revision, created, phase, queue, node, owner, creator, trouble, key, resource, namespace, name)"
+    f" ({', '.join(INDEXED)}, revision, key, resource, namespace, name)"
     " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-)
-UPDATE_OBJECT = (
-    "UPDATE cluster_object SET uid = %s, revision = %s, created = %s, phase = %s, queue = %s, node = %s,"
-    " owner = %s, creator = %s, trouble = %s WHERE key = %s AND revision = %s"
 )
 DELETE_OBJECT = "DELETE FROM cluster_object WHERE key = %s AND revision = %s"
 INSERT_OWNER = "INSERT INTO cluster_ownership (key, owner) VALUES (%s, %s)"
 DELETE_OWNER = "DELETE FROM cluster_ownership WHERE key = %s AND owner = %s"
+
+
+@cache
+def update_object(changed: tuple[str, ...]) -> str:
+    """Return the statement that gives an object its next revision and new values in these columns.
+
+    Databases touch every index of a column that a statement names, also when its value stays.
+    """
+    named = ", ".join(f"{column} = %s" for column in (*changed, "revision"))
+    return f"UPDATE cluster_object SET {named} WHERE key = %s AND revision = %s"
 
 
 def marks(count: int) -> str:

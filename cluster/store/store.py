@@ -11,11 +11,11 @@ visible in order.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from django.db import connections, transaction
+from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import log, owners, sql, strategy
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kube.resources import Resource
 
 NAME_TRIES = 8
+_LOADED = f"o.key, o.resource, o.namespace, o.name, o.revision, c.body, o.{', o.'.join(sql.INDEXED)}"
 
 
 def _uid() -> str:
@@ -96,11 +97,13 @@ class Store:
         found: dict[str, Row | None] = dict.fromkeys(keys)
         for start in range(0, len(keys), sql.CHUNK):
             chunk = keys[start : start + sql.CHUNK]
-            text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE o.key IN ({sql.marks(len(chunk))})"
-            for resource, namespace, name, uid, revision, created, blob in sql.rows(self.using, text, chunk):
-                body = bytes(blob)
-                row = Row(kinds[resource], namespace, name, uid, created, revision, decode(body), body)
-                found[row.key] = row
+            text = f"SELECT {_LOADED} {sql.FROM} WHERE o.key IN ({sql.marks(len(chunk))})"
+            for key, resource, namespace, name, revision, body, *indexed in sql.rows(self.using, text, chunk):
+                uid, created, *_ = indexed
+                found[key] = Row(
+                    kinds[resource], namespace, name, uid, created, revision, decode(body), body,
+                    indexed=tuple(indexed),
+                )  # fmt: skip
         return found
 
     def _named(self, groups: Sequence[Group]) -> tuple[Sequence[Group], Collection[str]]:
@@ -173,17 +176,23 @@ class Store:
         transaction.on_commit(lambda: self._tell(touched, last), using=self.using, robust=True)
 
     def _put_objects(self, cursor: Any, turns: Sequence[Turn]) -> None:
-        inserts, updates, drops = [], [], []
+        inserts, drops = [], []
+        updates: dict[tuple[str, ...], list[tuple[Any, ...]]] = {}
         for key, before, after in turns:
             if after is None:
                 if before is not None:
                     drops.append((key, before.revision))
-            elif before is None:
-                inserts.append((*_columns(after), key, after.resource.id, after.namespace, after.name))
-            else:
-                updates.append((*_columns(after), key, before.revision))
+                continue
+            values = _indexed(after)
+            if before is None:
+                inserts.append((*values, after.revision, key, after.resource.id, after.namespace, after.name))
+                continue
+            pairs = zip(values, before.indexed, sql.INDEXED, strict=True)
+            new = {column: value for value, old, column in pairs if value != old}
+            updates.setdefault(tuple(new), []).append((*new.values(), after.revision, key, before.revision))
         sql.run_many(cursor, sql.DELETE_OBJECT, drops)
-        sql.run_many(cursor, sql.UPDATE_OBJECT, updates)
+        for columns, rows in updates.items():
+            sql.run_many(cursor, sql.update_object(columns), rows)
         sql.run_many(cursor, sql.INSERT_OBJECT, inserts)
 
     def _put_owners(self, cursor: Any, turns: Sequence[Turn]) -> None:
@@ -305,10 +314,7 @@ class Store:
 
     def _select(self, where: str, params: Sequence[Any], tail: str = "") -> list[Stored]:
         text = f"SELECT {sql.COLUMNS} {sql.FROM} WHERE {where}{tail}"
-        return [
-            Stored(resource, namespace, name, uid, revision, created, bytes(body))
-            for resource, namespace, name, uid, revision, created, body in sql.rows(self.using, text, params)
-        ]
+        return [Stored(*row) for row in sql.rows(self.using, text, params)]
 
 
 def _attempt(ledger: Ledger, group: Group, judge: Callable[[Group], None] | None) -> list[Row] | ApiError:
@@ -335,12 +341,11 @@ def _log_row(entry: LogEntry, now: int) -> tuple[Any, ...]:
     )
 
 
-def _columns(row: Row) -> tuple[Any, ...]:
-    """Return what an object's row says beside its name."""
+def _indexed(row: Row) -> tuple[Any, ...]:
+    """Return the values of `sql.INDEXED` for an object as it is now."""
     index = row.resource.index(row.object)
     return (
         row.uid,
-        row.revision,
         row.created,
         index.phase,
         index.queue,

@@ -73,8 +73,7 @@ def key_of(resource: str, namespace: str, name: str) -> str:
     return f"{resource}/{namespace}/{name}"
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, dict=True):
     """An object as the store holds it.
 
     `revision` is the place of its newest change in this store's log, `version`
@@ -110,8 +109,7 @@ class Stored:
         return read(self.body, kind)
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, dict=True):
     """One row of the log; `revision` is its place there, `version` the object's resourceVersion.
 
     `at` is in epoch milliseconds.

@@ -104,7 +104,7 @@ def _happenings(state: JobsState, changes: Sequence[Change]) -> dict[str, list[H
 
 def _heeded(state: JobsState) -> set[JobEvent]:
     """Return the events of pods that lead to anything: most of them do not for most jobs."""
-    found = set(pod_events.TOLD).union(*state.answered.values())
+    found = set(pod_events.TOLD).union(state.heeded)
     if state.asked:
         found.add(JobEvent.POD_RUNNING)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,9 @@ class JobsState:
     answered: dict[str, frozenset[JobEvent]] = field(
         default_factory=dict
     )  # key of a job with policies → the events that they answer
+    answering: Counter[JobEvent] = field(
+        default_factory=Counter
+    )  # event → how many jobs answer it; see `heeded`
     position: int = 0  # the revision up to which the log is in this state
     sent: dict[str, Sent] = field(default_factory=dict)  # key of a job → its last writes, until they are seen
     asked: dict[str, tuple[Asked, ...]] = field(
@@ -91,13 +95,27 @@ class JobsState:
         """Remember a job."""
         job = entry.known.job
         self.entries[job.key] = entry
-        if answered := job.answered:
-            self.answered[job.key] = answered
+        self._note_answered(job.key, job.answered)
 
     def forget(self, key: str) -> None:
         """Drop what is known of a job, but for what is asked of it."""
-        for known in (self.entries, self.answered, self.sent, self.refused):
+        self._note_answered(key, frozenset())
+        for known in (self.entries, self.sent, self.refused):
             known.pop(key, None)
+
+    def _note_answered(self, key: str, events: frozenset[JobEvent]) -> None:
+        """Note which events the policies of a job answer; the count saves a look at all jobs in each step."""
+        before = self.answered.pop(key, frozenset())
+        if events:
+            self.answered[key] = events
+        if events != before:
+            self.answering.update(events)
+            self.answering.subtract(before)
+
+    @property
+    def heeded(self) -> set[JobEvent]:
+        """The events that a policy of any job answers."""
+        return {event for event, jobs in self.answering.items() if jobs}
 
     def note_asked(self, key: str, wanted: tuple[Asked, ...]) -> None:
         """Note all that policies ask of a job now."""

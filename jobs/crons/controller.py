@@ -62,7 +62,7 @@ def _look_at(
     cron = known.cron
     key = f"{cron.metadata.namespace}/{cron.metadata.name}"
     try:
-        outcome = plan.reconcile(known, view, now, is_taken=is_taken)
+        outcome = plan.reconcile(known, run, view, now, is_taken=is_taken)
     except Exception:
         log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
         return

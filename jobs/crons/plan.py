@@ -85,15 +85,19 @@ def wanted(cron: CronJob, now: int) -> Run | None:
     return Run(at, f"{cron.metadata.name}-{at // MINUTE_MS}", missed > MANY_MISSED)
 
 
-def reconcile(known: Known, view: JobRulesView, now: int, *, is_taken: bool = False) -> Outcome:
-    """Return what a cron job needs; `is_taken` says that the name of the wanted job belongs to somebody else."""
+def reconcile(
+    known: Known, run: Run | None, view: JobRulesView, now: int, *, is_taken: bool = False
+) -> Outcome:
+    """Return what a cron job needs.
+
+    `run` is the job that is `wanted`; `is_taken` says that its name belongs to somebody else.
+    """
     cron = known.cron
     if cron.metadata.deletion_timestamp:
         return Outcome(())
     round_ = _Round(known, now)
     round_.note_ends()
     round_.trim()
-    run = wanted(cron, now)
     notice = None if run is None else round_.start(run, view, is_taken=is_taken)
     round_.write_status()
     refused = notice is not None and notice.reason == "FailedCreate"

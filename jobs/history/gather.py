@@ -8,8 +8,10 @@ the job's name and uid. Call it inside `store.reading()`.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cluster.store import Change, log, records, sql, store
 from cluster.store.types import read

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jobs.plugins.arguments import Flags, Values
     from kube.meta import Object
     from kube.resources import Resource
+    from node.programs import Program
 
 PodSpec = dict[str, Any]
 MOST_PORT = 65_535
@@ -93,6 +94,11 @@ def nothing(_: Context) -> Iterator[str]:
     yield from ()
 
 
+def no_programs(_: Context) -> Mapping[Program, Sequence[str]]:
+    """Need no program."""
+    return {}
+
+
 def no_commands(_: Context) -> Iterator[tuple[str, str]]:
     """Give no container a command."""
     yield from ()
@@ -105,7 +111,8 @@ class Plugin(NamedTuple):
     `refusals` say why a job cannot be accepted, `warnings` what in it is likely
     not meant; their contexts come from what somebody wrote, whatever that is,
     as those of `commands` do, which names the containers that get their command
-    from the plugin, each by its task and its name.
+    from the plugin, each by its task and its name, and of `programs`, which
+    names what pods cannot do without, each with the tasks that run it.
     """
 
     name: str
@@ -115,6 +122,7 @@ class Plugin(NamedTuple):
     refusals: Callable[[Context], Iterator[str]] = nothing
     warnings: Callable[[Context], Iterator[str]] = nothing
     commands: Callable[[Context], Iterator[tuple[str, str]]] = no_commands
+    programs: Callable[[Context], Mapping[Program, Sequence[str]]] = no_programs
     is_registered: bool = True  # the job's status.controlledResources lists it
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, unknown_tasks, wrong_ports
+from node.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,4 +45,9 @@ def _warnings(context: Context) -> Iterator[str]:
     yield from unknown_tasks(context, ["worker"], "the master gets no MPI_HOST")
 
 
-PLUGIN = Plugin("mpi", FLAGS, _pods, refusals=_refusals, warnings=_warnings)
+def _programs(context: Context) -> dict[Program, list[str]]:
+    # The workers need what mpirun brings with it: it starts its daemon in each of them.
+    return {Program.MPIRUN: [context.text("master"), context.text("worker")]}
+
+
+PLUGIN = Plugin("mpi", FLAGS, _pods, refusals=_refusals, warnings=_warnings, programs=_programs)

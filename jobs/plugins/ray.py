@@ -13,6 +13,7 @@ from jobs.plugins import addresses, containers, svc
 from jobs.plugins.contract import Context, Draft, Place, Plugin, PodHook, Product, unchanged, wrong_ports
 from kube import lenient
 from kube.resources import SERVICES
+from node.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SUFFIX = "-head-svc"
 OWN_ADDRESS = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 PORTS = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}  # its name → the flag
+ROLES = ("head", "worker")
 FLAGS: Flags = {
     "head": "head",
     "headContainer": "head",
@@ -81,8 +83,18 @@ def _starting(container: Object, command: str) -> Object:
 
 
 def _commands(context: Context) -> Iterator[tuple[str, str]]:
-    for role in ("head", "worker"):
+    for role in ROLES:
         yield context.text(role), context.text(f"{role}Container")
+
+
+def _starts(context: Context, role: str) -> bool:
+    """Whether the task of a role has the container in which Ray is started."""
+    found = lenient.sequence(context.task(context.text(role)), "template", "spec", "containers")
+    return any(lenient.text(each, "name") == context.text(f"{role}Container") for each in found)
+
+
+def _programs(context: Context) -> dict[Program, list[str]]:
+    return {Program.RAY: [context.text(role) for role in ROLES if _starts(context, role)]}
 
 
 def _service(context: Context) -> Object:
@@ -102,12 +114,9 @@ def _refusals(context: Context) -> Iterator[str]:
 
 
 def _warnings(context: Context) -> Iterator[str]:
-    for role in ("head", "worker"):
-        task, name = context.task(context.text(role)), context.text(f"{role}Container")
-        if task is None:
-            continue
-        found = lenient.sequence(task, "template", "spec", "containers")
-        if all(lenient.text(each, "name") != name for each in found):
+    for role in ROLES:
+        if context.task(context.text(role)) is not None and not _starts(context, role):
+            name = context.text(f"{role}Container")
             yield (
                 f"no container of task {context.text(role)} is named {name}, so Ray is not started in it;"
                 f" rename one or give --{role}Container=NAME."
@@ -122,4 +131,5 @@ PLUGIN = Plugin(
     refusals=_refusals,
     warnings=_warnings,
     commands=_commands,
+    programs=_programs,
 )

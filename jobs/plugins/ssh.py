@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from jobs.plugins import addresses, containers
 from jobs.plugins.contract import MOST_PORT, Context, Draft, KeyPair, Place, Plugin, PodHook, Product
+from kube import lenient
 from kube.resources import SECRETS
+from node.programs import Program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +98,16 @@ def _warnings(context: Context) -> Iterator[str]:
         yield "--ssh-private-key can be read by everybody who may read the job; leave it out to have a pair made."
 
 
+def _programs(context: Context) -> dict[Program, list[str]]:
+    every = [lenient.text(task, "name") for task in context.tasks]
+    return {Program.SSH: every, Program.SSHD: every}
+
+
 PLUGIN = Plugin(
     "ssh",
     FLAGS,
     _pods,
     products=(Product(SECRETS, SUFFIX, _secret, keeps=lambda key: key == CONFIG),),
     warnings=_warnings,
+    programs=_programs,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
 from jobs.controller import dependencies
 from jobs.plugins import arguments, table
-from jobs.rules import policies, updates, warnings
+from jobs.rules import policies, program_warnings, updates, warnings
 from kube import definitions, lenient, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.usage import DEFAULT_QUEUE
@@ -37,6 +37,7 @@ class JobRulesView(intake.QueuesView, Protocol):
 
     def priority_class(self, name: str) -> Object | None: ...
     def claim(self, namespace: str, name: str) -> Object | None: ...
+    def machines(self) -> list[Object]: ...
 
 
 def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
@@ -118,7 +119,7 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
 
 def _warnings(job: Object, view: JobRulesView) -> list[str]:
     spec = lenient.mapping(job, "spec")
-    found = [*_plugin_warnings(job), *warnings.of_job(job, view)]
+    found = [*_plugin_warnings(job), *program_warnings.of_job(job, view), *warnings.of_job(job, view)]
     commanded = [place for plugin, context in table.of_job(job) for place in plugin.commands(context)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):

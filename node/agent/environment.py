@@ -58,7 +58,7 @@ def base(pod: Pod, cwd: str, tmp: str) -> dict[str, str]:
     instead of when the program ends; a pod may set it to something else.
     """
     return {
-        "PATH": _search_path(),
+        "PATH": search_path(),
         "HOME": cwd,
         "HOSTNAME": pod.spec.hostname or pod.metadata.name,
         "TMPDIR": tmp,
@@ -67,7 +67,7 @@ def base(pod: Pod, cwd: str, tmp: str) -> dict[str, str]:
     }
 
 
-def _search_path() -> str:
+def search_path() -> str:
     """Return this machine's search path without the environment that the cluster itself runs in."""
     own = str(Path(sys.prefix) / "bin") if sys.prefix != sys.base_prefix else ""
     folders = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder and folder != own]

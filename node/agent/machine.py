@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from cluster.store import Create, Group, Patch, store
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
+from node import programs
 from node.attempt import time_text
 
 if TYPE_CHECKING:
@@ -89,15 +91,20 @@ class Machine:
         self.allocatable = _allocatable(self.capacity)
         self.due = 0.0
         self._said = ("", "")
+        self._programs = ""  # as the node's annotation lists them
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods."""
         renew(self.name, clock.microseconds())
-        now_us = clock.microseconds()
+        now_us, listed = clock.microseconds(), programs.written(self.readings.programs())
         metadata = {
             "name": self.name,
             "labels": self._labels(),
-            "annotations": {VOLUMES_ANNOTATION: VOLUMES[self.mounts], LEASE_ANNOTATION: self.name},
+            "annotations": {
+                VOLUMES_ANNOTATION: VOLUMES[self.mounts],
+                LEASE_ANNOTATION: self.name,
+                programs.ANNOTATION: listed,
+            },
         }
         try:
             store.write(
@@ -105,11 +112,12 @@ class Machine:
             )
         except AlreadyExists:
             store.write(Patch(NODES, "", self.name, {"metadata": metadata}))
+        self._programs = listed
         self._write_status(now_us)
         self.due = clock.monotonic() + BEAT_S
 
     def beat(self) -> bool:
-        """When it is time, renew the lease, and write the node's conditions if they changed; say whether it was."""
+        """When it is time, renew the lease, and write what changed of the node's conditions and programs; say whether it was."""
         if clock.monotonic() < self.due:
             return False
         self.due = clock.monotonic() + RETRY_S
@@ -117,6 +125,7 @@ class Machine:
         renew(self.name, now_us)
         if self._said != self._problems() or not self._is_ready():
             self._write_status(now_us)
+        self._list_programs()
         self.due = clock.monotonic() + BEAT_S
         return True
 
@@ -129,6 +138,15 @@ class Machine:
         ready = condition("Ready", False, "NodeShutdown", message, now_us, before)
         status["conditions"] = [*(one for one in status["conditions"] if one["type"] != "Ready"), ready]
         store.write(Patch(NODES, "", self.name, {"status": status}, "status"))
+
+    def _list_programs(self) -> None:
+        """Write which programs there are if that changed: one that was installed counts from the next beat."""
+        listed = programs.written(self.readings.programs())
+        if listed != self._programs:
+            patch = {"metadata": {"annotations": {programs.ANNOTATION: listed}}}
+            with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
+                store.write(Patch(NODES, "", self.name, patch))
+                self._programs = listed
 
     def _write_status(self, now_us: int) -> None:
         said = self._problems()

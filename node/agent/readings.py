@@ -8,9 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
+from node.agent.environment import search_path
+from node.programs import Program
+
 DISK_LEAST_SHARE = 0.02  # of the file system with the state directory
 DISK_LEAST_BYTES = 256 << 20
 MEMORY_LEAST_BYTES = 128 << 20
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
@@ -28,6 +32,9 @@ class Readings(Protocol):
 
     def info(self) -> dict[str, str]:
         """Return the `nodeInfo` of a Node."""
+
+    def programs(self) -> list[Program]:
+        """Return which of the programs that plugins need are there for containers."""
 
 
 class ThisMachine:
@@ -78,6 +85,14 @@ class ThisMachine:
             "operatingSystem": "linux",
             "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
         }
+
+    def programs(self) -> list[Program]:
+        """Return those found on the search path of containers, or in the directories of system programs.
+
+        sshd is in one of those, has to be started by its whole path, and need not be on the search path.
+        """
+        folders = os.pathsep.join((search_path(), *SYSTEM_FOLDERS))
+        return [program for program in Program if shutil.which(program, path=folders)]
 
 
 def _meminfo() -> dict[str, int]:

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 
+from node import programs
+
 EXIT_CODE = 127  # by POSIX, what a shell or `env` ends with when a command is not found
 TAIL_BYTES = 1000  # how much of its last words is looked at
 _NOT_FOUND = re.compile(r"not found|No such file or directory")
+_NAME = re.compile(r"([^\s:'\"‘’]+)['\"’]?: (?:command )?(?:not found|No such file or directory)")
 
 
-def explained(problem: str, node: str) -> str:
+def explained(problem: str, program: str, node: str) -> str:
     """Return what was not found, with the node that does not have it and the remedy; a node without a name is not told."""
     if not node:
         return problem
     return (
         f"{problem}; containers run the programs of node {node}, whatever their image: "
-        "install it there or give another command"
+        f"install {programs.to_install(program)} there or give another command"
     )
 
 
@@ -34,4 +37,7 @@ def by_a_shell(exit_code: int, last_words: bytes, node: str) -> str:
         return ""
     lines = last_words.decode(errors="replace").split("\n")
     said = [line.strip() for line in lines if _NOT_FOUND.search(line)]
-    return explained(said[-1], node) if said else ""
+    if not said:
+        return ""
+    named = _NAME.search(said[-1])
+    return explained(said[-1], named[1].rpartition("/")[2] if named else "", node)

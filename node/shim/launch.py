@@ -160,4 +160,6 @@ def _execute(order: Order) -> None:
         else:
             text = EXEC_MESSAGES.get(number, os.strerror(number).lower())
         problem = f"exec: {json.dumps(command)}: {text}"
-        raise OSError(absent.explained(problem, order.node) if missing else problem) from None
+        raise OSError(
+            absent.explained(problem, os.path.basename(command), order.node) if missing else problem
+        ) from None

@@ -19,6 +19,8 @@ from scheduler.engine.cause import Exclusion, ExclusionKind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scheduler.snapshot.reading import NodeView
+
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
@@ -36,6 +38,17 @@ class NodeFacts:
     taints: Sequence[Taint]
     unschedulable: bool
     ready: bool
+
+
+def facts_of(name: str, view: NodeView) -> NodeFacts:
+    """Return what rules look at of a node."""
+    return NodeFacts(
+        name,
+        view.metadata.labels or {},
+        view.spec.taints or [],
+        bool(view.spec.unschedulable),
+        any(c.type == "Ready" and c.status == "True" for c in view.status.conditions or ()),
+    )
 
 
 class FieldRequirement(View):

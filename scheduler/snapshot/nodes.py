@@ -17,7 +17,7 @@ from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
 from scheduler.engine.cluster import OPEN, PodClass, Vector, Verdicts
 from scheduler.snapshot.constraints import unknown_constraint
-from scheduler.snapshot.node_selection import NodeFacts, NodeRule
+from scheduler.snapshot.node_selection import NodeFacts, NodeRule, facts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,13 +162,7 @@ class NodeTable:
         if node.facts is None:
             self._sorted = None
         self._offer(node, _readable(offered))
-        facts = NodeFacts(
-            name,
-            view.metadata.labels or {},
-            view.spec.taints or [],
-            bool(view.spec.unschedulable),
-            any(c.type == "Ready" and c.status == "True" for c in view.status.conditions or ()),
-        )
+        facts = facts_of(name, view)
         if facts != node.facts:
             node.facts = facts
             self._note_change(name)

@@ -8,7 +8,7 @@ from jobs.rules import admission
 
 
 class Cluster:
-    """What admission sees: queues by name, priority classes, no claims."""
+    """What admission sees: queues by name, priority classes, no claims, no machines."""
 
     def __init__(self, **queues):
         self.queues = {"default": {}, "root": {}, **queues}
@@ -30,6 +30,9 @@ class Cluster:
 
     def claim(self, namespace, name):
         return None
+
+    def machines(self):
+        return []
 
 
 CLUSTER = Cluster()

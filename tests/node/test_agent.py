@@ -668,6 +668,36 @@ class TestMachine:
         assert found["DiskPressure"]["status"] == "True"
         assert "is full; make room" in found["DiskPressure"]["message"]
 
+    def test_programs_that_are_installed_or_removed_are_listed_with_the_next_beat(self, node, monkeypatch):
+        monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [])
+        monkeypatch.setenv("PATH", str(node.out))
+        node.begin()
+        assert self.listed(node) == ""
+        for name in ("ssh", "mpirun", "sshd"):
+            (node.out / name).touch(0o755 if name != "sshd" else 0o644)
+        node.agent.machine.due = 0
+        assert self.listed(node) == "mpirun,ssh"
+        (node.out / "ssh").unlink()
+        node.agent.machine.due = 0
+        assert self.listed(node) == "mpirun"
+
+    def test_programs_are_written_only_when_they_changed(self, node):
+        node.begin()
+        before = store.get(NODES, "", "here").version
+        node.agent.machine.due = 0
+        self.listed(node)
+        assert store.get(NODES, "", "here").version == before
+
+    def test_sshd_need_not_be_on_the_search_path(self, node, monkeypatch):
+        monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [str(node.out)])
+        monkeypatch.setenv("PATH", "/nonexistent")
+        (node.out / "sshd").touch(0o755)
+        assert self.listed(node.begin()) == "sshd"
+
+    def listed(self, node):
+        node.agent.machine.beat()
+        return store.get(NODES, "", "here").object["metadata"]["annotations"]["ui.volcano.sh/programs"]
+
 
 def _away(*_, **__):
     raise OperationalError("gone")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from node.shim import linux, tree
+from node.shim import absent, linux, tree
 from tests.waiting import until
 
 
@@ -61,6 +61,30 @@ def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
     assert (status["exitCode"], status["reason"]) == (127, "Error")
     assert re.fullmatch(message, said)
     assert "node n1" in remedy
+    assert "install it there" in remedy
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        pytest.param("sh: 1: ray: not found", "the Python package ray[default]", id="dash"),
+        pytest.param("bash: line 1: mpirun: command not found", "Debian's openmpi-bin", id="bash"),
+        pytest.param("env: ‘ssh’: No such file or directory", "Debian's openssh-client", id="env"),
+        pytest.param("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server", id="by its path"),
+        pytest.param(
+            "ls: cannot access 'ssh x': No such file or directory", "it", id="another program's words"
+        ),
+    ],
+)
+def test_program_that_a_plugin_needs_is_said_with_its_package(words, package):
+    said = absent.by_a_shell(127, words.encode(), "n1")
+    assert said.startswith(f"{words}; ")
+    assert said.endswith(f": install {package} there or give another command")
+
+
+def test_command_that_a_plugin_needs_is_said_with_its_package(attempts):
+    status = attempts.end(attempts.start("/nonexistent/mpirun", node="n1"))
+    assert status["message"].endswith("install Debian's openmpi-bin there or give another command")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from node.agent.agent import Agent
 from node.agent.machine import Machine
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.paths import Layout
+from node.programs import Program
 
 if TYPE_CHECKING:
     import random
@@ -455,6 +456,9 @@ class SimulatedMachine:
 
     def disk_problem(self) -> str:
         return ""
+
+    def programs(self) -> list[Program]:
+        return list(Program)
 
     def info(self) -> dict[str, str]:
         return {

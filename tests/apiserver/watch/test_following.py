@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
 from django.db import OperationalError
 
@@ -9,7 +12,9 @@ from apiserver.watch import log_follower, window
 from apiserver.watch.log_follower import WatchFollower
 from apiserver.watch.selection import WatchedChange
 from cluster.store import Change, sql, store
+from kube.resources import NODES, PODS
 from tests.apiserver.watch.world import in_db, make, phase, remove, until
+from tests.waiting import HANG_S
 
 
 def entry(revision, resource="pods", size=10):
@@ -29,7 +34,8 @@ SINCE = {
 
 @pytest.mark.parametrize(("after", "expected"), SINCE.values(), ids=SINCE)
 def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
-    kept = window.Window(10)
+    kept = window.Window()
+    kept.open("pods", 10)
     kept.add([entry(11), entry(12, "nodes"), entry(13), entry(14)])
     found = kept.since("pods", after)
     assert (None if found is None else [each.change.revision for each in found]) == expected
@@ -37,7 +43,19 @@ def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
 
 @pytest.mark.parametrize(("after", "known"), [(9, False), (10, True)])
 def test_a_kind_that_nothing_happened_to_is_known_from_the_beginning(after, known):
-    assert (window.Window(10).since("pods", after) == []) is known
+    kept = window.Window()
+    kept.open("pods", 10)
+    assert (kept.since("pods", after) == []) is known
+
+
+def test_a_kind_that_is_not_followed_is_not_known():
+    kept = window.Window()
+    kept.open("pods", 10)
+    kept.add([entry(11), entry(12, "nodes")])
+    assert kept.since("nodes", 12) is None
+    kept.close("pods")
+    kept.open("pods", 12)
+    assert (kept.since("pods", 11), kept.since("pods", 12)) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -46,6 +64,8 @@ def test_a_kind_that_nothing_happened_to_is_known_from_the_beginning(after, know
 )
 def test_the_window_is_bounded_and_says_so(size, count):
     kept = window.Window()
+    for kind in ("pods", "nodes"):
+        kept.open(kind, 0)
     last = window.MOST_ENTRIES + 50
     kept.add(entry(revision, size=size) for revision in range(1, last + 1))
     kept.add([entry(last + 1, "nodes")])
@@ -67,7 +87,7 @@ async def follower(transactional_db, redis):
 
 async def test_who_listens_is_called_for_each_change_in_order(follower):
     heard = []
-    follower.listen(lambda change: heard.append((change.verb, change.name)), nothing)
+    follower.listen((PODS,), lambda change: heard.append((change.verb, change.name)), nothing)
     await make("before")
     await follower.start()
     await make("a")
@@ -77,14 +97,62 @@ async def test_who_listens_is_called_for_each_change_in_order(follower):
     assert heard == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
+async def test_what_nobody_wants_to_hear_of_is_not_read(follower):
+    heard = []
+    follower.listen((NODES,), nothing, nothing)
+    follower.listen_in_batches(lambda entries: heard.extend(e.change.name for e in entries), nothing)
+    await follower.start()
+    await make("a")
+    await follower.reach(await in_db(store.revision)())
+    async with follower.following(PODS):
+        assert follower.window.since(PODS.id, follower.position) == []
+        await make("b")
+        await follower.reach(await in_db(store.revision)())
+    await make("c")
+    await follower.reach(await in_db(store.revision)())
+    assert heard == ["b"]
+    assert follower.window.since(PODS.id, follower.position) is None
+
+
+async def test_a_kind_that_is_followed_during_a_pass_without_it_lacks_nothing(follower, monkeypatch):
+    """That pass goes beyond changes of the kind that it has not read: the window begins behind it."""
+    read, gate, reading = WatchFollower._read, threading.Event(), threading.Event()
+
+    def slow(self, after, wanted):
+        found = read(self, after, wanted)
+        if store.revision() > after:
+            reading.set()
+            gate.wait(HANG_S)
+        return found
+
+    monkeypatch.setattr(WatchFollower, "_read", slow)
+    await follower.start()
+    before = follower.position
+    await make("a")
+    await until(reading.is_set, "a pass with something to read")
+    following = follower.following(PODS)
+    beginning = asyncio.create_task(following.__aenter__())
+    await make("b")
+    assert follower.window.since(PODS.id, before) is None
+    gate.set()
+    await beginning
+    since = follower.position
+    await make("c")
+    await follower.reach(await in_db(store.revision)())
+    kept = [entry.change.name for entry in follower.window.since(PODS.id, since)]
+    assert kept == [change.name for change in await in_db(store.changes)(since)]
+    assert kept[-1] == "c"
+    await following.__aexit__(None, None, None)
+
+
 async def test_a_listener_that_fails_keeps_nothing_from_the_others(follower):
     heard = []
 
     def broken(change):
         raise ValueError(change.name)
 
-    follower.listen(broken, nothing)
-    follower.listen(lambda change: heard.append(change.name), nothing)
+    follower.listen((PODS,), broken, nothing)
+    follower.listen((PODS,), lambda change: heard.append(change.name), nothing)
     await follower.start()
     await make("a")
     await make("b")
@@ -93,7 +161,7 @@ async def test_a_listener_that_fails_keeps_nothing_from_the_others(follower):
 
 async def test_a_follower_that_was_overtaken_by_retention_says_so_and_goes_on(follower, monkeypatch):
     heard, lost, log_row = [], [], sql.log_row
-    follower.listen(lambda change: heard.append(change.name), lambda: lost.append(follower.position))
+    follower.listen((PODS,), lambda change: heard.append(change.name), lambda: lost.append(follower.position))
     await make("a")
     await follower.start()
     monkeypatch.setattr(sql, "log_row", lambda using: (log_row(using)[0], 1 << 40))
@@ -107,7 +175,7 @@ async def test_a_follower_that_was_overtaken_by_retention_says_so_and_goes_on(fo
 
 async def test_a_follower_can_be_stopped_and_started_again(follower):
     heard = []
-    follower.listen(lambda change: heard.append(change.name), nothing)
+    follower.listen((PODS,), lambda change: heard.append(change.name), nothing)
     await follower.start()
     await follower.stop()
     await make("meanwhile")
@@ -131,7 +199,7 @@ async def test_a_database_that_is_away_is_told_of_once(follower, monkeypatch, ca
         outage.setattr(WatchFollower, "_read", away)
         await until(lambda: len(tries) > 2, "the tries")
     heard = []
-    follower.listen(heard.append, nothing)
+    follower.listen((PODS,), heard.append, nothing)
     await make("a")
     await until(lambda: heard, "the change")
     first, last = [record for record in caplog.records if record.name == log_follower.__name__]

@@ -24,7 +24,6 @@ from apiserver.http.request import Request
 from apiserver.objects import listing
 from apiserver.watch import watch
 from apiserver.watch.log_follower import WatchFollower, follower
-from apiserver.watch.window import Window
 from cluster import access, clock, models
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import PODS
@@ -54,7 +53,7 @@ MANY = st.lists(st.tuples(NAMES, NAMESPACES, LABELS), min_size=4, max_size=8)
 
 async def forget():
     """What comes next must be read from the log by whoever begins before now."""
-    follower.window = Window(follower.position)
+    follower.begin(follower.position)
 
 
 class Memory:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -55,7 +53,7 @@ def _written(value):
     if isinstance(value, Resource):
         return {"resource": value.id}
     if type(value) in TYPES.values():
-        names = [field.name for field in dataclasses.fields(value)]
+        names = value.__struct_fields__
         return {
             "type": type(value).__name__,
             "fields": {name: _written(getattr(value, name)) for name in names},

@@ -128,7 +128,7 @@ def test_object_that_finds_no_free_name_is_refused_and_others_are_made(database,
 
 
 def test_generated_names_are_looked_up_together(database, store):
-    asked = []
+    store, asked = Store(database, random=Random(1)), []  # whose first thousand names are all different
 
     def note(execute, text, params, many, context):
         asked.append(text)
@@ -158,9 +158,7 @@ def test_creation_over_an_object_that_was_overlooked_is_a_defect_and_changes_not
 @pytest.mark.parametrize(
     ("text", "params"),
     [
-        pytest.param(
-            sql.UPDATE_OBJECT, ("u", 2, 0, "", "", "", "", "", "", "pods/default/p", 7), id="changed"
-        ),
+        pytest.param(sql.update_object(("phase",)), ("Running", 2, "pods/default/p", 7), id="changed"),
         pytest.param(sql.DELETE_OBJECT, ("pods/default/p", 7), id="deleted"),
         pytest.param(sql.DELETE_OWNER, ("pods/default/p", "nobody"), id="owner gone"),
     ],

@@ -176,8 +176,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, value=VALUES)
     def change_status(self, name, value):
-        write = Patch(PODS, "d", name, {"status": {"value": value}}, "status")
-        self.agree([write], lambda: self.set(name, status={"value": value}))
+        write = Patch(PODS, "d", name, {"status": {"phase": str(value)}}, "status")
+        self.agree([write], lambda: self.set(name, status={"phase": str(value)}))
 
     @rule(name=NAMES, owners=OWNERS)
     def change_owners(self, name, owners):
@@ -303,6 +303,15 @@ class StoreMachine(RuleBasedStateMachine):
         found = {s.key: s for s in self.store.find(PODS)}
         assert {key: (s.revision, s.uid, s.version, s.body) for key, s in found.items()} == {
             key: (c.revision, c.uid, c.version, c.body) for key, c in living.items()
+        }
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "store"))
+    def objects_are_found_by_what_they_say(self):
+        columns = ", ".join(sql.INDEXED)
+        rows = sql.rows(self.database, f"SELECT name, {columns} FROM cluster_object")
+        assert {name: values for name, *values in rows} == {
+            s.name: [s.uid, s.created, *PODS.index(s.object)] for s in self.store.find(PODS)
         }
 
     @invariant()

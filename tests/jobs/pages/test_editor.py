@@ -6,12 +6,12 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.store import store
+from cluster.store import Create, store
 from jobs.editor import editor, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
-from kube.resources import JOBS
+from kube.resources import JOBS, LEASES, NAMESPACES, NODES
 from tests.jobs.pages import world
-from tests.jobs.pages.test_yaml_text import SPARK_JOB, TF_JOB
+from tests.system.seed import SPARK_JOB, TF_JOB
 
 TOKEN = "0123456789abcdef"
 GOOD = SAMPLES["primes"].yaml
@@ -133,6 +133,20 @@ def test_the_headline_says_what_stands_below_it(client, alice, change, verdict, 
     for warning in report["warnings"]:
         line = text.split("\n")[warning["line"] - 1]
         assert warning["field"].rpartition(".")[2] in line
+
+
+def test_a_program_that_this_machine_lacks_is_said_before_the_job_is_submitted(client, alice):
+    name, ready = "here", {"conditions": [{"type": "Ready", "status": "True"}]}
+    node = {"metadata": {"name": name, "annotations": {"ui.volcano.sh/programs": "ssh"}}, "status": ready}
+    lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}}
+    store.write(Create(NAMESPACES, {"metadata": {"name": "kube-node-lease"}}))
+    store.write(Create(NODES, node), Create(LEASES, lease))
+    text = GOOD.replace("  plugins:\n", "  plugins:\n    ssh: []\n", 1)
+    report = client.post("/jobs/validate/", {"text": text}).json()
+    assert report["verdict"] == "This job would be accepted, with one thing to know first."
+    (warning,) = report["warnings"]
+    assert warning["message"].startswith("Node here has no sshd")
+    assert text.split("\n")[warning["line"] - 1].strip() == "ssh: []"
 
 
 @pytest.mark.parametrize(

@@ -8,62 +8,9 @@ from hypothesis import strategies as st
 from jobs.editor import job_text
 from jobs.editor.job_text import YamlError
 from kube.yaml import scalar
+from tests.system.seed import SPARK_JOB, TF_JOB
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
-
-TF_JOB = """\
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata:
-  name: tf-job
-spec:
-  # If any event here, restart the whole job.
-  policies:
-  - event: *
-    action: RestartJob
-  tasks:
-  - name: "ps"
-    replicas: 1
-    template:
-      spec:
-        containers:
-        - name: ps
-          image: ps-img
-  - name: "worker"
-    replicas: 5
-    template:
-      spec:
-        containers:
-        - name: worker
-          image: worker-img
-  ...
-"""
-SPARK_JOB = """\
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata:
-  name: spark-job
-spec:
-  tasks:
-  - name: "driver"
-    replicas: 1
-    policies:
-    - event: *
-      action: RestartJob
-    template:
-      spec:
-        containers:
-        - name: driver
-          image: driver-img
-  - name: "executor"
-    replicas: 5
-    template:
-      spec:
-        containers:
-        - name: executor
-          image: executor-img
-        restartPolicy: OnFailure
-"""
 
 
 def problems(text):

@@ -1,0 +1,151 @@
+"""The line in which those stand who want to write to SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+from django.db import OperationalError, connections, transaction
+
+from cluster.sqlite.line import Line
+from tests.cluster.store.conftest import database_opened
+from tests.waiting import HANG_S
+from volcano_ui import env
+
+HOLDER = """
+import sys
+from cluster.sqlite.line import Line
+line = Line(sys.argv[1])
+assert line.enter(60)
+print("has it", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "line")
+
+
+def test_only_one_has_the_turn(path):
+    """Eight threads read a number and write the next one: none is lost."""
+    counted = [0]
+
+    def count():
+        line = Line(path)
+        for _ in range(200):
+            assert line.enter(HANG_S)
+            before = counted[0]
+            threading.Event().wait(0.00001)  # others run here
+            counted[0] = before + 1
+            line.leave()
+        line.close()
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_S)
+    assert counted == [1600]
+
+
+def test_who_dies_has_the_turn_no_more(path):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout.readline() == b"has it\n"
+        line = Line(path)
+        assert not line.enter(0.01)
+        holder.kill()
+    assert line.enter(HANG_S)
+    line.close()
+
+
+def test_who_came_too_late_takes_the_turn_from_nobody(path):
+    first, second, third = Line(path), Line(path), Line(path)
+    assert first.enter(HANG_S)
+    assert not second.enter(0.01)
+    first.leave()
+    assert third.enter(HANG_S)
+    third.leave()
+    assert second.enter(HANG_S)
+
+
+def test_the_turn_that_one_has_is_not_waited_for(path):
+    line = Line(path)
+    assert line.enter(0)
+    assert line.enter(0)
+    line.leave()
+    line.leave()
+    assert Line(path).enter(0)
+
+
+@pytest.fixture
+def database(tmp_path, django_db_blocker, monkeypatch):
+    """An SQLite database as the product opens it, that waits for a moment only; yield its alias."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    values = env.database(tmp_path / "db.sqlite3")
+    values["OPTIONS"] |= {"timeout": 0.05}
+    with django_db_blocker.unblock(), database_opened("line", values):
+        yield "line"
+
+
+def in_thread(work):
+    """Do work on another thread's connection; raise what it raises."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+        finally:
+            connections["line"].close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(HANG_S)
+    if raised:
+        raise raised[0]
+
+
+def write():
+    with transaction.atomic(using="line"), connections["line"].cursor() as cursor:
+        cursor.execute("UPDATE cluster_log SET head = head")
+
+
+def test_a_writer_waits_for_another_as_long_as_the_database_says(database):
+    with transaction.atomic(using=database), pytest.raises(OperationalError, match="database is locked"):
+        in_thread(write)
+    in_thread(write)
+
+
+def leave_by_error():
+    with pytest.raises(ValueError, match="mine"), transaction.atomic(using="line"):
+        raise ValueError("mine")
+
+
+def leave_by_closing():
+    with transaction.atomic(using="line"):
+        connections["line"].close()
+
+
+@pytest.mark.parametrize("leave", [write, leave_by_error, leave_by_closing])
+def test_every_end_of_a_transaction_gives_the_turn_to_the_next(database, leave):
+    leave()
+    in_thread(write)
+
+
+def test_a_transaction_that_cannot_begin_holds_nobody_up(database, tmp_path):
+    """Whoever opens the file with another program stands in no line."""
+    stranger = sqlite3.connect(tmp_path / "db.sqlite3", isolation_level=None)
+    stranger.execute("BEGIN IMMEDIATE")
+    with pytest.raises(OperationalError, match="database is locked"):
+        write()
+    stranger.execute("ROLLBACK")
+    stranger.close()
+    in_thread(write)
+    write()
