@@ -58,12 +58,13 @@ def tick(queue: str) -> None:
 
 @shared_task(name="cluster.tasks.clean", ignore_result=True)
 def clean() -> None:
-    """Remove history, events, audit rows and tokens that are older than is kept; beat sends this every minute."""
+    """Remove history, events, records, audit rows and tokens older than is kept; beat sends this every minute."""
     from cluster.access import audit, tokens
-    from cluster.store import retention
+    from cluster.store import records, retention
 
     with _patiently("cleaning"):
         retention.expire_events(clock.monotonic() + 2)
         retention.run(clock.monotonic() + 5)
+        records.expire(clock.monotonic() + 2, now=clock.milliseconds())
         audit.prune(clock.milliseconds())
         tokens.prune(clock.milliseconds())

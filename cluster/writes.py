@@ -124,3 +124,24 @@ class Group(Struct, frozen=True):
     within_quota: bool = False
     timers: Sequence[Timer] = ()
     cancel: Sequence[tuple[str, str]] = ()
+
+
+class Record(Struct, frozen=True):
+    """What is kept of an object beyond its life; it replaces an older record of the object.
+
+    `revision` is the place in the log up to which `history` tells everything, `deleted` is in epoch ms and 0
+    while the object lives. `object` is its last JSON; what `history` is, the object's own package knows.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    phase: str
+    queue: str
+    creator: str
+    created: int
+    deleted: int
+    revision: int
+    object: bytes
+    history: bytes = b""

@@ -77,6 +77,7 @@ class JobsConfig(AppConfig):
         register(
             Registration("cronjobs", "jobs.crons.controller.CronConsumer", (CRON_JOBS, JOBS), hears="changes")
         )
+        register(Registration("history", "jobs.history.controller.HistoryConsumer", (JOBS,), hears="edges"))
         chain.register(JOB_FLOWS, default=flows.default, validate=flows.validate, warn=flows.warn)
         chain.register(
             JOB_TEMPLATES,

@@ -16,6 +16,8 @@ CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
 HOLDS_LABEL = "ui.volcano.sh/holds"
 HOLDS_SWEEP = "sweep"
 _JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_ON_THE_WAY = ("ContainerCreating", "PodInitializing")
+LONGEST_TROUBLE = 64
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
 
 
@@ -61,7 +63,18 @@ def pod(obj: Object) -> Index:
         _part(obj, "spec").get("nodeName") or "",
         owner,
         creator,
+        _trouble(_part(obj, "status")),
     )
+
+
+def _trouble(status: dict[str, Any]) -> str:
+    """Return the reason for which a container waits, but for what every start goes through."""
+    for statuses in ("containerStatuses", "initContainerStatuses"):
+        for each in status.get(statuses) or ():
+            reason = _part(_part(each, "state"), "waiting").get("reason") or ""
+            if reason and reason not in _ON_THE_WAY:
+                return str(reason)[:LONGEST_TROUBLE]
+    return ""
 
 
 def job_v1(obj: Object) -> Index:

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 
 class Index(NamedTuple):
-    """By what the store finds an object; empty where the kind has no such thing."""
+    """By what the store finds an object; empty where the kind has no such thing.
+
+    `trouble` is why a pod that has its node does not get on, in one word such as CrashLoopBackOff.
+    """
 
     phase: str = ""
     queue: str = ""
     node: str = ""
     owner: str = ""
     creator: str = ""
+    trouble: str = ""
 
 
 class Column(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.models.accounts import AuditEntry, LoginFailure, LoginLink, RoleBinding
-from cluster.models.store import Change, Cursor, Log, Object, Ownership, Timer
+from cluster.models.store import Change, Cursor, Log, Object, Ownership, Record, Timer
 from cluster.models.tokens import Token
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LoginLink",
     "Object",
     "Ownership",
+    "Record",
     "RoleBinding",
     "Timer",
     "Token",

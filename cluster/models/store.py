@@ -64,9 +64,11 @@ class Object(models.Model):
     node = models.CharField(max_length=253)
     owner = models.CharField(max_length=36)
     creator = models.CharField(max_length=350)
+    trouble = models.CharField(max_length=64, default="", db_default="")
 
     class Meta:
         indexes = [
+            models.Index(fields=["trouble", "resource"], name="object_trouble", condition=~Q(trouble="")),
             models.Index(fields=["uid"], name="object_uid"),
             models.Index(fields=["resource", "namespace", "name"], name="object_name"),
             models.Index(fields=["resource", "created"], name="object_created"),
@@ -129,3 +131,34 @@ class Timer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cursor} {self.kind} {self.key} at {self.due}"
+
+
+class Record(models.Model):
+    """What is kept of an object beyond its life: its last JSON and its history, which its own package folds.
+
+    `revision` is the place in the log up to which the history tells everything; `deleted` (epoch ms) is 0
+    while the object lives.
+    """
+
+    uid = models.CharField(primary_key=True, max_length=36)
+    resource = models.CharField(max_length=128)
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    phase = models.CharField(max_length=32)
+    queue = models.CharField(max_length=253)
+    creator = models.CharField(max_length=350)
+    created = models.BigIntegerField()
+    deleted = models.BigIntegerField()
+    revision = models.BigIntegerField()
+    object = models.BinaryField()
+    history = models.BinaryField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["resource", "namespace", "name"], name="record_name"),
+            models.Index(fields=["resource", "created"], name="record_created", condition=Q(deleted__gt=0)),
+            models.Index(fields=["deleted"], name="record_deleted", condition=Q(deleted__gt=0)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.namespace}/{self.name}"

@@ -31,8 +31,8 @@ from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import Position
-from cluster.store import sql, store
-from cluster.writes import Group, Timer
+from cluster.store import records, sql, store
+from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ RETRY_MOST_MS = 30_000
 
 
 class Plan(msgspec.Struct):
-    """What a consumer wants done: groups of writes, timers to set, and (kind, key) of timers that go.
+    """What a consumer wants done: groups of writes, timers to set, (kind, key) of timers that go, and records to keep.
 
     A plan is data: nothing in it can be called, so that it can be written down and carried out elsewhere.
     """
@@ -64,6 +64,7 @@ class Plan(msgspec.Struct):
     groups: Sequence[Group] = ()
     timers: Sequence[Timer] = ()
     cancel: Sequence[tuple[str, str]] = ()
+    records: Sequence[Record] = ()
 
 
 class Consumer(ABC, Generic[State]):
@@ -283,6 +284,7 @@ class Runner(Generic[State]):
             again = self._again(plan.groups, outcomes, now)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
             self._set_timers([*plan.timers, *again])
+            records.put(plan.records, using=self.store.using)
             done = _committed(plan.groups, outcomes)
             self._drop_timers([key for group in done for key in group.cancel])
             self._set_timers(following := [timer for group in done for timer in group.timers])
@@ -358,6 +360,13 @@ def _committed(groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiErr
 def timers_of(name: str, shard: int, kind: str, using: Store = store) -> list[Timer]:
     """Return all timers of a kind that a consumer's shard has set, also those that are not due."""
     return division.timers_of_kind(registry.get(name).cursor_of(shard), kind, using.using)
+
+
+def timers_for(name: str, kind: str, key: str, using: Store = store) -> list[Timer]:
+    """Return the timers of a kind that a consumer has set for a key, also those that are not due."""
+    registration = registry.get(name)
+    cursor = registration.cursor_of(registry.shard_of(key, registration.shards))
+    return division.timers_of_kind(cursor, kind, using.using, key)
 
 
 _runners: dict[str, Runner[Any]] = {}

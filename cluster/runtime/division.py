@@ -143,10 +143,12 @@ def due_timers(cursor: str, now: int, most: int, using: str) -> list[Timer]:
     return _timers(sql.rows(using, text, [cursor, now, most]))
 
 
-def timers_of_kind(cursor: str, kind: str, using: str) -> list[Timer]:
-    """Return all of a cursor's timers of a kind."""
+def timers_of_kind(cursor: str, kind: str, using: str, key: str | None = None) -> list[Timer]:
+    """Return all of a cursor's timers of a kind, or those for one key."""
     text = "SELECT kind, key, due, payload FROM cluster_timer WHERE cursor = %s AND kind = %s"
-    return _timers(sql.rows(using, text, [cursor, kind]))
+    if key is None:
+        return _timers(sql.rows(using, text, [cursor, kind]))
+    return _timers(sql.rows(using, f"{text} AND key = %s", [cursor, kind, key]))
 
 
 def _timers(found: Iterable[Sequence[Any]]) -> list[Timer]:

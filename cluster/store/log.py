@@ -83,6 +83,18 @@ def history(
     return [Change(*row) for row in sql.rows(using, text, [resource.id, namespace, name, limit])]
 
 
+def of_names(
+    resource: Resource, namespace: str, names: Sequence[str], *, after: int = 0, using: str = "default"
+) -> list[Change]:
+    """Return what the log still knows of some names in a namespace after a revision, oldest first."""
+    text = (
+        f"{_ROWS} WHERE c.resource = %s AND c.namespace = %s AND c.name IN ({sql.marks(len(names))})"
+        " AND c.revision > %s"
+    )
+    found = sql.rows(using, text, [resource.id, namespace, *names, after])
+    return [Change(*row) for row in sorted(found)]
+
+
 def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
     """Return the revisions of a kind's objects, all from one state, in the order of namespace and name."""
     where, params = "o.resource = %s", [resource]

@@ -22,8 +22,8 @@ ORDERS = {
     "creator": "o.creator, o.created DESC",
     "-creator": "o.creator DESC, o.created DESC",
 }
-PARTIAL = ("node", "owner")  # columns whose index leaves out what is empty
-GROUPS = ("phase", "queue", "namespace", "node", "creator")
+PARTIAL = ("node", "owner", "trouble")  # columns whose index leaves out what is empty
+GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,14 @@ class Filter:
     owner: str | Collection[str] | None = None
     creator: str | Collection[str] | None = None
     uid: str | Collection[str] | None = None
+    trouble: str | Collection[str] | None = None
     text: str | None = None
     since: int | None = None
 
     def where(self, resource: str) -> tuple[str, list[Any]]:
         """Return the condition (without WHERE) and its parameters."""
         parts, params = ["o.resource = %s"], list[Any]([resource])
-        for column in ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid"):
+        for column in ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid", "trouble"):
             value = getattr(self, column)
             if value is None:
                 continue

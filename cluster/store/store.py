@@ -362,7 +362,16 @@ def _log_row(entry: LogEntry, now: int) -> tuple[Any, ...]:
 def _indexed(row: Row) -> tuple[Any, ...]:
     """Return the values of `sql.INDEXED` for an object as it is now."""
     index = row.resource.index(row.object)
-    return row.uid, row.created, index.phase, index.queue, index.node, index.owner, index.creator
+    return (
+        row.uid,
+        row.created,
+        index.phase,
+        index.queue,
+        index.node,
+        index.owner,
+        index.creator,
+        index.trouble,
+    )
 
 
 def _is_unnamed(write: Write) -> TypeGuard[Create]:

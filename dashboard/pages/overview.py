@@ -16,10 +16,10 @@ from dashboard.parts import phases, svg, usage_bar
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
-from kube.resources import JOBS, NODES, POD_GROUPS
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from cluster.access import Actor
     from cluster.store import Stored
@@ -30,6 +30,7 @@ TOPIC = "dashboard:overview"
 WAITS_LONG_MS = 60_000
 LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
+MOST_FAILED = 200  # the newest failed jobs, of which those that failed alike are told once
 MOST_SHOWN = 8  # queues and nodes
 MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they can start at all
 WAITING = ("Pending", "")
@@ -47,6 +48,7 @@ HOPELESS = frozenset(
     }
 )
 FAILED = ("Failed", "Terminated")
+CRASH_LOOP = "CrashLoopBackOff"
 
 
 class _Status(View):
@@ -74,6 +76,7 @@ class Trouble(NamedTuple):
     name: str
     sentence: str
     since: str | int
+    more: int = 0  # other jobs of which the same is to be said
 
 
 @live.topic(TOPIC)
@@ -90,7 +93,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
         counts = _named(store.count(JOBS, namespace=chosen))
-        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST)
+        failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST_FAILED)
         waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
@@ -98,6 +101,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         troubles = [
             *_node_troubles(shown if sees_cluster else None),
             *_failures(failed, now),
+            *_crash_loops(chosen),
             *_waits(hopeless[:MOST]),
             *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
         ]
@@ -157,14 +161,34 @@ def _node_troubles(shown: Picture | None) -> list[Trouble]:
 
 
 def _failures(failed: list[Stored], now: int) -> list[Trouble]:
-    found = []
+    """Return the newest failures; jobs of a namespace that failed alike, but for their names, are told once."""
+    found: dict[tuple[str, str, str], Trouble] = {}
     for stored in failed:
         state = stored.read(_Job).status.state
-        if _is_recent(stored, state, now):
-            sentence = state.message or state.reason or "It gives no reason."
-            since = state.last_transition_time or stored.created
-            found.append(Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since))
-    return found
+        if not _is_recent(stored, state, now):
+            continue
+        sentence = state.message or state.reason or "It gives no reason."
+        sentence = sentence.replace(f"{stored.name}-", "")
+        key = stored.namespace, state.phase, sentence
+        if key in found:
+            found[key] = found[key]._replace(more=found[key].more + 1)
+            continue
+        since = state.last_transition_time or stored.created
+        found[key] = Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
+    return list(found.values())[:MOST]
+
+
+def _crash_loops(namespaces: str | Collection[str] | None) -> Iterator[Trouble]:
+    """Yield the jobs with the most pods that are crash-looping."""
+    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, namespace=namespaces)
+    most = sorted(looping, key=lambda uid: (-looping[uid], uid))[:MOST]
+    for stored in store.find(JOBS, uid=most) if most else ():
+        number = looping[stored.uid]
+        state = stored.read(_Job).status.state
+        said = "1 pod is crash-looping: it" if number == 1 else f"{number} pods are crash-looping: each"
+        sentence = f"{said} ends and is started again, later each time."
+        since = state.last_transition_time or stored.created
+        yield Trouble(state.phase or "Pending", "jobs:detail", stored.namespace, stored.name, sentence, since)
 
 
 def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:

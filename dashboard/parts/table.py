@@ -81,6 +81,9 @@ class TableView:
     page: int
     per: int
     notes: tuple[str, ...] = ()
+    of: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what the table is a table of; no filter takes it away
 
     @property
     def q(self) -> str:
@@ -97,14 +100,19 @@ class TableView:
     def params(self, **changes: str | int | None) -> dict[str, str]:
         """The query with changes applied; defaults are left out, and any change but of the page leads to page 1."""
         page = self.page if not changes or set(changes) == {"page"} else 1
-        plain: dict[str, str | int | None] = {**self.values, "sort": self.sort, "per": self.per, "page": page}
-        plain.update(changes)
+        plain: dict[str, str | int | None] = {**self.of, **self.values}
+        plain |= {"sort": self.sort, "per": self.per, "page": page, **changes}
         defaults = {"sort": self.spec.order, "per": paging.DEFAULT_SIZE, "page": 1}
         return {key: str(value) for key, value in plain.items() if value and value != defaults.get(key)}
 
     def url(self, **changes: str | int | None) -> str:
         """The address of this view with changes, relative to the page."""
         return "?" + urlencode(self.params(**changes))
+
+    @property
+    def clear(self) -> str:
+        """The address of the same table without filters."""
+        return "?" + urlencode(self.of)
 
     def obeyed(self, *, without: str = "phase") -> str:
         """Say which filters the counts obey, for readers."""
@@ -117,7 +125,10 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a list offers: name is its topic's name, order its default, search the hint in the text box."""
+    """What a list offers: name is its topic's name, order its default, search the hint in the text box.
+
+    `of` names the parameters that say what the table is a table of.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -126,6 +137,7 @@ class Spec:
     search: str = "Filter by name"
     noun: str = "row"
     plural: str = "rows"
+    of: tuple[str, ...] = ()
 
     def read(self, params: QueryDict | Mapping[str, str]) -> TableView:
         """Read a query; what is invalid is left out with a note."""
@@ -146,6 +158,7 @@ class Spec:
             page=_number(params.get("page", ""), 1, notes, "Page"),
             per=per,
             notes=tuple(notes),
+            of={name: value for name in self.of if (value := params.get(name, ""))},
         )
 
     def _text(self, title: str, value: str, notes: list[str]) -> str:
@@ -202,6 +215,8 @@ class Table:
     of filters that have none of their own. fixed are parameters of the topic that the page's
     path holds, extra are further parts of the page. A table that is not live has no topic. bulk is what
     is offered to do with many rows, each of which then has a box to tick; bulk_fixed are filters that hold beside the view's.
+    apart are words that are counted but no part of all; again is when (epoch ms) the rows may be others although
+    nothing that is watched has changed.
     """
 
     view: TableView
@@ -219,6 +234,8 @@ class Table:
     live: bool = True
     bulk: Bulk | None = None
     bulk_fixed: Mapping[str, str] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
+    again: int | None = None
 
     @property
     def topic(self) -> str:
@@ -244,7 +261,8 @@ class Table:
         """Every phase with its count; the first chip is all of them."""
         counts = self.counts or {}
         chosen = self.view.get(self.by)
-        chips = [Chip("All", sum(counts.values()), self.view.url(**{self.by: None}), not chosen)]
+        every = sum(count for word, count in counts.items() if word not in self.apart)
+        chips = [Chip("All", every, self.view.url(**{self.by: None}), not chosen)]
         known = [*self.phases, *sorted(set(counts) - set(self.phases) - {""})]
         for word in known:
             look = phases.look(word)
@@ -266,6 +284,7 @@ class Table:
         """What the filter form hands on unseen: (name, value, default)."""
         spec, view = self.view.spec, self.view
         kept = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
+        kept += [(name, value, "") for name, value in view.of.items()]
         return kept + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
 
     def _options(self, each: Filter) -> list[Choice]:
@@ -310,5 +329,8 @@ class Table:
             for piece in ("chips", "empty", "pager", *(["total"] if self.bulk else []))
         }
         return Parts(
-            parts={**self.rows, **around, **self.extra}, order=list(self.rows), watches=list(self.watches)
+            parts={**self.rows, **around, **self.extra},
+            order=list(self.rows),
+            watches=list(self.watches),
+            again=self.again,
         )

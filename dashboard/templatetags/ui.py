@@ -71,7 +71,7 @@ def moment(when: int | float | str | datetime | None, empty: str = "–", mode: 
     """Show a time: UTC on the server, relative and in the reader's zone in the browser.
 
     when is epoch milliseconds, an RFC 3339 text or a datetime. mode is `ago`
-    (3 min ago), `since` (a running duration: 3 min) or `clock` (12:03:04). The text made here never depends on
+    (3 min ago), `since` (a running duration: 3 min), `until` (in 2 min 5 s) or `clock` (12:03:04). The text made here never depends on
     the present time, so that an unchanged row stays the same row.
     """
     parsed = _datetime(when)

@@ -2,10 +2,11 @@
 
 import { stream } from "./live.js";
 import { lines as makeLines } from "./logs-lines.js";
+import { logAddress } from "./runs.js";
 
 export function mount(root) {
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
-  const { namespace, pod, uid, container, attempt } = root.dataset;
+  const { namespace, pod, uid, of, container, attempt } = root.dataset;
   for (const choice of root.querySelectorAll("[data-part=choice]")) {
     choice.addEventListener("change", () => {
       // What belongs to the old pod is not asked of the new one.
@@ -13,7 +14,6 @@ export function mount(root) {
       choice.form.requestSubmit();
     });
   }
-  const address = (name) => `?${new URLSearchParams({ tab: "logs", pod: name })}`;
   const known = document.getElementById("log-pods");
   const news = new MutationObserver(changed);
   if (known) news.observe(known, { attributeFilter: ["data-pods", "data-first"] });
@@ -57,7 +57,7 @@ export function mount(root) {
   function changed() {
     const pods = JSON.parse(known.dataset.pods);
     if (!pod) {
-      if (known.dataset.first) location.replace(address(known.dataset.first));
+      if (known.dataset.first) location.replace(logAddress(known.dataset.first));
       return;
     }
     const names = part("choice");
@@ -66,7 +66,7 @@ export function mount(root) {
     }
     if (!pods[pod] || pods[pod] === uid) return;
     const link = document.createElement("a");
-    Object.assign(link, { href: address(pod), textContent: "Show the new one" });
+    Object.assign(link, { href: logAddress(pod), textContent: "Show the new one" });
     note("This pod was replaced by a new one of the same name.", link);
   }
 
@@ -96,7 +96,7 @@ export function mount(root) {
   }
 
   function params() {
-    const asked = { namespace, pod, uid, container, attempt: attempt ?? "" };
+    const asked = { namespace, pod, uid, of, container, attempt: attempt ?? "" };
     if (place.next !== null) Object.assign(asked, { since: place.next, at: place.attempt ?? "" });
     return asked;
   }

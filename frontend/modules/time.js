@@ -55,6 +55,7 @@ function words(moment, mode) {
     return passed < 12 * 3600000 ? clock.format(moment) : `${day.format(moment)} ${clock.format(moment)}`;
   }
   if (mode === "since") return span(passed);
+  if (mode === "until") return passed < 0 ? `in ${span(-passed)}` : "now";
   if (passed < -1000) return `in ${coarse(-passed)}`;
   if (passed < 1000) return "now";
   return `${coarse(passed)} ago`;

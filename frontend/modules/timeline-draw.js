@@ -72,6 +72,22 @@ export function barRows(data, frame) {
   return { elements, height: y };
 }
 
+// Returns one row for what the whole run waited for: its queue, the gang's nodes, its start.
+export function waitRow(data, { width, labels, top, scale, present }) {
+  if (data.waits.length === 0) return { elements: [], height: top };
+  const elements = [svg("text", { class: "t-name", x: 4, y: top + 15 }, "The run")];
+  data.waits.forEach(([kind, from, to], index) => {
+    const [x1, x2] = [Math.max(scale(from), labels), Math.min(scale(to ?? present), width)];
+    if (x2 < labels || x1 > width) return;
+    const group = svg("g", { "data-wait": index });
+    const size = Math.max(x2 - x1, 1.5);
+    group.append(svg("rect", { class: `t-wait-${kind}`, x: x1, y: top + 4, width: size, height: 14, rx: 2 }));
+    if (size > 7 * kind.length) group.append(svg("text", { class: "t-wait-text", x: x1 + 4, y: top + 15 }, kind));
+    elements.push(group);
+  });
+  return { elements, height: top + LANE };
+}
+
 function heading(data, lane, { width }, y) {
   const pods = data.bars?.filter((bar) => bar[1] === lane).length;
   return [
@@ -80,7 +96,7 @@ function heading(data, lane, { width }, y) {
   ];
 }
 
-function pod([name, , created, scheduled, started, ended, state, code], index, frame, y, row) {
+function pod([name, , created, scheduled, started, ended, state, code, , runs], index, frame, y, row) {
   const group = svg("g", { "data-row": index, class: "t-pod" });
   const { scale, labels, width, present, prefix } = frame;
   const [top, size] = [y + (row > 8 ? 2 : 1), row > 8 ? row - 4 : row - 1];
@@ -104,7 +120,13 @@ function pod([name, , created, scheduled, started, ended, state, code], index, f
   };
   segment("waiting", created, scheduled ?? started ?? end);
   segment("starting", scheduled, started ?? end);
-  segment(state === "waiting" || state === "starting" ? "running" : state, started, end);
+  const kind = state === "waiting" || state === "starting" ? "running" : state;
+  if (runs.length > 1) {
+    segment("back-off", started, end);
+    for (const [from, to, failed] of runs) {
+      segment(to === null ? kind : failed ? "failed" : "succeeded", from, to ?? end);
+    }
+  } else segment(kind, started, end);
   const x = scale(end);
   if (state === "failed" && row >= 10 && x >= labels && x <= width) {
     group.append(
@@ -175,7 +197,12 @@ export function gangLine(data, { scale, labels, width }, height) {
     svg("line", { class: "t-met", x1: x, x2: x, y1: 18, y2: height }),
     svg(
       "text",
-      { class: "t-met-text", x: right ? x - 4 : x + 4, y: 36, "text-anchor": right ? "end" : "start" },
+      {
+        class: "t-met-text",
+        x: right ? x - 4 : x + 4,
+        y: data.waits.length > 0 ? 36 + LANE : 36,
+        "text-anchor": right ? "end" : "start",
+      },
       `gang of ${data.needed} runs`,
     ),
   ];

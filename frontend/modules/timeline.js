@@ -1,11 +1,13 @@
 // Draws a job's timeline: one bar a pod with its waiting and running, lanes by task, the moment the gang was met.
 // The data comes in data-drawn, which the live page replaces; what runs is drawn anew each second.
 
+import { logAddress } from "./runs.js";
 import { clockTime, now, span } from "./time.js";
-import { axis, bandRows, barRows, gangLine, markLines, svg } from "./timeline-draw.js";
+import { axis, bandRows, barRows, gangLine, markLines, svg, waitRow } from "./timeline-draw.js";
 
 const LABELS = 150;
 const TOP = 24;
+const WAITS = { queue: "waits for its queue", gang: "waits for the gang's nodes", starting: "the gang starts" };
 const END = 56; // room for the words at the end of a pod that failed
 
 export function mount(root) {
@@ -37,13 +39,16 @@ export function mount(root) {
 
   const present = () => Math.max(now() - data.zero, 0);
   const isOpen = () =>
-    (data.bars ?? []).some((row) => row[5] === null) || lastCounts().some((row) => row[1] + row[2] > 0);
+    data.waits.some(([, , to]) => to === null) ||
+    (data.bars ?? []).some((row) => row[5] === null) ||
+    lastCounts().some((row) => row[1] + row[2] > 0);
   const lastCounts = () => (data.bands ?? []).map((points) => points.at(-1) ?? [0, 0, 0, 0, 0]);
 
   function whole() {
     const ends = (data.bars ?? []).map((row) => row[5] ?? present());
     const points = (data.bands ?? []).map((band) => band.at(-1)?.[0] ?? 0);
-    const last = Math.max(1000, ...ends, ...points, isOpen() ? present() : 0);
+    const waited = data.waits.map(([, , to]) => to ?? present());
+    const last = Math.max(1000, ...ends, ...points, ...waited, isOpen() ? present() : 0);
     return [0, last * 1.02];
   }
 
@@ -54,7 +59,9 @@ export function mount(root) {
     const end = !window_ && data.bars?.some((row) => row[6] === "failed") ? END : 8;
     const scale = (time) => labels + ((time - from) / (to - from)) * (width - labels - end);
     const frame = { width, labels, top: TOP, scale, from, to, present: present() };
-    const rows = data.bands ? bandRows(data, frame) : barRows(data, frame);
+    const waits = waitRow(data, frame);
+    const below = { ...frame, top: waits.height };
+    const rows = data.bands ? bandRows(data, below) : barRows(data, below);
     const height = rows.height + 6;
     const picture = svg("svg", {
       width,
@@ -65,6 +72,7 @@ export function mount(root) {
     });
     picture.append(
       ...axis(frame, height),
+      ...waits.elements,
       ...rows.elements,
       ...gangLine(data, frame, height),
       ...markLines(data, frame, height),
@@ -144,25 +152,31 @@ export function mount(root) {
 
   function hover(event) {
     const row = data.bars?.[event.target.closest("[data-row]")?.dataset.row];
-    tip.hidden = !row;
-    if (!row) return;
-    tip.textContent = about(row);
+    const wait = data.waits[event.target.closest("[data-wait]")?.dataset.wait];
+    tip.hidden = !row && !wait;
+    if (tip.hidden) return;
+    tip.textContent = row ? about(row) : aboutWait(wait);
     const { left, top, width } = root.getBoundingClientRect();
     tip.style.left = `${Math.min(event.clientX - left + 12, Math.max(width - tip.offsetWidth - 4, 0))}px`;
     tip.style.top = `${event.clientY - top + 14}px`;
   }
 
-  function about([name, task, created, scheduled, started, ended, state, code, node]) {
+  function aboutWait([kind, from, to]) {
+    return `${WAITS[kind]}: ${to === null ? `${span(present() - from)} so far` : exact(to - from)}`;
+  }
+
+  function about([name, task, created, scheduled, started, ended, state, code, node, runs]) {
     const lines = [`${name} (${data.tasks[task]}): ${state}${code === null ? "" : `, exit code ${code}`}`];
     lines.push(`created ${clockTime(data.zero + created)}`);
     lines.push(scheduled === null ? `has waited ${span(present() - created)}` : `waited ${exact(scheduled - created)}`);
     if (started !== null) lines.push(`ran ${exact((ended ?? present()) - started)}${node ? ` on ${node}` : ""}`);
+    if (runs.length > 1) lines.push(`started ${runs.length} times; striped: waits to be started again`);
     return lines.join("\n");
   }
 
   function open(event) {
     const row = data.bars?.[event.target.closest("[data-row]")?.dataset.row];
-    if (row) location.search = new URLSearchParams({ tab: "logs", pod: row[0] });
+    if (row) location.assign(logAddress(row[0]));
   }
 
   const listeners = { wheel, pointerdown: drag, keydown: keys, pointermove: hover, dblclick: open };

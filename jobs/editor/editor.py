@@ -11,6 +11,7 @@ from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.editor import job_text, yaml_write
+from jobs.pages import past
 from jobs.sweeps import placeholders
 from kube import amounts, definitions, lenient, schema
 from kube.errors import AlreadyExists, Cause, Invalid
@@ -213,18 +214,25 @@ def _simulated(tasks: Sequence[dict[str, Any]]) -> str:
     return f" {which} run on simulated nodes, where nothing is executed."
 
 
-def copy_text(namespace: str, name: str) -> str | None:
-    """Return the YAML of a copy of a job under a name that is free, also of a deleted one; None if it is unknown."""
-    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
-    source = found[0].object if found else None
+def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
+    """Return the YAML of a copy of a job under a name that is free; None if the job is unknown.
+
+    With a uid it is that job, also a deleted one; without, the one that has the name or had it last.
+    """
+    source = _source(namespace, name, uid)
     if source is None:
-        history = store.history(JOBS, namespace, name, limit=1)
-        if not history:
-            return None
-        source = history[0].object
+        return None
     stem = name.rpartition("-")[0] or name
     taken = frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
     return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, taken)))
+
+
+def _source(namespace: str, name: str, uid: str) -> dict[str, Any] | None:
+    found = store.find(JOBS, namespace=namespace, name=name, limit=1)
+    if found and uid in ("", found[0].uid):
+        return found[0].object
+    kept = past.of_deleted(namespace, name, uid)
+    return past.stored_of(kept).object if kept else None
 
 
 def _existing(job: dict[str, Any]) -> Stored | None:

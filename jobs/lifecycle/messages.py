@@ -88,7 +88,7 @@ def min_success_reached(s: Situation) -> str:
 
 def min_success_missed(s: Situation) -> str:
     """Say how many pods succeeded, and that this was too few."""
-    return f"{_ended(s)}; minSuccess is {s.min_success}.{_failures(s)}"
+    return _after_failures(s, f"{_ended(s)}; minSuccess is {s.min_success}.")
 
 
 def task_minimum_missed(s: Situation) -> str:
@@ -97,22 +97,20 @@ def task_minimum_missed(s: Situation) -> str:
     if task is None:
         return outcome(s)
     succeeded = s.counts.tasks[task.name].get("Succeeded", 0)
-    return (
-        f"{succeeded} of {pods(task.replicas)} of task {task.name} succeeded; "
-        f"its minAvailable is {task.minimum}.{_failures(s)}"
-    )
+    counted = f"{succeeded} of {pods(task.replicas)} of task {task.name} succeeded"
+    return _after_failures(s, f"{counted}; its minAvailable is {task.minimum}.")
 
 
 def outcome(s: Situation) -> str:
-    """`All 4 pods succeeded.` or `2 of 4 pods succeeded and 2 failed; minAvailable is 4. …`"""
+    """`All 4 pods succeeded.` or `Exited with code 1 · a-0, a-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4.`"""
     if s.counts.succeeded == s.replicas:
         return "The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded."
-    return f"{_ended(s)}; minAvailable is {s.min_available}.{_failures(s)}"
+    return _after_failures(s, f"{_ended(s)}; minAvailable is {s.min_available}.")
 
 
 def retries_used_up(s: Situation) -> str:
     """Say that the job is not tried again."""
-    return f"The job was restarted {s.retry_count} times; maxRetry is {s.max_retry}.{_failures(s)}"
+    return _after_failures(s, f"The job was restarted {s.retry_count} times; maxRetry is {s.max_retry}.")
 
 
 def restarted(s: Situation) -> str:
@@ -170,8 +168,19 @@ def _ended(s: Situation) -> str:
     return f"{_succeeded(s)} and {s.counts.failed} failed" if s.counts.failed else _succeeded(s)
 
 
+def _after_failures(s: Situation, text: str) -> str:
+    """Put the cause first: a list shows the beginning of the message."""
+    return f"{_failures(s).lstrip()} {text}".lstrip()
+
+
 def _failures(s: Situation) -> str:
+    """` Exited with code 1 · a-0, a-3 and 2 more.`: how pods failed, what is equal told once; empty when none did."""
     if not s.failures:
         return ""
+    names: dict[str, list[str]] = {}
+    for failure in s.failures:
+        name, _, how = failure.partition(" ")
+        names.setdefault(how, []).append(name)
+    told = "; ".join(f"{how[:1].upper()}{how[1:]} · {', '.join(own)}" for how, own in names.items())
     more = s.counts.failed - len(s.failures)
-    return f" {', '.join(s.failures)}{f' and {more} more' if more > 0 else ''}."
+    return f" {told}{f' and {more} more' if more > 0 else ''}."

@@ -3,68 +3,82 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.template.loader import render_to_string
 
 from cluster import access
 from cluster.rules import simulation
-from cluster.store import Change, Stored, store
+from cluster.store import Stored, store
 from dashboard.live import Watch
 from dashboard.live.topics import address
-from dashboard.parts import paging
-from dashboard.parts.phases import POD_PHASES
-from dashboard.parts.table import Column, Filter, Spec, Table, TableView
+from jobs.history import record
+from jobs.history.record import History
 from jobs.operations import outcomes
-from jobs.pages import milestones, plugin_sentences, policy_sentences, progress, timeline
+from jobs.pages import (
+    chapters,
+    delayed,
+    milestones,
+    past,
+    plugin_sentences,
+    policy_sentences,
+    progress,
+    timeline,
+)
+from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, Pod, PodGroup
 from jobs.rules import actions, allowed_actions
 from jobs.sweeps.record import sweep_of
+from kube.errors import NotFound
+from kube.kinds.batch import JobPhase
 from kube.kinds.core import Event
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cluster.access import Actor
 
 MOST_EVENTS = 200
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
-MOST_SORTED = 2000  # pods that are put in the order of their numbers; more come in the order of the database
-PODS_SPEC = Spec(
-    name="jobs:pods",
-    columns=(
-        Column("Pod", sort="name", kind="name"),
-        Column("Task"),
-        Column("Phase", sort="phase"),
-        Column("Node"),
-        Column("Exit code", kind="number"),
-        Column("Restarts", kind="number", priority="low"),
-        Column("Waited", kind="number", priority="low"),
-        Column("Ran", kind="number"),
-        Column("Created", sort="created", kind="time", priority="low"),
-        Column("", kind="actions"),
-    ),
-    filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=POD_PHASES)),
-    order="name",
-    search="Part of a pod's name",
-    noun="pod",
-    plural="pods",
-)
+# Phases in which no run goes on, once something has ended the newest.
+_BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
 
 
 @dataclass(frozen=True)
 class Detail:
-    """One job with everything that belongs to it; each part is read when it is asked for."""
+    """One job with everything that belongs to it; each part is read when it is asked for.
+
+    `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
+    and 0 while it lives; then `told` holds all that is known of it.
+    """
 
     stored: Stored
+    run: int = 0
+    deleted: int = 0
+    told: History = field(default_factory=History)
 
     @classmethod
-    def of(cls, actor: Actor, namespace: str, name: str) -> Detail:
+    def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Detail:
         """Read the job; Forbidden or NotFound says why there is nothing to show."""
         access.require(actor, "get", JOBS, namespace, name)
-        return cls(store.get(JOBS, namespace, name))
+        return cls(store.get(JOBS, namespace, name), run)
+
+    @classmethod
+    def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Detail:
+        """Read what is known of a job that was deleted, by its uid or the last of the name.
+
+        Who might have seen the job may see it; NotFound says that nothing is known.
+        """
+        access.require(actor, "get", JOBS, namespace, name)
+        kept = past.of_deleted(namespace, name, uid)
+        if kept is None:
+            raise NotFound.of(JOBS.id, name)
+        return cls(past.stored_of(kept), run, kept.deleted, record.read(kept.history))
 
     @cached_property
     def job(self) -> Job:
@@ -72,21 +86,70 @@ class Detail:
 
     @cached_property
     def pods(self) -> list[tuple[Stored, Pod]]:
+        """The pods that there are."""
+        if self.deleted:
+            return []
         found = store.find(PODS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
         return [(stored, stored.read(Pod)) for stored in found]
 
     @cached_property
+    def history(self) -> History:
+        """What is told of the job beyond its objects: of one that lives, of its runs if it has had several."""
+        return self.told if self.deleted else past.of_living(self.stored, self.job)
+
+    @cached_property
+    def chapters(self) -> list[Chapter]:
+        """The job's runs, the oldest first; there is one at least."""
+        needed = self.job.spec.min_available
+        if self.deleted:
+            return chapters.of_deleted(self.history.runs, needed, self.deleted)
+        ended = chapters.of_runs([run for run in self.history.runs if run.phase], needed)
+        if ended and self.job.phase in _BETWEEN and not self._has_group_beside(self.history):
+            return ended
+        return [*ended, self._newest(ended)]
+
+    def _has_group_beside(self, history: History) -> bool:
+        """Whether there is a pod group, so a run, that nothing has ended: some of its pods may be restarted."""
+        ended = {run.group for run in history.runs if run.phase}
+        return self.group is not None and self.group.metadata.uid not in ended
+
+    def _newest(self, ended: list[Chapter]) -> Chapter:
+        created = self.stored.created
+        pods = [pod for _, pod in self.pods]
+        times = milestones.times(self.job, None if ended else created, created, self.group, pods)
+        phase = self.job.phase if self.job.phase in progress.STOPPED else ""
+        opening = chapters.opening(ended[-1] if ended else None)
+        return Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
+
+    @property
+    def chapter(self) -> Chapter:
+        """The run that is shown."""
+        chosen = [each for each in self.chapters if each.number == self.run]
+        return chosen[0] if chosen else self.chapters[-1]
+
+    @property
+    def shows_living(self) -> bool:
+        """Whether the pods that are shown are those that there are."""
+        return self.chapter is self.chapters[-1] and (bool(self.pods) or not self.chapter.spans)
+
+    @cached_property
     def bars(self) -> list[timeline.Bar]:
-        return [timeline.bar_of(pod, stored.created) for stored, pod in self.pods]
+        if not self.shows_living:
+            return [timeline.bar_of_span(span) for span in self.chapter.spans]
+        pods = [pod for _, pod in self.pods]
+        ran = past.stretches(self.stored.namespace, self.stored.uid, pods)
+        return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
 
     @cached_property
     def group(self) -> PodGroup | None:
+        if self.deleted:
+            return None
         found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
         return found[0].read(PodGroup) if found else None
 
     @cached_property
     def marks(self) -> list[timeline.Mark]:
-        """What policies and Commands did to the job."""
+        """What policies and Commands did to the job during the run that is shown."""
         found = store.find(
             EVENTS,
             namespace=self.stored.namespace,
@@ -94,12 +157,32 @@ class Detail:
             order="-created",
             limit=MOST_EVENTS,
         )
-        return timeline.marks_of([stored.read(Event) for stored in found])
+        events = self._with_told({stored.name: stored.read(Event) for stored in found})
+        of_job = [event for event in events.values() if event.involved_object.kind == JOBS.kind]
+        return [mark for mark in timeline.marks_of(of_job) if self._is_in_chapter(mark)]
+
+    def _is_in_chapter(self, mark: timeline.Mark) -> bool:
+        """What was done at the moment when a run ended ended it."""
+        times = self.chapter.times
+        is_first = self.chapter is self.chapters[0]
+        is_last = self.chapter is self.chapters[-1]
+        return (is_first or mark.at >= times.begun) and (
+            is_last or times.ended is None or mark.at <= times.ended
+        )
+
+    def _with_told(self, events: Mapping[str, Event]) -> dict[str, Event]:
+        """Return events by their names with those that the record has and that are no objects any more."""
+        return {**record.events(self.history), **events}
+
+    @cached_property
+    def delayed_actions(self) -> list[delayed.Delayed]:
+        """What policies will do when their delay is over."""
+        return [] if self.deleted else delayed.of_job(self.stored)
 
     @property
     def why(self) -> str:
         """Why the job waits, in a sentence with numbers; empty when it does not wait."""
-        if self.job.phase not in ("Pending", "Restarting"):
+        if self.deleted or self.job.phase not in ("Pending", "Restarting"):
             return ""
         group = self.group
         return (group.why if group else "") or self.job.status.state.message
@@ -125,35 +208,56 @@ class Detail:
         ]
 
     def topic(self, name: str) -> str:
-        """Return the canonical spelling of one of the page's topics."""
-        return address(name, {"namespace": self.stored.namespace, "name": self.stored.name})
+        """Return the canonical spelling of one of the page's topics; a deleted job does not change."""
+        return "" if self.deleted else address(name, self.place)
+
+    @property
+    def place(self) -> dict[str, str]:
+        """What names the job and the run that is shown."""
+        run = {"run": str(self.run)} if self.run else {}
+        return {"namespace": self.stored.namespace, "name": self.stored.name, **run}
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What of the page's address says which job of the name and which run is shown."""
+        of = {"of": self.stored.uid} if self.deleted else {}
+        return {**of, **({"run": str(self.run)} if self.run else {})}
 
     def head_parts(self) -> dict[str, str]:
-        """Return the phase with its gang, why the job waits, and the steps."""
+        """Return the phase with its gang, the runs, why the job waits, and the steps."""
         began, ended = progress.duration(self.job)
-        pods = [pod for _, pod in self.pods]
+        pods = [bar.pod for bar in self.bars]
         context = {
             "job": self.job,
             "stored": self.stored,
+            "deleted": self.deleted,
+            "looping": sum(pod.is_crash_looping for _, pod in self.pods),
             "progress": progress.of_job(self.job),
             "why": self.reasons,
             "wish": self.wish,
-            "steps": milestones.steps(self.job, self.stored.created, self.group, pods),
+            "steps": milestones.steps(self.chapter),
+            "chapters": self.chapters,
+            "chapter": self.chapter,
+            "of": self.stored.uid if self.deleted else "",
+            "kept_days": settings.JOB_HISTORY_DAYS,
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
             "simulated": sum(pod.is_simulated for pod in pods),
             "pods": len(pods),
             "sweep": sweep_of(self.stored.object),
         }
-        return _render(context, "head", "why", "steps")
+        return _render(context, "head", "why", "runs", "steps")
 
     def actions_html(self, actor: Actor) -> str:
         """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
         allowed = allowed_actions.allowed(actor, self.job)
+        if self.deleted:
+            allowed = [action for action in allowed if action is actions.CLONE]
         about = actions.extent([self.job])
         context = {
             "job": self.job,
             "stored": self.stored,
+            "deleted": self.deleted,
             "names": [action.name for action in allowed],
             "confirmed": [
                 (action, actions.effect(action, about)) for action in allowed if action in actions.CONFIRMED
@@ -164,28 +268,40 @@ class Detail:
     def asked_part(self, now: int) -> tuple[str, int | None]:
         """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
         item = outcomes.latest(self.stored.uid, now)
-        verdict = None if item is None else outcomes.verdict(item, self.job, now)
+        living = None if self.deleted else self.job
+        verdict = None if item is None else outcomes.verdict(item, living, now)
         html = _render({"item": item, "verdict": verdict, "stored": self.stored}, "asked")["job-asked"]
         return html, None if item is None else outcomes.again(item, verdict, now)
 
     def timeline_parts(self) -> dict[str, str]:
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
-        bars, marks = self.bars, self.marks
+        bars, marks, chapter = self.bars, self.marks, self.chapter
+        waits = chapters.waits(chapter.times)
         context = {
             "job": self.job,
-            "tasks": progress.of_tasks(self.job),
+            "tasks": self._tasks(),
             "summaries": timeline.summaries(bars),
-            "timeline": timeline.data(self.job, bars, self.stored.created, marks),
+            "timeline": timeline.data(self.job, bars, chapter.times.begun, marks, waits),
+            "waits": waits,
             "marks": marks,
             "most_bars": timeline.MOST_BARS,
             "pods": len(bars),
         }
         context |= {
+            "delayed": self.delayed_actions,
             "policies": policy_sentences.of_job(self.stored.object),
             "restarts": policy_sentences.restarts(self.stored.object),
             "plugins": plugin_sentences.of_job(self.stored.object),
         }
         return _render(context, "tasks", "timeline", "policies", "plugins")
+
+    def _tasks(self) -> list[tuple[str, progress.Progress]]:
+        if self.shows_living:
+            return progress.of_tasks(self.job)
+        phases: dict[str, list[str]] = {}
+        for bar in self.bars:
+            phases.setdefault(bar.pod.task, []).append(bar.phase)
+        return progress.of_past_tasks(self.job, phases)
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""
@@ -194,8 +310,10 @@ class Detail:
         found = store.find(
             EVENTS, namespace=self.stored.namespace, text=name, order="-created", limit=4 * MOST_EVENTS
         )
-        events = [stored.read(Event) for stored in found]
-        return [event for event in events if self._is_ours(event)][:MOST_EVENTS]
+        living = {stored.name: stored.read(Event) for stored in found}
+        ours = {key: event for key, event in living.items() if self._is_ours(event)}
+        events = self._with_told(ours).values()
+        return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
 
     def _is_ours(self, event: Event) -> bool:
         about, name = event.involved_object, self.stored.name
@@ -203,102 +321,11 @@ class Detail:
             return about.uid == self.stored.uid if about.uid else about.name == name
         if about.kind == "PodGroup":
             return about.name == f"{name}-{self.stored.uid}"
+        if self.deleted:
+            return False  # another job of the name may have pods; the record tells of this one's
         tasks = [task_name for task_name, _ in progress.of_tasks(self.job)]
         return about.kind == "Pod" and any(about.name.startswith(f"{name}-{task}-") for task in tasks)
 
 
-class PodTable(Table):
-    """The pods of one job; its topic names the job as well."""
-
-    detail: Detail
-
-    @property
-    def topic(self) -> str:
-        job = self.detail.stored
-        return address(
-            self.view.spec.name, {**self.view.params(), "namespace": job.namespace, "name": job.name}
-        )
-
-    @property
-    def obeyed(self) -> str:
-        return super().obeyed if self.view.values else "Counts cover all pods of the job"
-
-
-def pod_table(detail: Detail, view: TableView) -> PodTable:
-    """Return a page of a job's pods."""
-    job = detail.stored
-    tasks = [name for name, _ in progress.of_tasks(detail.job)]
-    filters: dict[str, Any] = {"namespace": job.namespace, "owner": job.uid, "text": view.q or None}
-    if view.get("task"):
-        filters["name"] = _names(detail, view.get("task"))
-    counts = store.count(PODS, by="phase", **filters)
-    phase = view.get("phase")
-    page = paging.Page(view.page, view.per, counts.get(phase, 0) if phase else sum(counts.values()))
-    found = _pods(view, page, {**filters, "phase": phase or None})
-    table = PodTable(
-        view=view,
-        rows={f"pod-{stored.uid}": pod_row(stored) for stored in found},
-        page=page,
-        watches=[
-            Watch(PODS.id, namespace=job.namespace, owner=job.uid),
-            Watch(JOBS.id, namespace=job.namespace, name=job.name),
-        ],
-        counts=counts,
-        phases=POD_PHASES,
-        choices={"task": tasks},
-        empty=_empty(detail),
-    )
-    table.detail = detail
-    return table
-
-
-def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
-    """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
-    if view.sort.removeprefix("-") == "name" and page.total <= MOST_SORTED:
-        found = store.find(PODS, **filters)
-        found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
-        return found[page.offset : page.offset + page.size]
-    return store.find(PODS, order=view.sort, limit=page.size, offset=page.offset, **filters)
-
-
-def _natural(name: str) -> tuple[str, int]:
-    stem, _, number = name.rpartition("-")
-    return (stem, int(number)) if number.isascii() and number.isdigit() else (name, -1)
-
-
-def pod_row(stored: Stored) -> str:
-    """Return a pod's row; it depends on the pod alone."""
-    pod = stored.read(Pod)
-    context = {"pod": pod, "bar": timeline.bar_of(pod, stored.created), "job": _job_of(stored)}
-    return render_to_string("jobs/_pod_row.html", context)
-
-
-def _job_of(stored: Stored) -> str:
-    for owner in stored.object["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner.get("name", ""))
-    return ""
-
-
-def _names(detail: Detail, task: str) -> list[str]:
-    replicas = next((each.replicas for each in detail.job.spec.tasks if each.name == task), 0)
-    return [f"{detail.stored.name}-{task}-{index}" for index in range(replicas)]
-
-
-def _empty(detail: Detail) -> dict[str, str]:
-    text = (
-        detail.why
-        or detail.job.status.state.message
-        or "The controller makes them once the scheduler lets the job in."
-    )
-    return {"symbol": "boxes", "title": "There are no pods", "text": text}
-
-
 def _render(context: dict[str, Any], *parts: str) -> dict[str, str]:
     return {f"job-{part}": render_to_string(f"jobs/_{part}.html", context) for part in parts}
-
-
-def gone(namespace: str, name: str) -> Change | None:
-    """Return the last that the log knows of a job that is deleted."""
-    history = store.history(JOBS, namespace, name, limit=1)
-    return history[0] if history else None

@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs four queries, however many jobs there are."""
+"""The list of jobs: one page of it costs seven queries, however many jobs there are."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from cluster import access
-from cluster.store import Stored, store
+from cluster import access, clock
+from cluster.store import Stored, records, store
 from dashboard.live import Watch
 from dashboard.parts import bulk, paging, phases
 from dashboard.parts.table import Column, Filter, Spec, Table, TableView
-from jobs.pages import progress
-from jobs.pages.reading import Job
+from jobs.pages import past, progress
+from jobs.pages.reading import CRASH_LOOP, Job
 from jobs.rules import allowed_actions
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
-from kube.resources import CONFIGMAPS, JOBS
+from kube.resources import CONFIGMAPS, JOBS, PODS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
 
+DELETED = "Deleted"  # stands among the phases for the jobs that are no more
+# A deleted job appears once it is recorded, and pods crash-loop, without a change of what the page watches.
+LOOK_AGAIN_MS = 5000
 SPEC = Spec(
     name="jobs:list",
     columns=(
@@ -38,7 +41,7 @@ SPEC = Spec(
     filters=(
         Filter("namespace", "Namespace"),
         Filter("queue", "Queue"),
-        Filter("phase", "Phase", choices=phases.JOB_PHASES),
+        Filter("phase", "Phase", choices=(*phases.JOB_PHASES, DELETED)),
         Filter("owner", "Owner", everything="Everybody"),
         Filter("sweep", "Sweep", hidden=True),
     ),
@@ -66,20 +69,48 @@ def table(actor: Actor, view: TableView) -> Table:
         named[phase or "Pending"] += count
     wanted = view.get("phase")
     total = named.get(wanted, 0) if wanted else sum(named.values())
-    page = paging.Page(view.page, view.per, total)
-    found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
-    offer = bulk.offered(JOBS.id, actor)
+    gone = _count_deleted(chosen)
+    is_past = wanted == DELETED
+    page = paging.Page(view.page, view.per, gone if is_past else total)
+    offer = None if is_past else bulk.offered(JOBS.id, actor)
     return Table(
         view=view,
-        rows={row_id(stored): row(stored, selectable=offer is not None) for stored in found},
+        rows=_deleted_rows(view, page, chosen)
+        if is_past
+        else _rows(view, page, chosen, selectable=offer is not None),
         page=page,
         watches=_watches(view, allowed),
-        counts=named,
+        counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
+        apart=(DELETED,),
+        again=clock.milliseconds() + LOOK_AGAIN_MS if is_past or named.get("Running") else None,
         choices={**_choices(allowed), "owner": [actor.name]},
         empty=_empty(actor),
         bulk=offer,
     )
+
+
+def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool) -> dict[str, str]:
+    found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
+    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, owner=[stored.uid for stored in found])
+    return {
+        row_id(stored): row(stored, selectable=selectable, looping=looping.get(stored.uid, 0))
+        for stored in found
+    }
+
+
+def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:
+    if chosen["owner"] is not None:
+        return {}
+    found = records.find(
+        JOBS, order=view.sort, limit=page.size, offset=page.offset, **{**chosen, "phase": None}
+    )
+    return {f"job-{each.uid}": row(past.stored_of(each), deleted=each.deleted) for each in found}
+
+
+def _count_deleted(chosen: dict[str, Any]) -> int:
+    """Return how many deleted jobs match; what owned them is not recorded, so of a sweep's there is none."""
+    return 0 if chosen["owner"] is not None else records.count(JOBS, **{**chosen, "phase": None})
 
 
 def _empty(actor: Actor) -> dict[str, str]:
@@ -104,8 +135,12 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored, *, selectable: bool) -> str:
-    """Return a job's row; it depends on the job alone, so that it is the same for every reader."""
+def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, looping: int = 0) -> str:
+    """Return a job's row; it depends on the job alone, so that it is the same for every reader.
+
+    `deleted` is when the job was deleted, in ms, and 0 while it lives; `looping` is how many of its pods are
+    crash-looping.
+    """
     job = stored.read(Job)
     began, ended = progress.duration(job)
     return render_to_string(
@@ -115,6 +150,8 @@ def row(stored: Stored, *, selectable: bool) -> str:
             "job": job,
             "selectable": selectable,
             "created": stored.created,
+            "deleted": deleted,
+            "looping": looping,
             "progress": progress.of_job(job),
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),

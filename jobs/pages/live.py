@@ -10,15 +10,18 @@ from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
 from jobs.editor import yaml_write
-from jobs.pages import detail, listing, pod_log
+from jobs.pages import listing, pod_log, pod_table
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dashboard.live import TopicRequest
+
+
+SOON_MS = 1000  # after a delay is over, what it was for has been done
 
 
 @live.topic("jobs:list")
@@ -33,7 +36,8 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
     def render(request: TopicRequest) -> Parts:
         namespace, name = request.params.get("namespace", ""), request.params.get("name", "")
         try:
-            return show(Detail.of(request.actor, namespace, name), request)
+            run = run_of(request.params)
+            return show(Detail.of(request.actor, namespace, name, run), request)
         except NotFound:
             html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
             return Parts({"job-why": html}, watches=[Watch(JOBS.id, namespace=namespace, name=name)])
@@ -56,14 +60,15 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
 def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
     """The tasks, the timeline of the pods with what was done to the job, its policies and plugins."""
     about = Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
-    return Parts(shown.timeline_parts(), watches=[*shown.watches, about])
+    again = shown.delayed_actions[0].due + SOON_MS if shown.delayed_actions else None
+    return Parts(shown.timeline_parts(), watches=[*shown.watches, about], again=again)
 
 
 @live.topic("jobs:pods")
 @_of_job
 def job_pods(shown: Detail, request: TopicRequest) -> Parts:
     """The table of the job's pods."""
-    return detail.pod_table(shown, detail.PODS_SPEC.read(request.params)).parts()
+    return pod_table.table(shown, pod_table.SPEC.read(request.params)).parts()
 
 
 @live.topic("jobs:events")
@@ -89,6 +94,12 @@ def job_logs(shown: Detail, request: TopicRequest) -> Parts:
 def job_yaml(shown: Detail, request: TopicRequest) -> Parts:
     """The job as YAML."""
     return Parts({"job-yaml": yaml_html(shown)}, watches=shown.watches[:1])
+
+
+def run_of(params: Mapping[str, str]) -> int:
+    """Return the number of the run that is asked for, 0 for the newest."""
+    text = params.get("run", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def event_rows(shown: Detail) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The way of a job from Created to Finished, with the time of each step and the wait before it."""
+"""The way of a run from its begin to its end, with the time of each step and the wait before it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.store import Change, store
+from jobs.pages import chapters
+from jobs.pages.chapters import Times
 from jobs.pages.progress import STOPPED
 from jobs.pages.reading import Job, Pod, PodGroup
+from kube.kinds.batch import JobPhase
 from kube.resources import POD_GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.pages.chapters import Chapter
 
-LAST = 5  # the index of the step that ends a job
+
+LAST = 5  # the index of the step that ends a run
+_NO_FAILURES = (JobPhase.COMPLETED, chapters.DELETED)
+_OPENINGS = {
+    chapters.CREATED: "The job was accepted.",
+    chapters.RESUMED: "The job was resumed after it had been suspended; it runs from the start.",
+    chapters.RESTARTED: "All pods of the run before were ended; the job runs from the start.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,65 +39,55 @@ class Milestone:
     hint: str = ""
 
 
-def steps(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> list[Milestone]:
-    """Return the steps of a job, in order; the first that is not reached is the current one."""
-    times = _times(job, created, group, pods)
-    titles = ["Created", "Group created", "In queue", "Gang placed", "Running", _end(job)]
+def steps(chapter: Chapter) -> list[Milestone]:
+    """Return the steps of a run, in order; the first that is not reached is the current one."""
+    titles = [chapter.opening, "Group created", "In queue", "Gang placed", "Running", _end(chapter)]
     hints = [
-        "The job was accepted.",
+        _OPENINGS[chapter.opening],
         "Its pods were made one group, which starts together or not at all.",
         "The scheduler let the group into its queue; its pods exist.",
         "The last of the pods that are needed got its node.",
         "As many pods as are needed run.",
-        "The job is over.",
+        chapter.message or "The run is over.",
     ]
-    reached = max(index for index, at in enumerate(times) if at is not None)
-    found, before = [], created
-    for index, (title, at, hint) in enumerate(zip(titles, times, hints, strict=True)):
+    reached = max(index for index, at in enumerate(chapter.times) if at is not None)
+    found, before = [], chapter.times.begun
+    for index, (title, at, hint) in enumerate(zip(titles, chapter.times, hints, strict=True)):
         wait = None if at is None or index == 0 else max(at - before, 0)
         before = at if at is not None else before
-        found.append(Milestone(title, at, wait, _state(index, reached, job), hint))
+        found.append(Milestone(title, at, wait, _state(index, reached, chapter), hint))
     return found
 
 
-def _state(index: int, reached: int, job: Job) -> str:
+def _state(index: int, reached: int, chapter: Chapter) -> str:
     if index <= reached:
-        return "failed" if index == LAST and job.phase != "Completed" else "done"
+        return "failed" if index == LAST and chapter.phase not in _NO_FAILURES else "done"
     # Steps that were left out on the way to the end are not waited for.
-    return "current" if index == reached + 1 and job.phase not in STOPPED else "todo"
+    return "current" if index == reached + 1 and not chapter.phase else "todo"
 
 
-def _end(job: Job) -> str:
-    return job.phase if job.phase in STOPPED else "Finished"
+def _end(chapter: Chapter) -> str:
+    return chapters.RESTARTED if chapter.phase == JobPhase.RESTARTING else chapter.phase or "Finished"
 
 
-def _times(job: Job, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> list[int | None]:
+def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
+    """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group."""
     group_created, in_queue = _group_times(group, job)
-    placed = _nth([pod.scheduled for pod in pods], job.spec.min_available)
-    running = job.since("Running")
-    return [
-        created,
+    return Times(
+        begun if begun is not None else group_created or created,
         group_created,
-        in_queue if in_queue is not None else _nth([pod.scheduled for pod in pods], 1),
-        placed,
-        running,
+        in_queue if in_queue is not None else chapters.placed(pods, 1),
+        chapters.placed(pods, job.spec.min_available),
+        job.since("Running"),
         job.since(*STOPPED) if job.phase in STOPPED else None,
-    ]
-
-
-def _nth(times: Sequence[int | None], number: int) -> int | None:
-    known = sorted(time for time in times if time is not None)
-    return known[number - 1] if 0 < number <= len(known) else None
+    )
 
 
 def _group_times(group: PodGroup | None, job: Job) -> tuple[int | None, int | None]:
     """Return when the pod group was made and when it was let in; the log knows, also after its deletion."""
-    names = [f"{job.metadata.name}-{job.metadata.uid}"] if group is None else [group.metadata.name]
-    for name in names:
-        history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=50)
-        if history:
-            return _first(history, {"ADDED"}), _first_let_in(history)
-    return None, None
+    name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
+    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=50)
+    return (_first(history, {"ADDED"}), _first_let_in(history)) if history else (None, None)
 
 
 def _first(history: Sequence[Change], verbs: set[str]) -> int | None:

@@ -1,7 +1,7 @@
 """Logs of a job's pods: which there are, following one over the socket, and downloading it whole.
 
-A log is found by the pod's uid. The uid comes from the browser, so it counts only where the store or the
-change log knows a pod with that uid and name in a namespace whose logs the reader may see.
+A log is found by the pod's uid. The uid comes from the browser, so it counts only where the store, the
+change log or the record of a job knows a pod with that uid and name in a namespace whose logs the reader may see.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cluster.api import backend
 from cluster.backend import LogChunk, NoLog
 from cluster.store import store
 from dashboard import live
+from jobs.pages import past
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
 from kube.kinds.pod import ENDED
@@ -60,10 +61,10 @@ class Source:
 
     @classmethod
     def of(cls, actor: Actor, params: Mapping[str, str]) -> Source:
-        """Find the pod that params name by namespace, pod and uid; Forbidden or NotFound says why not."""
+        """Find the pod that params name by namespace, pod, uid and its job's uid (`of`); Forbidden or NotFound says why not."""
         namespace, name, uid = params.get("namespace", ""), params.get("pod", ""), params.get("uid", "")
         access.require(actor, "get", f"{PODS.id}/log", namespace, name)
-        pod, is_gone = _pod(namespace, name, uid)
+        pod, is_gone = _pod(namespace, name, uid, params.get("of", ""))
         containers = [each.get("name", "") for each in pod["spec"].get("containers") or ()]
         container = params.get("container") or (containers[0] if containers else "")
         starting = [each.get("name", "") for each in pod["spec"].get("initContainers") or ()]
@@ -96,7 +97,7 @@ class Source:
         return f"This pod waits for a node, so there is no output yet. {why}" if why else said
 
 
-def _pod(namespace: str, name: str, uid: str) -> tuple[Object, bool]:
+def _pod(namespace: str, name: str, uid: str, job_uid: str) -> tuple[Object, bool]:
     found = store.find(PODS, namespace=namespace, name=name, limit=1)
     if found and uid in ("", found[0].uid):
         return found[0].object, False
@@ -104,7 +105,9 @@ def _pod(namespace: str, name: str, uid: str) -> tuple[Object, bool]:
         for change in store.history(PODS, namespace, name, limit=500):
             if change.uid == uid:
                 return change.object, True
-    raise NotFound(f"There is no pod {name} in the namespace {namespace}, and the log knows of none.")
+        if (told := past.pod(namespace, name, uid, job_uid)) is not None:
+            return told, True
+    raise NotFound(f"There is no pod {name} in the namespace {namespace}, and no record of one.")
 
 
 def _why_job_waits(pod: Object) -> str:
@@ -130,7 +133,7 @@ class Choice:
 
 def choose(shown: Detail, params: Mapping[str, str]) -> Choice:
     """Return what the log tab shows; without a choice the first pod that failed, or runs, or is."""
-    names = [stored.name for stored, _ in shown.pods][:MOST_PODS]
+    names = list(_uids(shown))[:MOST_PODS]
     wanted = params.get("pod") or _interesting(shown)
     if not wanted:
         return Choice(
@@ -150,19 +153,21 @@ def choose(shown: Detail, params: Mapping[str, str]) -> Choice:
         return Choice(names, None, [], None, "", error.message, "")
     attempt = _number(params.get("attempt", ""))
     text, why = _end_of(source, attempt)
-    return Choice(names, source, _runs(source), attempt, text, why, _download_url(shown, source, attempt))
+    runs = _runs(source) if shown.shows_living else []
+    return Choice(names, source, runs, attempt, text, why, _download_url(shown, source, attempt))
 
 
 def pods_html(shown: Detail) -> str:
     """Return the job's pods by name and uid as a part of the page, and the one to begin with."""
-    pods = {stored.name: stored.uid for stored, _ in shown.pods[:MOST_PODS]}
+    pods = dict(list(_uids(shown).items())[:MOST_PODS])
     context = {"pods": json.dumps(pods, separators=(",", ":")), "first": _interesting(shown)}
     return render_to_string("jobs/_log_pods.html", context)
 
 
 def _source(shown: Detail, params: Mapping[str, str], name: str) -> Source:
     namespace = shown.stored.namespace
-    pod, is_gone = _pod(namespace, name, params.get("uid", ""))
+    uid = params.get("uid", "") or ("" if shown.shows_living else _uids(shown).get(name, ""))
+    pod, is_gone = _pod(namespace, name, uid, shown.stored.uid)
     containers = [each.get("name", "") for each in pod["spec"].get("containers") or ()]
     asked = params.get("container", "")
     container = asked if asked in containers else (containers[0] if containers else "")
@@ -170,11 +175,17 @@ def _source(shown: Detail, params: Mapping[str, str], name: str) -> Source:
 
 
 def _interesting(shown: Detail) -> str:
+    pods = [bar.pod for bar in shown.bars]
     for phase in ("Failed", "Running"):
-        for stored, pod in shown.pods:
+        for pod in pods:
             if pod.status.phase == phase:
-                return stored.name
-    return shown.pods[0][0].name if shown.pods else ""
+                return pod.metadata.name
+    return pods[0].metadata.name if pods else ""
+
+
+def _uids(shown: Detail) -> dict[str, str]:
+    """Return the uids of the run's pods by their names; of several pods of a name the last."""
+    return {bar.pod.metadata.name: bar.pod.metadata.uid for bar in shown.bars}
 
 
 def _runs(source: Source) -> list[tuple[str, int]]:
@@ -197,7 +208,7 @@ def _end_of(source: Source, attempt: int | None) -> tuple[str, str]:
 
 
 def _download_url(shown: Detail, source: Source, attempt: int | None) -> str:
-    query = f"pod={source.name}&uid={source.uid}&container={source.container}"
+    query = f"pod={source.name}&uid={source.uid}&container={source.container}&of={shown.stored.uid}"
     query += f"&attempt={attempt}" if attempt is not None else ""
     return f"{reverse('jobs:log', args=[shown.stored.namespace, shown.stored.name])}?{query}"
 
@@ -251,7 +262,7 @@ def may(request: StreamRequest) -> None:
 async def pod_log(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
     """Follow a log: its lines as they come, or the reason why there are none.
 
-    Parameters: namespace, pod, uid, container, attempt (none: the latest, and those that follow), since (an offset;
+    Parameters: namespace, pod, uid, of (the job's uid), container, attempt (none: the latest, and those that follow), since (an offset;
     none: the last lines). Each message: lines [[time, stream, text, whole]], attempt, start, next, skipped, reason.
     """
     params = _plain(request.params)
@@ -323,7 +334,7 @@ class LogReader:
 
 
 def _plain(params: Mapping[str, str]) -> dict[str, str]:
-    names = ("namespace", "pod", "uid", "container", "attempt", "since", "at")
+    names = ("namespace", "pod", "uid", "of", "container", "attempt", "since", "at")
     return {name: str(params.get(name) or "") for name in names}
 
 

@@ -9,6 +9,8 @@ from jobs.lifecycle.phases import FINISHED
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jobs.pages.reading import Job
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
@@ -89,6 +91,16 @@ def of_tasks(job: Job) -> list[tuple[str, Progress]]:
             is_finished=job.phase in ENDING,
         )
         found.append((name, progress))
+    return found
+
+
+def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[str, Progress]]:
+    """Return each task's name and progress in a run that is over; `phases` are those of its pods, by task."""
+    found = []
+    for name, now in of_tasks(job):
+        own = phases.get(name, ())
+        ended = Progress(len(own), now.minimum, 0, own.count("Succeeded"), own.count("Failed"), True)
+        found.append((name, ended))
     return found
 
 

@@ -79,6 +79,7 @@ class JobStatus(View):
     terminating: int = 0
     unknown: int = 0
     retry_count: int = 0
+    version: int = 0
     task_status_count: dict[str, TaskCount] = {}
     conditions: list[Condition] = []
 
@@ -147,6 +148,9 @@ class ContainerState(View):
     terminated: Terminated | None = None
 
 
+CRASH_LOOP = "CrashLoopBackOff"  # why a container waits that ended and is to be started again
+
+
 class ContainerStatus(View):
     """How a container does."""
 
@@ -179,6 +183,7 @@ class PodStatus(View):
     start_time: str = ""
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
 
 
 class Pod(View):
@@ -205,6 +210,15 @@ class Pod(View):
         return sum(status.restart_count for status in self.status.container_statuses)
 
     @property
+    def is_crash_looping(self) -> bool:
+        """Whether a container has ended and waits to be started again, later each time."""
+        status = self.status
+        waiting = (
+            each.state.waiting for each in (*status.container_statuses, *status.init_container_statuses)
+        )
+        return any(each is not None and each.reason == CRASH_LOOP for each in waiting)
+
+    @property
     def is_ended(self) -> bool:
         """Whether the pod succeeded or failed."""
         return self.status.phase in ENDED
@@ -229,10 +243,13 @@ class Pod(View):
 
     @property
     def started(self) -> int | None:
-        """When the first container began, in ms."""
+        """When the first container began, in ms; of one that was started again, when the node took the pod on."""
+        taken_on = moment(self.status.start_time)
+        if self.restarts and taken_on is not None:
+            return taken_on
         times = [moment(text) for text in self._starts()]
         known = [time for time in times if time is not None]
-        return min(known, default=None) or moment(self.status.start_time)
+        return min(known, default=None) or taken_on
 
     @property
     def finished(self) -> int | None:

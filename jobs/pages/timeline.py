@@ -15,9 +15,12 @@ from jobs.pages.reading import moment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobs.history.record import PodSpan, Stretch
+    from jobs.pages.chapters import Wait
     from jobs.pages.reading import Job, Pod
     from kube.kinds.core import Event
 
+STOPPED = "Stopped"  # stands among the phases for pods that were removed before they had ended
 MOST_BARS = 500
 MOST_POINTS = 240
 MOST_MARKS = 30
@@ -34,17 +37,25 @@ class Bar:
     scheduled: int | None
     started: int | None
     finished: int | None
+    stretches: Sequence[Stretch] = ()  # what its containers ran, where some were started again
 
     @property
     def state(self) -> str:
-        """waiting, starting, running, succeeded, failed or unknown."""
+        """waiting, starting, running, succeeded, failed, stopped (removed before it had ended) or unknown."""
         if self.pod.is_ended:
             return self.pod.status.phase.lower()
+        if self.finished is not None:
+            return "stopped"
         if self.pod.status.phase == "Unknown":
             return "unknown"
         if self.pod.status.phase == "Running":
             return "running"
         return "waiting" if self.scheduled is None and not self.pod.spec.node_name else "starting"
+
+    @property
+    def phase(self) -> str:
+        """The pod's phase, or Stopped when it was removed before it had ended."""
+        return STOPPED if self.state == "stopped" else self.pod.status.phase
 
     @property
     def waited(self) -> int | None:
@@ -84,16 +95,28 @@ def marks_of(events: Sequence[Event]) -> list[Mark]:
     return sorted(found, key=lambda mark: mark.at)[-MOST_MARKS:]
 
 
-def bar_of(pod: Pod, created: int) -> Bar:
-    """Return the bar of a pod; times that run backwards are straightened."""
+def bar_of(pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: int | None = None) -> Bar:
+    """Return the bar of a pod; times that run backwards are straightened.
+
+    A pod that was removed has ended by then, whatever its status says.
+    """
     scheduled, started, finished = pod.scheduled, pod.started, pod.finished
+    if stretches:
+        started = min(stretches[0].started, started if started is not None else stretches[0].started)
+    if finished is None:
+        finished = removed
     if started is not None:
         # Some times of the API are whole seconds: a pod cannot start before it is placed.
         started = max(started, scheduled or created)
         scheduled = started if scheduled is None else scheduled
     if finished is not None:
         finished = max(finished, started or created)
-    return Bar(pod, created, scheduled, started, finished)
+    return Bar(pod, created, scheduled, started, finished, stretches if len(stretches) > 1 else ())
+
+
+def bar_of_span(span: PodSpan) -> Bar:
+    """Return the bar of a pod as a record tells of it."""
+    return bar_of(span.pod, span.created, span.stretches, span.removed)
 
 
 def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
@@ -103,9 +126,11 @@ def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
     return starts[needed - 1] if 0 < needed <= len(starts) else None
 
 
-def data(job: Job, bars: Sequence[Bar], created: int, marks: Sequence[Mark] = ()) -> str:
-    """Return what the browser draws, as JSON."""
-    zero = min([created, *(bar.created for bar in bars)])
+def data(
+    job: Job, bars: Sequence[Bar], begun: int, marks: Sequence[Mark] = (), waits: Sequence[Wait] = ()
+) -> str:
+    """Return what the browser draws of a run, as JSON."""
+    zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
     met = gang_met(job, bars)
     drawn: dict[str, Any] = {
@@ -116,6 +141,7 @@ def data(job: Job, bars: Sequence[Bar], created: int, marks: Sequence[Mark] = ()
         "tasks": tasks,
         "pods": len(bars),
         "marks": [[mark.at - zero, mark.message] for mark in marks],
+        "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
     }
     if len(bars) > MOST_BARS:
         drawn["bands"] = [_band([bar for bar in bars if bar.pod.task == task], zero) for task in tasks]
@@ -144,29 +170,52 @@ def _row(bar: Bar, tasks: list[str], zero: int) -> list[Any]:
     return [
         bar.pod.metadata.name,
         tasks.index(bar.pod.task),
-        *(None if time is None else time - zero for time in times),
+        *(_since(time, zero) for time in times),
         bar.state,
         bar.pod.exit_code,
         bar.pod.spec.node_name,
+        _runs(bar, zero),
     ]
+
+
+def _runs(bar: Bar, zero: int) -> list[list[int | None]]:
+    """Return [from, to, exit code] of the container that was started most often; between it waited to be started again."""
+    names = [each.container for each in bar.stretches]
+    most = max(names, key=names.count, default="")
+    own = [each for each in bar.stretches if each.container == most]
+    ends = [each.finished if each.finished is not None else bar.finished for each in own]
+    return [
+        [each.started - zero, _since(end, zero), each.exit_code] for each, end in zip(own, ends, strict=True)
+    ]
+
+
+def _since(time: int | None, zero: int) -> int | None:
+    return None if time is None else time - zero
+
+
+_BANDS = {
+    "succeeded": 2,
+    "failed": 3,
+}  # how a pod that ended is counted; one that was removed is counted no more
 
 
 def _band(bars: Sequence[Bar], zero: int) -> list[list[int]]:
     """Return points [time, waiting, running, succeeded, failed] at which the numbers of a task change."""
     deltas: dict[int, list[int]] = {}
 
-    def change(time: int | None, leave: int | None, enter: int) -> None:
+    def change(time: int | None, leave: int | None, enter: int | None) -> None:
         if time is None:
             return
         row = deltas.setdefault(time - zero, [0, 0, 0, 0])
-        row[enter] += 1
+        if enter is not None:
+            row[enter] += 1
         if leave is not None:
             row[leave] -= 1
 
     for bar in bars:
         change(bar.created, None, 0)
         change(bar.started, 0, 1)
-        change(bar.finished, 0 if bar.started is None else 1, 2 if bar.state == "succeeded" else 3)
+        change(bar.finished, 0 if bar.started is None else 1, _BANDS.get(bar.state))
     points, counts = [], [0, 0, 0, 0]
     for time in sorted(deltas):
         counts = [count + delta for count, delta in zip(counts, deltas[time], strict=True)]

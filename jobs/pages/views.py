@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -21,7 +22,7 @@ from dashboard.parts.table import Table
 from jobs.editor import editor, yaml_write
 from jobs.editor.forms import JobForm
 from jobs.editor.samples import SAMPLES
-from jobs.pages import detail, listing, live, pod_log
+from jobs.pages import listing, live, pod_log, pod_table
 from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
@@ -32,6 +33,7 @@ from kube.yaml.problem import YamlError
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
+    from cluster.access import Actor
     from cluster.store import Stored
 
 EMPTY_JOB = """\
@@ -102,9 +104,9 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
     if not name:
         return _at(home, EMPTY_JOB), ""
     access.require(access.of(request), "get", JOBS, namespace, name)
-    text = editor.copy_text(namespace, name)
+    text = editor.copy_text(namespace, name, request.GET.get("of", ""))
     if text is None:
-        raise Http404(f"There is no job {name} in {namespace}, and the log knows of none.")
+        raise Http404(f"There is no job {name} in {namespace}, and no record of one.")
     return text, f"A copy of {namespace}/{name}; nothing is created before you submit."
 
 
@@ -193,11 +195,12 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     tab = tab if tab in TABS else "overview"
     try:
         with store.reading() as revision:
-            shown = Detail.of(actor, namespace, name)
+            shown = _shown(request, actor, namespace, name)
             context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
             context["actions_html"] = shown.actions_html(actor)
     except NotFound:
-        return _gone(request, namespace, name)
+        context = {"namespace": namespace, "name": name}
+        return render(request, "jobs/gone.html", context, status=404)
     table = context.pop("table", None)
     if isinstance(table, Table):
         table.revision = revision
@@ -205,13 +208,25 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     return render(request, "jobs/detail.html", context)
 
 
+def _shown(request: HttpRequest, actor: Actor, namespace: str, name: str) -> Detail:
+    """Return the job of the name, or the deleted one that is asked for or had the name last."""
+    run, uid = live.run_of(request.GET), request.GET.get("of", "")
+    if not uid:
+        try:
+            return Detail.of(actor, namespace, name, run)
+        except NotFound:
+            pass
+    return Detail.of_deleted(actor, namespace, name, uid, run)
+
+
 def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
     context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
+    context["base"] = urlencode(shown.query)
     asked, _ = shown.asked_part(clock.milliseconds())
     context["head"] = asked + "".join(shown.head_parts().values())
     if tab == "overview":
         context["timeline"] = "".join(shown.timeline_parts().values())
-        context["table"] = detail.pod_table(shown, detail.PODS_SPEC.read(request.GET))
+        context["table"] = pod_table.table(shown, pod_table.SPEC.read(request.GET))
     elif tab == "logs":
         context["log"] = pod_log.choose(shown, request.GET)
         context["log_pods"] = pod_log.pods_html(shown)
@@ -227,13 +242,6 @@ def _topics(shown: Detail) -> dict[str, object]:
         f"{part}_topic": shown.topic(f"jobs:{part}")
         for part in ("detail", "timeline", "logs", "events", "yaml")
     }
-
-
-def _gone(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
-    last = detail.gone(namespace, name)
-    if last is not None and not access.allowed(access.of(request), "get", JOBS, namespace):
-        raise Forbidden(f"You may not see the jobs of {namespace}.")
-    return render(request, "jobs/gone.html", {"namespace": namespace, "name": name, "last": last}, status=404)
 
 
 @require_GET

@@ -36,7 +36,7 @@ class Result(StrEnum):
     REFUSED = "Refused"  # a right or a rule is against it
     GONE = "Gone"  # the job was deleted before
     TIMED_OUT = "Timed out"
-    STOPPED = "Stopped"  # never asked, because the bulk operation was stopped
+    STOPPED = "Not asked"  # never, because the bulk operation was stopped
 
 
 OPEN = (Result.WAITING, Result.ASKED)

@@ -22,7 +22,7 @@ from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, PODS, SECRETS
-from node.agent import hosts, prepare
+from node.agent import back_off, hosts, prepare
 from node.agent.lifecycle import start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
@@ -289,6 +289,7 @@ class Agent:
             patch = {"status": {**cleared, **local.status}}
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
+            writes += back_off.writes(local.pod, local.status, clock.milliseconds())
         if local.over and meta.deletion_timestamp:
             writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
         return writes

@@ -275,6 +275,57 @@ def test_log_is_followed_live_and_readable_after_the_pod_is_gone(page, person, w
     expect(page.locator("#log")).to_contain_text("words that stay")
 
 
+def test_runs_of_a_job_are_chapters_with_their_own_pods_and_logs(page, person, watcher):
+    person.create(job("chapters", shell(world.TICKS, replicas=2, terminationGracePeriodSeconds=0)))
+    watcher.reaches("chapters", "Running")
+    page.goto("/jobs/default/chapters/")
+    live(page)
+    stays(page)
+    page.get_by_role("button", name="Suspend").click()
+    page.get_by_role("dialog").get_by_role("button", name="Suspend").click()
+    expect(page.locator("#job-head")).to_contain_text("Aborted")
+    expect(page.locator("#table-rows tr")).to_have_count(2)
+    expect(page.locator("#table-rows")).to_contain_text("Not asked")
+    page.get_by_role("button", name="Resume").click()
+    runs = live(page).locator("#job-runs")
+    expect(runs).to_contain_text("Run 2 goes on")
+    expect(page.locator("#job-steps li").first).to_contain_text("Resumed")
+    expect(page.locator("#timeline .t-running")).to_have_count(2)
+    runs.get_by_role("link", name="Run 1 suspended").click()
+    expect(page.locator("#job-steps li").first).to_contain_text("Created")
+    expect(page.locator("#timeline .t-stopped")).to_have_count(2)
+    expect(page.locator("#timeline [data-wait]")).not_to_have_count(0)
+    page.get_by_role("link", name="chapters-main-1", exact=True).click()
+    expect(page.locator("[data-part=text]")).to_contain_text("tick 1")
+    expect(page.locator("#log-pod")).to_have_value("chapters-main-1")
+    person.post("/jobs/default/chapters/delete/")
+    until(lambda: watcher.job("chapters") is None)
+    page.reload()
+    expect(page.locator("#job-why")).to_contain_text("This job was deleted")
+    expect(page.locator("[data-part=text]")).to_contain_text("tick 1")
+
+
+def test_deleted_job_stays_in_the_list_and_its_page_explains_it_and_can_be_run_again(page, person, watcher):
+    person.create(job("kept-of", shell("echo the last words; exit 4", name="w"), maxRetry=0))
+    watcher.reaches("kept-of", "Failed")
+    page.goto("/jobs/default/kept-of/")
+    live(page).get_by_role("button", name="Delete").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/jobs/?**")
+    expect(page.locator("#table-rows")).not_to_contain_text("kept-of")
+    page.get_by_role("link", name=re.compile("Deleted")).click()
+    row = page.locator("#table-rows tr", has_text="kept-of")
+    expect(row).to_contain_text("Exited with code 4")
+    row.get_by_role("link", name="kept-of").click()
+    expect(page.locator("#job-why")).to_contain_text("This job was deleted")
+    expect(page.locator("#timeline .t-failed")).to_have_count(1)
+    page.get_by_role("link", name="Log of kept-of-w-0").click()
+    expect(page.locator("[data-part=text]")).to_contain_text("the last words")
+    page.get_by_role("link", name="Run again").click()
+    page.wait_for_url("**/jobs/new/**")
+    assert "exit 4" in yaml_of(page)
+
+
 def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, person, watcher, tmp_path):
     for number in range(30):
         person.create(job(f"many-{number:02}", world.nap(1), queue="batch"))

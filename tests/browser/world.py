@@ -10,7 +10,7 @@ from cluster.writes import Create
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
 from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -116,8 +116,13 @@ def furnish(system):
             "/sweeps/-/new/", text=TUNING, do="submit", **{"grid-rate": "1, 2", "grid-size": "3, 4, 5"}
         )
         assert made.status_code == 302
+        person.create(job("loops", shell("exit 1", restartPolicy="Always")))
+        person.create(job("resumed", shell(TICKS, replicas=2, terminationGracePeriodSeconds=0)))
+        person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
         for name, phase in (
+            ("resumed", "Running"),
+            ("gone", "Failed"),
             ("finished", "Completed"),
             ("failed", "Failed"),
             ("running", "Running"),
@@ -126,6 +131,7 @@ def furnish(system):
         ):
             watcher.reaches(name, phase)
         operate(person)
+        outlive(person, watcher)
 
 
 def operate(person):
@@ -135,6 +141,16 @@ def operate(person):
         for action, text in (("delete", "guarded"), ("suspend", "fa"))
     ]
     assert person.post(f"{pages[1]}confirm/").status_code == 302
+
+
+def outlive(person, watcher):
+    """Let a job have a second run, and delete another."""
+    person.post("/jobs/default/resumed/suspend/")
+    watcher.reaches("resumed", "Aborted")
+    person.post("/jobs/default/resumed/resume/")
+    watcher.reaches("resumed", "Running")
+    person.post("/jobs/default/gone/delete/")
+    until(lambda: watcher.job("gone") is None)
 
 
 def makers():

@@ -15,11 +15,11 @@ JOBS_COUNT = 5_000
 PHASES = ("Pending", "Running", "Completed", "Failed")
 # As recorded, session and user included; five more where the picture of the cluster is read for the first time.
 PAGES = {
-    "/": 14,
-    "/jobs/": 8,
-    "/jobs/?per=200": 8,
-    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 8,
-    "/jobs/?owner=alice&queue=queue-3": 8,
+    "/": 15,
+    "/jobs/": 10,
+    "/jobs/?per=200": 10,
+    "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 10,
+    "/jobs/?owner=alice&queue=queue-3": 10,
     "/jobs/new/": 3,
     "/jobs/default/job-00042/": 12,
     "/jobs/default/job-00042/?tab=logs": 9,

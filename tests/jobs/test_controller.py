@@ -60,7 +60,7 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     become(controller, "Failed", "demo-main-1", code=3)
     become(controller, "Succeeded", "demo-main-0", code=0)
     assert state()["state"]["phase"] == "Failed"
-    assert state()["state"]["message"].endswith("demo-main-1 exited with code 3.")
+    assert state()["state"]["message"].startswith("Exited with code 3 · demo-main-1. ")
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     [
         pytest.param(
             {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'},
-            'demo-main-1 could not start: exec: "x": no such file or directory.',
+            'Could not start: exec: "x": no such file or directory · demo-main-1.',
             id="did not start",
         ),
         pytest.param(
             {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."},
-            "demo-main-1 exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1.",
+            "Exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1 · demo-main-1.",
             id="memory",
         ),
         pytest.param(
             {"exitCode": 1, "reason": "Error", "message": "one\n\ntwo" + "." * 500},
-            "demo-main-1 exited with code 1: one two.",
+            "Exited with code 1: one two · demo-main-1.",
             id="its own message",
         ),
     ],
@@ -90,7 +90,7 @@ def test_failure_says_why_the_container_ended(controller, terminated, said):
     status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"terminated": terminated}}]}
     store.write(Patch(PODS, "default", "demo-main-1", {"status": status}, subresource="status"))
     controller.settle()
-    assert state()["state"]["message"].endswith(f" {said}")
+    assert state()["state"]["message"].startswith(f"{said} ")
 
 
 @pytest.mark.shows("3.7/SuccessfulCreate, SuccessfulDelete")

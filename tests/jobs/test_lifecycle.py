@@ -159,7 +159,7 @@ MESSAGES = [
     pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
     pytest.param(
         P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=("x-a-1 exited with code 3",)),
-        "2 of 4 pods succeeded and 2 failed; minAvailable is 3. x-a-1 exited with code 3 and 1 more.", id="failures",
+        "Exited with code 3 · x-a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3.", id="failures",
     ),
     pytest.param(
         P.RUNNING, main(0, 0, 3, 1), "3 of 4 pods of task main succeeded; its minAvailable is 4.", id="a task's minimum",
@@ -171,12 +171,19 @@ MESSAGES = [
     pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
         P.ABORTING, main(0, 0, 1, 1, failures=("x-a-1 exited with code 3",)),
-        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. x-a-1 exited with code 3.",
+        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exited with code 3 · x-a-1.",
         id="aborted",
     ),
     pytest.param(P.COMPLETING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
     pytest.param(P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated.", id="terminated"),
 ]  # fmt: skip
+
+
+def test_pods_that_failed_alike_are_told_once():
+    failures = ("x-a-0 exited with code 3", "x-a-1 exited with code 1", "x-a-2 exited with code 3")
+    found = situation(("a", 4, 0), least=3, counted={"a": (0, 0, 1, 3)}, failures=failures)
+    message = phases.decide(P.RUNNING, phases.step_for(P.RUNNING).rules, found).message
+    assert message.startswith("Exited with code 3 · x-a-0, x-a-2; Exited with code 1 · x-a-1. 1 of 4 pods")
 
 
 @pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kube import definitions, resources, schema
 from kube.kinds import core
+from kube.resource import Index
 
 OWNED = {
     "ownerReferences": [{"uid": "other"}, {"uid": "u1", "controller": True}],
@@ -177,7 +178,7 @@ def test_each_column_has_a_path_or_a_cell(resource):
     ],
 )  # fmt: skip
 def test_index(resource, obj, expected):
-    assert resource.index(obj) == expected
+    assert resource.index(obj) == Index(*expected)
 
 
 @given(st.sampled_from(resources.ALL), st.none() | st.integers() | st.text() | st.lists(st.none()))

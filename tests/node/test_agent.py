@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 
 from cluster.runtime import nudge
 from cluster.store import Create, Patch, store
-from kube.resources import CONFIGMAPS, LEASES, NODES, PODS, SECRETS
+from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 from node.shim import linux
 from tests.cluster.store.forgetting import ASLEEP, forget
 from tests.waiting import HANG_S, until
@@ -166,6 +166,17 @@ class TestRestarts:
             "back-off 10s restarting failed container=main"
         )
         assert node.status()["phase"] == "Running"
+
+    def test_back_off_is_told_as_kubernetes_tells_it(self, node):
+        node.begin()
+        uid = node.shell("exit 5", restartPolicy="OnFailure")
+        node.until(lambda: store.find(EVENTS, owner=uid))
+        (told,) = (stored.object for stored in store.find(EVENTS, owner=uid))
+        assert "CrashLoopBackOff" in json.dumps(node.status())
+        assert (told["type"], told["reason"], told["count"]) == ("Warning", "BackOff", 1)
+        assert told["message"] == f"Back-off restarting failed container main in pod p_d({uid})"
+        assert told["involvedObject"]["fieldPath"] == "spec.containers{main}"
+        assert told["source"] == {"component": "kubelet"}
 
     def test_success_is_not_repeated_on_failure(self, node):
         node.begin()

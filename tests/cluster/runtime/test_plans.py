@@ -10,7 +10,7 @@ from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Plan, Runner
 from cluster.store import Create, Delete, Group, Patch, Update, store
-from cluster.writes import Timer
+from cluster.writes import Record, Timer
 from jobs.rules import admission
 from kube import resources
 from kube.resources import (
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 HERE = {"namespace": "default"}
 
 
-TYPES = {each.__name__: each for each in (Plan, Timer, Group, Create, Update, Patch, Delete)}
+TYPES = {each.__name__: each for each in (Plan, Record, Timer, Group, Create, Update, Patch, Delete)}
 
 
 class Writer(Runner):
@@ -44,7 +44,7 @@ class Writer(Runner):
         self.has_planned = False
 
     def _commit(self, cursor, plan, timers, now):
-        self.has_planned |= bool(plan.groups)
+        self.has_planned |= bool(plan.groups or plan.records)
         text = msgspec.json.encode(_written(plan))
         super()._commit(cursor, _read(msgspec.json.decode(text)), timers, now)
 
@@ -60,6 +60,8 @@ def _written(value):
         }
     if isinstance(value, list | tuple):
         return [_written(each) for each in value]
+    if isinstance(value, bytes):
+        return {"text": value.decode()}
     return value
 
 
@@ -69,6 +71,8 @@ def _read(data):
             return resources.of_stored(id, {})
         case {"type": name, "fields": fields, **others} if not others:
             return TYPES[name](**{key: _read(value) for key, value in fields.items()})
+        case {"text": text, **others} if not others:
+            return text.encode()
         case list():
             return [_read(each) for each in data]
     return data

@@ -9,7 +9,7 @@ from dashboard.live.topics import find, parse
 from dashboard.pages import offers, overview
 from kube.resources import JOBS, POD_GROUPS
 from scheduler.engine.cause import Reason
-from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, put
+from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, pod, put
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -30,6 +30,43 @@ def test_what_failed_says_why_and_leads_there(admin):
     shown = attention(admin)
     assert "team-a / broken" in shown
     assert "exit code 3" in shown
+
+
+def test_jobs_that_failed_alike_are_told_once(admin):
+    alike = [job(name, "Failed", message=f"Exited with code 3 · {name}-w-0.") for name in ("a", "b", "c")]
+    put(*alike, job("d", "Failed", message="Exited with code 4 · d-w-0."))
+    shown = attention(admin)
+    assert shown.count("Exited with code 3 · w-0.") == 1
+    assert "and 2 more like it" in shown
+    assert shown.count("Exited with code 4 · w-0.") == 1
+
+
+def looping(name, **options):
+    resource, made = pod(name, **options)
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    return resource, {
+        **made,
+        "status": {**made["status"], "containerStatuses": [{"name": "c", "state": waiting}]},
+    }
+
+
+def with_looping(number, **options):
+    (stored,) = put(job("loops", **options))
+    put(*(looping(f"p-{n}", job=stored.uid) for n in range(number)), pod("fine", job=stored.uid))
+
+
+def test_a_running_job_whose_pods_crash_loop_needs_attention(admin):
+    with_looping(2)
+    shown = attention(admin)
+    assert "team-a / loops" in shown
+    assert "2 pods are crash-looping" in shown
+
+
+def test_crash_loops_of_others_are_not_shown(alice):
+    put(job("loops", namespace="team-b"))
+    stored = store.get(JOBS, "team-b", "loops")
+    put(looping("p-0", job=stored.uid, namespace="team-b"))
+    assert "loops" not in attention(alice)
 
 
 def test_a_job_that_waits_for_long_says_what_is_missing(admin):

@@ -165,7 +165,7 @@ def test_a_stop_leaves_what_was_not_asked(actor, monkeypatch):
     assert drafts.stop(operation, actor) == 3
     carry_on()
     operation.refresh_from_db()
-    assert counts(operation) == {"Done": 2, "Stopped": 3}
+    assert counts(operation) == {"Done": 2, "Not asked": 3}
     assert len(store.find(JOBS)) == 3
     assert operation.over
     assert drafts.stop(operation, actor) == 0

@@ -1,0 +1,144 @@
+"""The consumer that keeps what is known of jobs before the log forgets it.
+
+A job is recorded when it is deleted, when its pods were ended for a restart or
+a suspension, and else at slow intervals, so that an ordinary life costs no write
+before its end. Each record says up to where it has read, so making it again
+does no harm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from cluster.runtime.consumer import Consumer, Plan
+from cluster.store import records, store
+from cluster.store.types import read
+from cluster.writes import Timer
+from jobs.history import gather, record
+from jobs.history.gather import Ref
+from jobs.lifecycle.phases import FINISHED
+from jobs.pages.reading import Job
+from kube.kinds.batch import JobPhase
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.store import Change
+    from cluster.writes import Record
+
+MOST = 200  # jobs recorded in one transaction
+SWEEP, LATER, SETTLE = "sweep", "record", "settle"
+SETTLE_MS = 30_000  # the pods of a deleted job end after it
+SETTLE_MOST_MS = 3_600_000
+_TURNS = (b'"Restarting"', b'"Aborted"')
+
+
+class HistoryState:
+    """Nothing is remembered between plans but that the next sweep has been asked for."""
+
+    is_swept = False
+
+
+class HistoryConsumer(Consumer[HistoryState]):
+    """Keeps records of jobs."""
+
+    name = "history"
+
+    def load(self, shard: int, revision: int) -> HistoryState:
+        """Return a state that asks for a sweep."""
+        return HistoryState()
+
+    def apply(self, state: HistoryState, change: Change) -> None:
+        """Nothing is kept of the world."""
+
+    def plan(self, state: HistoryState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
+        """Record the jobs that these changes and timers ask for; what is too much for one transaction comes back."""
+        wanted = [*_asked(timers), *(_ref(change) for change in changes if _matters(change))]
+        later: list[Timer] = []
+        if not state.is_swept:
+            later.append(Timer(SWEEP, "", now + sweep_ms()))
+            state.is_swept = True
+        for timer in timers:
+            if timer.kind == SWEEP:
+                refs, following = _sweep(timer, now)
+                wanted += refs
+                later.append(following)
+        refs = list(dict.fromkeys(wanted))
+        later += [_timer(LATER, ref, now) for ref in refs[MOST:]]
+        kept = _records(refs[:MOST])
+        later += _unsettled(kept, {timer.key: timer for timer in timers}, now)
+        return Plan(records=kept, timers=later)
+
+
+def sweep_ms() -> int:
+    """Return how long living jobs go without a record, a quarter of the time that the log remembers."""
+    return settings.HISTORY_HOURS * 3600 * 1000 // 4
+
+
+def _matters(change: Change) -> bool:
+    """Tell whether a change of a job ends one of its runs, or the job."""
+    if change.verb == "DELETED":
+        return True
+    if change.previous is None or not any(word in change.body for word in _TURNS):
+        return False
+    before, after = _phase(change.previous), _phase(change.body)
+    return before != after and (after == JobPhase.ABORTED or before == JobPhase.RESTARTING)
+
+
+def _phase(body: bytes) -> str:
+    return read(body, Job).phase
+
+
+def _ref(change: Change) -> Ref:
+    return Ref(change.namespace, change.name, change.uid)
+
+
+def _timer(kind: str, ref: Ref, due: int, **payload: int) -> Timer:
+    return Timer(kind, ref.uid, due, {"namespace": ref.namespace, "name": ref.name, **payload})
+
+
+def _asked(timers: Iterable[Timer]) -> list[Ref]:
+    """Return the jobs that timers name: those that were too many, and those whose pods had not ended."""
+    return [
+        Ref(timer.payload["namespace"], timer.payload["name"], timer.key)
+        for timer in timers
+        if timer.kind in (LATER, SETTLE)
+    ]
+
+
+def _sweep(timer: Timer, now: int) -> tuple[list[Ref], Timer]:
+    """Return the next living jobs whose records lack something, and the timer that goes on behind them."""
+    found = records.behind(
+        JOBS,
+        created_before=now - sweep_ms(),
+        finished=FINISHED,
+        after=timer.payload.get("after", ""),
+        limit=MOST,
+    )
+    refs = [Ref(namespace, name, uid) for _, namespace, name, uid in found]
+    if len(found) < MOST:
+        return refs, Timer(SWEEP, "", now + sweep_ms())
+    return refs, Timer(SWEEP, "", now, {"after": found[-1][0]})
+
+
+def _records(refs: Sequence[Ref]) -> list[Record]:
+    if not refs:
+        return []
+    with store.reading() as revision:
+        return list(gather.up_to(revision, refs).values())
+
+
+def _unsettled(kept: Iterable[Record], due: dict[str, Timer], now: int) -> list[Timer]:
+    """Return timers for deleted jobs with pods that had not ended, which are looked at again, later and later."""
+    found = []
+    for each in kept:
+        if each.deleted and not record.read(each.history).is_settled:
+            before = due.get(each.uid)
+            wait = 2 * before.payload.get("wait", SETTLE_MS // 2) if before else SETTLE_MS
+            if wait <= SETTLE_MOST_MS:
+                ref = Ref(each.namespace, each.name, each.uid)
+                found.append(_timer(SETTLE, ref, now + wait, wait=wait))
+    return found

@@ -1,0 +1,222 @@
+"""Folding the log of a job into its history: (history, changes) → history.
+
+Asked for the whole log or for one piece after another, it gives the same. The
+changes are those of the job, of its pod groups and pods, and of the events
+about these; those of others are not told apart here. Those of the job and its
+groups come in the order of the log, and before those of pods with younger
+revisions; those of each pod in their order.
+
+A run begins with a pod group that no run has (`jobs.controller.plan` makes a
+new one when all pods were ended, and keeps it when some are), and ends with
+the change of the job that raises status.version or comes to a phase in which
+no pod runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from jobs.history.record import History, Phase, PodSpan, Run, Stretch, Told
+from jobs.pages.progress import ENDING, STOPPED
+from jobs.pages.reading import INDEX, TASK, ContainerStatus, Job, Metadata, Pod, PodGroup, moment
+from kube.kinds.batch import JobPhase
+from kube.kinds.core import Event
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_STRETCHES = 50  # of one pod
+MOST_TOLD = 200
+LET_IN = ("Inqueue", "Running")
+_KEPT_NOTES = (TASK, INDEX)
+
+
+class Change(Protocol):
+    """A row of the log, as far as a history needs it."""
+
+    @property
+    def revision(self) -> int: ...
+    @property
+    def resource(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+
+
+_jobs = msgspec.json.Decoder(Job)
+_groups = msgspec.json.Decoder(PodGroup)
+_pods = msgspec.json.Decoder(Pod)
+_events = msgspec.json.Decoder(Event)
+
+
+def fold(history: History, changes: Iterable[Change]) -> History:
+    """Return the history after these changes; the one that is given stays as it is."""
+    draft = _Draft(history)
+    hear = {JOBS.id: draft.job, POD_GROUPS.id: draft.group, PODS.id: draft.pod, EVENTS.id: draft.event}
+    for change in changes:
+        hear[change.resource](change)
+    return draft.result()
+
+
+class _Draft:
+    """A history that is being written; its containers are its own."""
+
+    def __init__(self, history: History) -> None:
+        self.version = history.version
+        self.phases = list(history.phases)
+        self.runs = list(history.runs)
+        self.pods = [dict(run.pods) for run in history.runs]
+        self.told = dict(history.told)
+
+    def result(self) -> History:
+        runs = [replace(run, pods=pods) for run, pods in zip(self.runs, self.pods, strict=True)]
+        newest = sorted(self.told.items(), key=lambda item: (item[1].last, item[0]))[-MOST_TOLD:]
+        return History(version=self.version, phases=self.phases, runs=runs, told=dict(newest))
+
+    def job(self, change: Change) -> None:
+        job = _jobs.decode(change.body)
+        self.version = job.status.version
+        if not self.runs:
+            created = moment(job.metadata.creation_timestamp)
+            self._begin(change, change.at if change.verb == "ADDED" or created is None else created)
+        state = job.status.state
+        if state.phase and (not self.phases or self.phases[-1].phase != state.phase):
+            at = moment(state.last_transition_time) or change.at
+            self._enter(Phase(phase=state.phase, at=at, reason=state.reason, message=state.message))
+        if self.runs[-1].phase and self.runs[-1].phase == state.phase and state.message:
+            self.runs[-1] = replace(self.runs[-1], reason=state.reason, message=state.message)
+
+    def _enter(self, entry: Phase) -> None:
+        before = self.phases[-1].phase if self.phases else ""
+        self.phases.append(entry)
+        run = self.runs[-1]
+        if entry.phase == JobPhase.RUNNING and run.running is None:
+            run = replace(run, running=entry.at)
+        elif self._ends_run(entry) and run.ended is None:
+            run = replace(run, phase=entry.phase, reason=entry.reason, message=entry.message)
+            run = replace(run, ended=entry.at) if entry.phase in STOPPED else run
+        elif before == JobPhase.RESTARTING and run.phase == JobPhase.RESTARTING:
+            run = replace(run, ended=entry.at)
+        self.runs[-1] = run
+
+    def _ends_run(self, entry: Phase) -> bool:
+        """Tell whether a phase ends all pods of the run; a restart of some of them does not raise the version."""
+        if entry.phase == JobPhase.RESTARTING:
+            return self.version != self.runs[-1].version
+        return entry.phase in ENDING
+
+    def group(self, change: Change) -> None:
+        group = _groups.decode(change.body)
+        if change.verb == "DELETED":
+            return
+        index = next((n for n, run in enumerate(self.runs) if run.group == change.uid), None)
+        if index is None:
+            self._take_group(change)
+            index = len(self.runs) - 1
+        if self.runs[index].let_in is None and group.status.phase in LET_IN:
+            self.runs[index] = replace(self.runs[index], let_in=change.at)
+
+    def _take_group(self, change: Change) -> None:
+        """A new group begins a run; the first run has begun with the job."""
+        is_next = bool(self.runs) and bool(self.runs[-1].phase)
+        if not self.runs or is_next:
+            self._begin(change, change.at)
+        made = {"group": change.uid, "version": self.version}
+        if self.runs[-1].group_created is None:
+            made |= {"group_created": change.at}
+        self.runs[-1] = replace(self.runs[-1], **made)
+
+    def _begin(self, change: Change, at: int) -> None:
+        if self.runs and self.runs[-1].ended is None:
+            self.runs[-1] = replace(self.runs[-1], ended=at)
+        self.runs.append(Run(begun=at, revision=change.revision, version=self.version))
+        self.pods.append({})
+
+    def pod(self, change: Change) -> None:
+        pod = _pods.decode(change.body)
+        if not self.runs:
+            self._begin(change, change.at)
+        pods = next((pods for pods in self.pods if change.uid in pods), None)
+        if pods is None:
+            pods = self.pods[self._run_at(change.revision)]
+        created = moment(pod.metadata.creation_timestamp) or change.at
+        span = pods.get(change.uid)
+        if span is None or change.verb == "ADDED":
+            created = change.at if change.verb == "ADDED" else created
+            span = PodSpan(pod=pod, created=created)
+        removed = change.at if change.verb == "DELETED" else None
+        pods[change.uid] = replace(
+            span, pod=_slim(pod), removed=removed, stretches=stretches_after(span.stretches, pod)
+        )
+
+    def _run_at(self, revision: int) -> int:
+        """Return the index of the run in which a change was made."""
+        return max((n for n, run in enumerate(self.runs) if run.revision <= revision), default=0)
+
+    def event(self, change: Change) -> None:
+        event = _events.decode(change.body)
+        last = moment(event.seen) or change.at
+        self.told[change.name] = Told(
+            kind=event.involved_object.kind,
+            name=event.involved_object.name,
+            type=event.type,
+            reason=event.reason,
+            message=event.message,
+            last=last,
+            times=event.times,
+        )
+
+
+def stretches_after(before: list[Stretch], pod: Pod) -> list[Stretch]:
+    """Return what a pod's containers ran, with what its status shows now."""
+    known = {(each.container, each.started): each for each in before}
+    for status in pod.status.container_statuses:
+        for each in _shown(status):
+            known[each.container, each.started] = each
+    ordered = sorted(known.values(), key=lambda each: (each.started, each.container))
+    if len(ordered) > MOST_STRETCHES:
+        ordered = [ordered[0], *ordered[1 - MOST_STRETCHES :]]
+    return ordered
+
+
+def _shown(status: ContainerStatus) -> list[Stretch]:
+    found = []
+    for state in (status.last_state, status.state):
+        if (ended := state.terminated) and (started := moment(ended.started_at)) is not None:
+            found.append(
+                Stretch(
+                    container=status.name,
+                    started=started,
+                    finished=moment(ended.finished_at),
+                    exit_code=ended.exit_code,
+                    reason=ended.reason,
+                )
+            )
+        elif state.running and (started := moment(state.running.started_at)) is not None:
+            found.append(Stretch(container=status.name, started=started))
+    return found
+
+
+def _slim(pod: Pod) -> Pod:
+    """Return a pod without the labels and annotations that say nothing of its life."""
+    metadata = pod.metadata
+    kept = Metadata(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        creation_timestamp=metadata.creation_timestamp,
+        labels={key: text for key, text in metadata.labels.items() if key in _KEPT_NOTES},
+        annotations={key: text for key, text in metadata.annotations.items() if key in _KEPT_NOTES},
+    )
+    return replace(pod, metadata=kept)

@@ -1,0 +1,199 @@
+"""Bringing records of jobs up to the log: what was kept, and what the log tells since then.
+
+Everything is found by names, so it costs what the jobs have, however long the
+log is: a pod's name is made of its job's, its task's and a number, a group's of
+the job's name and uid. Call it inside `store.reading()`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.store import Change, log, records, sql, store
+from cluster.store.types import read
+from cluster.writes import Record
+from jobs.history import record as kept
+from jobs.history.fold import fold
+from jobs.pages.progress import of_tasks
+from jobs.pages.reading import Job
+from kube.kinds.core import Event
+from kube.kinds.fields import View
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cluster.store import Stored
+    from jobs.history.record import History
+    from kube.resources import Resource
+
+
+class _Owner(View):
+    uid: str = ""
+    controller: bool = False
+
+
+class _Metadata(View):
+    owner_references: list[_Owner] = []
+
+
+class _Owned(View):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A job by its place and uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class _Gathered:
+    """What is known of one job while it is gathered."""
+
+    def __init__(self, ref: Ref, old: Record | None) -> None:
+        self.ref = ref
+        self.old = old
+        self.history: History = kept.read(old.history if old else b"")
+        self.revision = old.revision if old else 0
+        self.last: Change | None = None
+        self.sizes: dict[str, int] = {}  # of tasks, at the most
+        if old:
+            self._measure(read(old.object, Job))
+
+    def tell(self, changes: Iterable[Change]) -> None:
+        """Fold changes that the record does not hold."""
+        self.history = fold(self.history, [each for each in changes if each.revision > self.revision])
+
+    def tell_of_job(self, changes: Sequence[Change]) -> None:
+        """Fold changes of the job and its groups."""
+        own = [each for each in changes if each.resource == JOBS.id]
+        for change in own:
+            self._measure(change.read(Job))
+        self.last = own[-1] if own else None
+        self.tell(changes)
+
+    def _measure(self, job: Job) -> None:
+        for task, progress in of_tasks(job):
+            self.sizes[task] = max(self.sizes.get(task, 0), progress.total)
+
+    def pod_names(self) -> set[str]:
+        """Return the names that pods of the job have, or had before it was scaled."""
+        told = {span.pod.metadata.name for run in self.history.runs for span in run.pods.values()}
+        return told | {
+            f"{self.ref.name}-{task}-{n}" for task, size in self.sizes.items() for n in range(size)
+        }
+
+    def uids(self) -> set[str]:
+        """Return the uids that events about the job, its groups and pods name."""
+        groups = {run.group for run in self.history.runs if run.group}
+        return {self.ref.uid, *groups, *(uid for run in self.history.runs for uid in run.pods)}
+
+    def record(self, revision: int) -> Record | None:
+        """Return the job's record as of a revision; None when nothing is known of the job."""
+        if self.last is None:
+            return self.old and replace(self.old, revision=revision, history=kept.write(self.history))
+        return _record(self.last, self.history, revision)
+
+
+def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
+    """Return the records of jobs as of the revision at which the store is read, by uid.
+
+    A job of which neither a record nor the log knows anything is left out.
+    """
+    old = records.by_uid(JOBS, [ref.uid for ref in refs])
+    found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
+    _tell_of_jobs(found)
+    _tell_of_pods(found)
+    _tell_of_events(found)
+    made = {uid: each.record(revision) for uid, each in found.items()}
+    return {uid: record for uid, record in made.items() if record is not None}
+
+
+def _tell_of_jobs(found: dict[str, _Gathered]) -> None:
+    rows: dict[str, list[Change]] = defaultdict(list)
+    for change in _named(JOBS, found, lambda each: {each.ref.name}):
+        rows[change.uid].append(change)
+    for change in _named(POD_GROUPS, found, lambda each: {f"{each.ref.name}-{each.ref.uid}"}):
+        rows[_owner_of(change)].append(change)
+    for uid, each in found.items():
+        each.tell_of_job(sorted(rows[uid], key=lambda change: change.revision))
+
+
+def _tell_of_pods(found: dict[str, _Gathered]) -> None:
+    for chunk in _chunks(PODS, found, _Gathered.pod_names):
+        rows: dict[str, list[Change]] = defaultdict(list)
+        for change in chunk:
+            rows[_owner_of(change)].append(change)
+        for uid in rows.keys() & found.keys():
+            found[uid].tell(rows[uid])
+
+
+def _tell_of_events(found: dict[str, _Gathered]) -> None:
+    """Fold what was told; events are objects that outlive what they are about."""
+    about = {uid: each for each in found.values() for uid in each.uids()}
+    uids = sorted(about)
+    for start in range(0, len(uids), sql.CHUNK):
+        rows: dict[str, list[Change]] = defaultdict(list)
+        for stored in store.find(EVENTS, owner=uids[start : start + sql.CHUNK], order="revision"):
+            each = about[stored.read(Event).involved_object.uid]
+            rows[each.ref.uid].append(_change(stored))
+        for uid, changes in rows.items():
+            found[uid].tell(changes)
+
+
+def _named(
+    kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
+) -> Iterator[Change]:
+    """Yield the log rows of a kind with the names that belong to jobs; those of one name in their order."""
+    for chunk in _chunks(kind, found, names):
+        yield from chunk
+
+
+def _chunks(
+    kind: Resource, found: dict[str, _Gathered], names: Callable[[_Gathered], set[str]]
+) -> Iterator[list[Change]]:
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for each in found.values():
+        wanted[each.ref.namespace] |= names(each)
+    after = min((each.revision for each in found.values()), default=0)
+    for namespace, every in wanted.items():
+        ordered = sorted(every)
+        for start in range(0, len(ordered), sql.CHUNK):
+            chunk = ordered[start : start + sql.CHUNK]
+            yield log.of_names(kind, namespace, chunk, after=after)
+
+
+def _owner_of(change: Change) -> str:
+    owners = change.read(_Owned).metadata.owner_references
+    return next((each.uid for each in owners if each.controller), "")
+
+
+def _change(stored: Stored) -> Change:
+    """Return an object as the newest change of it."""
+    key = stored.resource, stored.namespace, stored.name, stored.uid
+    return Change(stored.revision, *key, "MODIFIED", stored.created, stored.body)
+
+
+def _record(last: Change, history: History, revision: int) -> Record:
+    index = JOBS.index(last.object)
+    return Record(
+        JOBS,
+        last.namespace,
+        last.name,
+        last.uid,
+        index.phase,
+        index.queue,
+        index.creator,
+        created=history.runs[0].begun,
+        deleted=last.at if last.verb == "DELETED" else 0,
+        revision=revision,
+        object=last.body,
+        history=kept.write(history),
+    )

@@ -1,0 +1,119 @@
+"""The history of one job as it is kept: plain values that are stored as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jobs.pages.reading import Pod
+from kube import meta
+from kube.kinds.core import Event, ObjectReference
+from kube.kinds.fields import View
+from kube.meta import ObjectMeta
+
+
+class Phase(View):
+    """A phase that the job came to at a moment (ms), and why."""
+
+    phase: str
+    at: int
+    reason: str = ""
+    message: str = ""
+
+
+class Stretch(View):
+    """One time that a container ran, in ms; finished is None while it runs."""
+
+    container: str
+    started: int
+    finished: int | None = None
+    exit_code: int = 0
+    reason: str = ""
+
+
+class PodSpan(View):
+    """A pod as it last was, when it was made and removed (ms; None while it is there), and what its containers ran.
+
+    `stretches` are in the order of their starts: the first, and the newest of the others.
+    """
+
+    pod: Pod
+    created: int
+    removed: int | None = None
+    stretches: list[Stretch] = []
+
+
+class Run(View):
+    """A chapter of a job: from its begin, or from a restart or a resumption, to what ended all of its pods.
+
+    Times are in ms, `revision` is the change with which it began. The pod group is the run's identity, since every run has a new one; `version` is the job's
+    status.version at that time. `phase`, `reason` and `message` say what ended the run; empty while it goes on.
+    """
+
+    begun: int
+    revision: int = 0
+    version: int = 0
+    group: str = ""
+    group_created: int | None = None
+    let_in: int | None = None
+    running: int | None = None
+    ended: int | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pods: dict[str, PodSpan] = {}
+
+
+class Told(View):
+    """An event about the job, its groups or its pods; `last` is when it was seen last, in ms."""
+
+    kind: str
+    name: str
+    type: str
+    reason: str
+    message: str
+    last: int
+    times: int = 1
+
+
+class History(View):
+    """All that is told of a job: its phases, its runs and its events by their names, up to where it was read."""
+
+    version: int = 0
+    phases: list[Phase] = []
+    runs: list[Run] = []
+    told: dict[str, Told] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all pods have ended or are gone, so that nothing more can be told."""
+        spans = (span for run in self.runs for span in run.pods.values())
+        return all(span.removed is not None or span.pod.is_ended for span in spans)
+
+
+def events(history: History) -> dict[str, Event]:
+    """Return what is told as the events that it was, by their names."""
+    return {
+        name: Event(
+            metadata=ObjectMeta(name=name),
+            involved_object=ObjectReference(kind=told.kind, name=told.name),
+            type=told.type,
+            reason=told.reason,
+            message=told.message,
+            last_timestamp=meta.now_text(told.last),
+            count=told.times,
+        )
+        for name, told in history.told.items()
+    }
+
+
+_decoder = msgspec.json.Decoder(History)
+
+
+def read(body: bytes) -> History:
+    """Read a kept history; nothing is an empty one."""
+    return _decoder.decode(body) if body else History()
+
+
+def write(history: History) -> bytes:
+    """Return a history as it is kept."""
+    return msgspec.json.encode(history)

@@ -1,0 +1,145 @@
+"""A job's runs as chapters: each with its own begin, steps, waits and pods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube.kinds.batch import JobPhase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.history.record import PodSpan, Run
+    from jobs.pages.reading import Pod
+
+WAITS = {
+    "queue": "Waited to be let into the queue:",
+    "gang": "Waited for the gang to be placed:",
+    "starting": "Waited for the gang to start:",
+}
+CREATED, RESUMED, RESTARTED = "Created", "Resumed", "Restarted"
+DELETED = "Deleted"  # what ends the run of a job that is deleted while it runs
+# What ended a run, as people say it; other phases are their own word.
+_ENDS: dict[str, str] = {
+    JobPhase.RESTARTING: "restarted",
+    JobPhase.ABORTING: "suspended",
+    JobPhase.ABORTED: "suspended",
+}
+
+
+class Times(NamedTuple):
+    """When a run came to each of its steps, in ms; None is what has not happened, or what nobody knows."""
+
+    begun: int
+    group_created: int | None = None
+    let_in: int | None = None
+    placed: int | None = None
+    running: int | None = None
+    ended: int | None = None
+
+
+class Wait(NamedTuple):
+    """A stretch of a run in which its pods were waited for: in the queue, for the gang's nodes, or for its start."""
+
+    kind: str  # queue, gang, starting
+    begun: int
+    ended: int | None
+
+    @property
+    def said(self) -> str:
+        """What was waited for, as the beginning of a sentence that a length of time ends."""
+        return WAITS[self.kind]
+
+    @property
+    def lasted(self) -> int | None:
+        """How long it took, in ms; None while it goes on."""
+        return None if self.ended is None else self.ended - self.begun
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One run of a job. `phase` is what ended it, empty while it goes on; `opening` is how it began."""
+
+    number: int
+    times: Times
+    opening: str = CREATED
+    phase: str = ""
+    message: str = ""
+    spans: Sequence[PodSpan] = field(default=())
+
+    @property
+    def end(self) -> str:
+        """What became of the run, as one word."""
+        return _ENDS.get(self.phase, self.phase.lower()) if self.phase else "goes on"
+
+    @property
+    def lasted(self) -> int | None:
+        """How long the run took from its begin, in ms; None while it goes on."""
+        return None if self.times.ended is None else max(self.times.ended - self.times.begun, 0)
+
+
+def of_runs(runs: Sequence[Run], needed: int) -> list[Chapter]:
+    """Return the chapters of runs that ended; `needed` is how many pods start together."""
+    found: list[Chapter] = []
+    for number, run in enumerate(runs, 1):
+        spans = list(run.pods.values())
+        found.append(
+            Chapter(
+                number,
+                times_of(run, needed),
+                opening(found[-1] if found else None),
+                run.phase,
+                run.message,
+                spans,
+            )
+        )
+    return found
+
+
+def of_deleted(runs: Sequence[Run], needed: int, deleted: int) -> list[Chapter]:
+    """Return the chapters of a job that was deleted at a moment; that ended what still went on."""
+    found = of_runs(runs, needed) or [Chapter(1, Times(deleted))]
+    last = found[-1]
+    if last.times.ended is None:
+        phase = last.phase or DELETED
+        found[-1] = replace(last, phase=phase, times=last.times._replace(ended=deleted))
+    return found
+
+
+def times_of(run: Run, needed: int) -> Times:
+    """Return the times of a run that is told by a record."""
+    scheduled = [span.pod.scheduled for span in run.pods.values()]
+    let_in = run.let_in if run.let_in is not None else nth(scheduled, 1)
+    return Times(run.begun, run.group_created, let_in, nth(scheduled, needed), run.running, run.ended)
+
+
+def opening(before: Chapter | None) -> str:
+    """Return how a run began, by the one before."""
+    if before is None:
+        return CREATED
+    return RESUMED if before.phase in (JobPhase.ABORTING, JobPhase.ABORTED) else RESTARTED
+
+
+def placed(pods: Sequence[Pod], needed: int) -> int | None:
+    """Return when the last of the pods that are needed got its node."""
+    return nth([pod.scheduled for pod in pods], needed)
+
+
+def nth(times: Sequence[int | None], number: int) -> int | None:
+    """Return the time that is at a place, from 1, among those that are known."""
+    known = sorted(time for time in times if time is not None)
+    return known[number - 1] if 0 < number <= len(known) else None
+
+
+def waits(times: Times) -> list[Wait]:
+    """Return what a run waited for, one after the other; the last goes on while nothing has ended it."""
+    found, begun = [], times.begun
+    for kind, reached in (("queue", times.let_in), ("gang", times.placed), ("starting", times.running)):
+        ended = reached if reached is not None else times.ended
+        if ended is None or ended > begun:
+            found.append(Wait(kind, begun, ended))
+        if reached is None:
+            break
+        begun = max(reached, begun)
+    return found

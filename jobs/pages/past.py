@@ -1,0 +1,101 @@
+"""What the pages read of jobs' records: the runs of a living job, a job that was deleted, what containers ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.store import Stored, log, records, store
+from jobs.history import fold, gather, record
+from jobs.history.gather import Ref
+from jobs.history.record import History
+from jobs.pages.reading import Pod
+from kube.kinds.batch import JobPhase
+from kube.resources import JOBS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.writes import Record
+    from jobs.history.record import Stretch
+    from jobs.pages.reading import Job
+    from kube.meta import Object
+
+# A job that never was in one of these has had one run.
+_TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)
+MOST_RESTARTED = 500  # pods of which the page looks up what ran before
+
+
+def of_living(stored: Stored, job: Job) -> History:
+    """Return what is told of the runs of a living job; nothing of one that has had a single run.
+
+    What the record lacks is read from the log, so a page never waits for the recorder.
+    """
+    if job.since(*_TURNS) is None:
+        return History()
+    kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
+    history = record.read(kept.history) if kept else History()
+    if history.version == job.status.version:
+        return history
+    with store.reading() as revision:
+        found = gather.up_to(revision, [Ref(stored.namespace, stored.name, stored.uid)])
+    return record.read(found[stored.uid].history) if stored.uid in found else history
+
+
+def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:
+    """Return the record of a deleted job, by its uid or the last of the name; None when nothing is known of it."""
+    wanted = uid or _last_uid(namespace, name)
+    if not wanted:
+        return None
+    with store.reading() as revision:
+        found = gather.up_to(revision, [Ref(namespace, name, wanted)]).get(wanted)
+    is_ours = found is not None and (found.namespace, found.name) == (namespace, name) and found.deleted
+    return found if is_ours else None
+
+
+def _last_uid(namespace: str, name: str) -> str:
+    changes = store.history(JOBS, namespace, name, limit=1)
+    if changes:
+        return changes[0].uid
+    kept = records.newest(JOBS, namespace, name)
+    return kept.uid if kept else ""
+
+
+def stored_of(kept: Record) -> Stored:
+    """Return a deleted job as it last was."""
+    key = kept.namespace, kept.name, kept.uid
+    return Stored(JOBS.id, *key, kept.revision, kept.created, kept.object)
+
+
+def pod(namespace: str, name: str, uid: str, job_uid: str) -> Object | None:
+    """Return as much of a pod as the record of its job knows; None when it knows none of that name and uid."""
+    kept = records.by_uid(JOBS, [job_uid]).get(job_uid)
+    if kept is None or kept.namespace != namespace:
+        return None
+    spans = (run.pods.get(uid) for run in record.read(kept.history).runs)
+    found = next((span.pod for span in spans if span is not None), None)
+    if found is None or found.metadata.name != name:
+        return None
+    told: Object = {"spec": {}, **msgspec.to_builtins(found)}
+    return told
+
+
+def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[Stretch]]:
+    """Return what the containers of a job's living pods ran, by the pods' uids; only of pods that were started again."""
+    restarted = {pod.metadata.uid: pod for pod in pods if pod.restarts}
+    if not restarted:
+        return {}
+    found = _kept_stretches(uid, restarted)
+    names = [pod.metadata.name for pod in restarted.values()][:MOST_RESTARTED]
+    for change in log.of_names(PODS, namespace, names):
+        if change.uid in restarted:
+            found[change.uid] = fold.stretches_after(found.get(change.uid, []), change.read(Pod))
+    return found
+
+
+def _kept_stretches(uid: str, restarted: dict[str, Pod]) -> dict[str, list[Stretch]]:
+    kept = records.by_uid(JOBS, [uid]).get(uid)
+    runs = record.read(kept.history).runs if kept else []
+    spans = {pod: span for run in runs for pod, span in run.pods.items()}
+    return {pod: list(spans[pod].stretches) for pod in restarted if pod in spans}

@@ -1,0 +1,58 @@
+"""The event that Kubernetes' node writes when a container waits to be started again, one for each container."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.store import Create, Patch, store
+from kube import meta
+from kube.events import WARNING, event
+from kube.kinds.core import Event
+from kube.resources import EVENTS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.store import Write
+    from kube.kinds.core import Pod
+
+REASON = "BackOff"
+_CRASH_LOOP = "CrashLoopBackOff"
+_KINDS = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
+
+
+def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (kind in the spec, name) of the containers that wait to be started again in a new status and did not before."""
+    before = {
+        each.name
+        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        if each.state.waiting is not None and each.state.waiting.reason == _CRASH_LOOP
+    }
+    return [
+        (kind, each["name"])
+        for statuses, kind in _KINDS.items()
+        for each in status.get(statuses) or ()
+        if each["state"].get("waiting", {}).get("reason") == _CRASH_LOOP and each["name"] not in before
+    ]
+
+
+def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
+    """Return what tells of the containers that have begun to wait: a new event, or one more time of the one there is."""
+    return [_write(pod, kind, name, now) for kind, name in begun(pod, status)]
+
+
+def _write(pod: Pod, kind: str, name: str, now: int) -> Write:
+    place = pod.metadata
+    message = (
+        f"Back-off restarting failed container {name} in pod {place.name}_{place.namespace}({place.uid})"
+    )
+    for stored in store.find(EVENTS, namespace=place.namespace, owner=place.uid, order="-revision"):
+        told = stored.read(Event)
+        if told.reason == REASON and told.message == message:
+            again = {"count": told.times + 1, "lastTimestamp": meta.timestamp(now)}
+            return Patch(EVENTS, stored.namespace, stored.name, again, uid=stored.uid)
+    metadata = {"namespace": place.namespace, "name": place.name, "uid": place.uid}
+    about = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
+    made = event(about, REASON, message, now, component="kubelet", kind=WARNING)
+    made["involvedObject"]["fieldPath"] = f"spec.{kind}{{{name}}}"
+    return Create(EVENTS, made)

@@ -1,0 +1,228 @@
+"""A job's earlier runs, and a job that is gone: what their pages say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster.bootstrap import bootstrap
+from cluster.store import Patch, store
+from jobs.pages.reading import moment
+from kube.kinds.batch import Action
+from kube.resources import JOBS, PODS
+from tests.jobs.history.lives import Life
+from tests.jobs.pages.test_detail import text_of
+
+
+@pytest.fixture
+def life(db, moved_clock):
+    bootstrap()
+    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
+
+
+@pytest.fixture
+def reader(life, person, client):
+    client.force_login(person("alice"))
+    return client
+
+
+def runs_twice(life, name="demo"):
+    """A job that ran for a minute, was suspended for ten and runs again."""
+    first = life(name).passes(2).admit().passes(3).place().passes(1).run()
+    return first.passes(60).suspend().passes(600).resume().passes(4).admit().place().passes(1).run()
+
+
+def page(parse, reader, query="", name="demo"):
+    response = reader.get(f"/jobs/default/{name}/{query}")
+    assert response.status_code == 200
+    return parse(response)
+
+
+def drawn(page):
+    return json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
+
+
+def steps(page):
+    return [" ".join("".join(step.itertext()).split()) for step in page.findall(".//*[@id='job-steps']/li")]
+
+
+def pods(page):
+    return {
+        row.find("th/a").text: "".join(row.find("td[@data-label='Phase']").itertext()).strip()
+        for row in page.findall(".//tbody[@id='table-rows']/tr")
+    }
+
+
+def runs(page):
+    return [" ".join("".join(run.itertext()).split()) for run in page.findall(".//*[@id='job-runs']//a")]
+
+
+def test_a_job_that_ran_once_has_no_chapters(life, reader, parse):
+    life().admit().place().run()
+    assert runs(page(parse, reader)) == []
+
+
+def test_each_run_has_its_own_steps_waits_and_pods(life, reader, parse):
+    runs_twice(life)
+    newest, first = page(parse, reader), page(parse, reader, "?run=1")
+    assert runs(newest) == ["Run 1 suspended after 1 min 6 s", "Run 2 goes on"]
+    assert [each[:2] for each in drawn(first)["waits"]] == [["queue", 0], ["gang", 2000], ["starting", 5000]]
+    assert drawn(newest)["waits"][0] == ["queue", 0, 4000]
+    assert drawn(newest)["zero"] - drawn(first)["zero"] == 666_000
+    assert [bar[2:6] for bar in drawn(first)["bars"]] == [[2000, 5000, 6000, 66_000]] * 2
+    assert steps(first)[0].startswith("Created")
+    assert steps(newest)[0].startswith("Resumed")
+    assert "Group created" in steps(newest)[1]
+    assert "+0 ms" in steps(newest)[1]
+    assert pods(first).keys() == pods(newest).keys() == {"demo-main-0", "demo-main-1"}
+
+
+def test_a_run_goes_on_while_some_of_its_pods_are_restarted(life, reader, parse):
+    runs_twice(life)
+    # As the controller leaves it when one of the pods has yet to end: the pod group stays.
+    phase = {"status": {"state": {"phase": "Restarting"}}}
+    store.write(Patch(JOBS, "default", "demo", phase, "status"))
+    assert runs(page(parse, reader))[-1] == "Run 2 goes on"
+
+
+def test_a_suspended_job_shows_the_run_that_was(life, reader, parse):
+    life().admit().place().run().passes(60).suspend()
+    shown = page(parse, reader)
+    assert len(drawn(shown)["bars"]) == 2
+    assert {bar[6] for bar in drawn(shown)["bars"]} == {"stopped"}
+    assert set(pods(shown).values()) == {"Stopped"}
+    assert "0 of 2 pods succeeded" in text_of(shown, ".//*[@id='job-tasks']")
+
+
+def test_a_restart_says_what_ended_the_run_before(life, reader, parse):
+    one = life(maxRetry=3).admit().place().run().passes(30).ask(Action.RESTART_JOB)
+    one.passes(2).bury().admit().place().run()
+    first = page(parse, reader, "?run=1")
+    assert runs(first)[0] == "Run 1 restarted after 30 s"
+    assert steps(first)[-1].startswith("Restarted")
+    assert drawn(first)["marks"]
+    assert drawn(page(parse, reader))["marks"] == []
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
+def test_a_deleted_job_keeps_its_page(life, reader, parse, is_recorded):
+    one = runs_twice(life)
+    began = one.now()
+    one.passes(10).end("demo-main-0", 3, began=began).tell("Note", "it <b>broke</b>")
+    one.delete()
+    if is_recorded:
+        one.record()
+    shown = page(parse, reader)
+    assert "This job was deleted" in text_of(shown, ".//*[@id='job-why']")
+    assert [name.split(" ")[2] for name in runs(shown)] == ["suspended", "deleted"]
+    assert {bar[0]: bar[7] for bar in drawn(shown)["bars"]} == {"demo-main-0": 3, "demo-main-1": None}
+    assert len(drawn(page(parse, reader, "?run=1"))["bars"]) == 2
+    events = reader.get("/jobs/default/demo/?tab=events").content.decode()
+    assert "it &lt;b&gt;broke&lt;/b&gt;" in events
+    assert "replicas: 2" in reader.get("/jobs/default/demo/?tab=yaml").content.decode()
+    assert shown.find(".//*[@data-live]") is None
+    assert "Suspend" not in text_of(shown, ".//*[@id='job-actions']")
+
+
+def test_the_pods_of_a_deleted_job_are_filtered_and_lead_to_their_logs(life, reader, parse):
+    one = life().admit().place().run()
+    one.end("demo-main-1", 1, began=one.now()).delete()
+    one.record()
+    shown = page(parse, reader, f"?of={one.job.uid}&phase=Failed")
+    assert list(pods(shown)) == ["demo-main-1"]
+    assert shown.find(".//input[@name='of']").get("value") == one.job.uid
+    link = shown.find(".//tbody[@id='table-rows']/tr/th/a").get("href")
+    assert f"of={one.job.uid}" in link
+    assert "has been removed" in reader.get(link).content.decode()
+
+
+def test_deleted_jobs_are_listed_behind_a_chip(life, reader, parse):
+    gone, _ = life("gone"), life("there")
+    gone.delete()
+    gone.record()
+    everything, deleted = parse(reader.get("/jobs/")), parse(reader.get("/jobs/?phase=Deleted"))
+    names = ".//tbody[@id='table-rows']/tr/th/a"
+    assert [each.text for each in everything.findall(names)] == ["there"]
+    assert [each.text for each in deleted.findall(names)] == ["gone"]
+    chips = text_of(everything, ".//*[@id='table-chips']")
+    assert "All 1" in chips
+    assert "Deleted 1" in chips
+    assert reader.get(f"/jobs/default/{deleted.find(names).get('href').split('/')[-1]}").status_code in (
+        200,
+        404,
+    )
+
+
+def test_a_deleted_job_is_found_beside_a_living_one_of_its_name(life, reader, parse):
+    one = life().admit().place().run()
+    one.delete()
+    one.record()
+    life(replicas=1)
+    href = parse(reader.get("/jobs/?phase=Deleted")).find(".//tbody[@id='table-rows']/tr/th/a").get("href")
+    old, new = reader.get(href), reader.get("/jobs/default/demo/")
+    assert b"This job was deleted" in old.content
+    assert b"This job was deleted" not in new.content
+    assert b"replicas: 2" in reader.get(f"/jobs/new/?from=default/demo&of={one.job.uid}").content
+    assert b"replicas: 1" in reader.get("/jobs/new/?from=default/demo").content
+
+
+def test_only_who_could_see_the_job_sees_what_is_kept_of_it(life, person, client):
+    one = life().admit().place().run()
+    one.delete()
+    one.record()
+    client.force_login(person("bob", namespace="other"))
+    assert client.get(f"/jobs/default/demo/?of={one.job.uid}").status_code == 403
+    assert client.get(f"/jobs/new/?from=default/demo&of={one.job.uid}").status_code == 403
+    assert b"demo" not in client.get("/jobs/?phase=Deleted").content.split(b"<tbody")[1].split(b"</tbody")[0]
+    # Not by the way of a namespace that he may see either.
+    assert client.get(f"/jobs/other/demo/?of={one.job.uid}").status_code == 404
+
+
+def test_a_pod_that_starts_again_keeps_its_first_start(life, reader, parse):
+    one = life(replicas=1).admit().place().run()
+    began = one.now()
+    one.passes(5)
+    last = {"terminated": {"exitCode": 1, "startedAt": began, "finishedAt": one.now()}}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    one.status("demo-main-0", "Running", state=waiting, last=last, restarts=1)
+    one.passes(10)
+    one.status("demo-main-0", "Running", state={"running": {"startedAt": one.now()}}, last=last, restarts=2)
+    bar = drawn(page(parse, reader))["bars"][0]
+    assert bar[4] == 0
+    assert bar[9] == [[0, 5000, 1], [15_000, None, 0]]
+
+
+def test_a_job_whose_pods_crash_loop_says_so_beside_its_phase(life, reader, parse):
+    one = life(replicas=2).admit().place().run()
+    ended = {"terminated": {"exitCode": 1, "startedAt": one.now(), "finishedAt": one.now()}}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+    one.status("demo-main-0", "Running", state=waiting, last=ended, restarts=1)
+    assert "Running 1 crash-looping" in text_of(page(parse, reader), ".//*[@id='job-head']")
+    assert "Running 1 crash-looping" in text_of(parse(reader.get("/jobs/")), ".//tbody[@id='table-rows']")
+    one.run()
+    assert "crash-looping" not in reader.get("/jobs/").content.decode()
+
+
+def test_a_delayed_action_counts_down_until_it_is_done_or_called_off(life, reader, parse):
+    policy = {"event": "PodFailed", "action": "RestartJob", "timeout": "1m"}
+    one = life(policies=[policy], minAvailable=1, maxRetry=3).admit().place().run()
+    quiet = text_of(page(parse, reader), ".//*[@id='job-policies']")
+    one.passes(5).end("demo-main-1", 3, began=one.now())
+    due = page(parse, reader).find(".//*[@id='job-policies']//time")
+    assert due.get("data-mode") == "until"
+    assert moment(due.get("datetime")) - moment(one.now()) == 60_000
+    assert "Restart the whole job" in text_of(page(parse, reader), ".//*[@id='job-policies']")
+    one.passes(61).jobs.settle()
+    assert page(parse, reader).find(".//*[@id='job-policies']//time") is None
+    assert "Restart the whole job" not in quiet
+
+
+def test_the_pods_of_an_earlier_run_are_those_of_the_run(life, reader, parse):
+    one = runs_twice(life)
+    (new,) = {store.get(PODS, "default", "demo-main-0").uid}
+    first = page(parse, reader, "?run=1")
+    link = first.find(".//tbody[@id='table-rows']/tr/th/a").get("href")
+    assert new not in link
+    assert "run=1" in link
+    assert store.get(JOBS, "default", "demo").uid == one.job.uid

@@ -1,0 +1,57 @@
+"""What a node tells of containers that wait to be started again."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.store import Create, store
+from kube.kinds.core import Pod
+from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
+from kube.meta import ObjectMeta
+from kube.resources import EVENTS, NAMESPACES
+from node.agent import back_off
+
+T = 1_780_000_000_000
+LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
+WAITS = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+
+
+def pod(*waiting):
+    statuses = [ContainerStatus(name=name, state=WAITS) for name in waiting]
+    metadata = ObjectMeta(name="p", namespace="default", uid="u-1")
+    return Pod(metadata=metadata, status=PodStatus(container_statuses=statuses))
+
+
+def status(init=(), **states):
+    def entries(states):
+        return [{"name": name, "state": state} for name, state in states.items()]
+
+    return {"containerStatuses": entries(states), "initContainerStatuses": entries(dict(init))}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param((), status(a=LOOPS), [("containers", "a")], id="begins to wait"),
+        pytest.param(("a",), status(a=LOOPS), [], id="goes on waiting"),
+        pytest.param(("a",), status(a={"running": {}}), [], id="runs"),
+        pytest.param((), status(a={"waiting": {"reason": "ContainerCreating"}}), [], id="is created"),
+        pytest.param(("a",), status(a=LOOPS, b=LOOPS), [("containers", "b")], id="another one"),
+        pytest.param((), status(init={"i": LOOPS}), [("initContainers", "i")], id="init container"),
+    ],
+)
+def test_a_wait_is_told_when_it_begins(before, after, expected):
+    assert back_off.begun(pod(*before), after) == expected
+
+
+def test_one_event_for_each_container_counts_its_waits(db):
+    store.write(Create(NAMESPACES, {"metadata": {"name": "default"}}))
+    for number in range(3):
+        store.write(*back_off.writes(pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000))
+    told = [stored.object for stored in store.find(EVENTS)]
+    assert sorted((each["involvedObject"]["fieldPath"], each["count"]) for each in told) == [
+        ("spec.containers{a}", 3),
+        ("spec.containers{b}", 3),
+    ]
+    assert {each["lastTimestamp"] for each in told} == {"2026-05-28T20:28:40Z"}
+    assert {each["firstTimestamp"] for each in told} == {"2026-05-28T20:26:40Z"}
