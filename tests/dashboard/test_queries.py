@@ -21,7 +21,7 @@ PAGES = {
     "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 10,
     "/jobs/?owner=alice&queue=queue-3": 10,
     "/jobs/new/": 3,
-    "/jobs/default/job-00042/": 12,
+    "/jobs/default/job-00042/": 13,
     "/jobs/default/job-00042/?tab=logs": 9,
     "/jobs/default/job-00042/?tab=events": 10,
     "/jobs/default/job-00042/?tab=yaml": 9,

@@ -256,7 +256,8 @@ def test_a_button_that_takes_the_place_of_another_does_what_it_says(admin, open_
     tab.get_by_role("button", name="Let it go on").click()
     set_phase("train", "Aborted")
     tab.get_by_role("button", name="Resume").click()
-    expect(tab.locator("#toasts")).to_contain_text("Job train is resumed")
+    tab.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(tab.locator("#job-asked")).to_contain_text("Resume: under way")
     assert [stored.object["action"] for stored in store.find(COMMANDS)] == ["ResumeJob"]
     set_phase("train", "Restarting")
     expect(tab.get_by_role("button", name="Resume")).to_have_count(0)
