@@ -10,12 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kube import lenient
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kube.meta import Object
+    from collections.abc import Iterable, Mapping
 
 ANNOTATION = "ui.volcano.sh/programs"
 
@@ -47,9 +43,8 @@ def written(found: Iterable[Program]) -> str:
     return ",".join(sorted(found))
 
 
-def of_node(node: Object) -> frozenset[str] | None:
-    """Return which programs a node says it has; None when it says nothing of them."""
-    annotations = lenient.mapping(node, "metadata", "annotations")
+def read(annotations: Mapping[str, str]) -> frozenset[str] | None:
+    """Return which programs a node with these annotations says it has; None when it says nothing of them."""
     if ANNOTATION not in annotations:
         return None
-    return frozenset(lenient.text(annotations, ANNOTATION).split(",")) - {""}
+    return frozenset(annotations[ANNOTATION].split(",")) - {""}

@@ -82,7 +82,7 @@ def _finds_its_own(container: Any, program: str) -> bool:
 
 def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
     for node in nodes:
-        has = programs.of_node(node)
+        has = programs.read(lenient.mapping(node, "metadata", "annotations"))
         if has is not None:
             view = msgspec.convert(node, reading.NodeView)
             yield Equipped(node_selection.facts_of(node["metadata"]["name"], view), has)

@@ -287,6 +287,7 @@ def test_runs_of_a_job_are_chapters_with_their_own_pods_and_logs(page, person, w
     expect(page.locator("#table-rows tr")).to_have_count(2)
     expect(page.locator("#table-rows")).to_contain_text("Stopped")
     page.get_by_role("button", name="Resume").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
     runs = live(page).locator("#job-runs")
     expect(runs).to_contain_text("Run 2 goes on")
     expect(page.locator("#job-steps li").first).to_contain_text("Resumed")

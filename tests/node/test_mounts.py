@@ -135,6 +135,7 @@ NEEDED = (
     "node/__init__.py",
     "node/agent/__init__.py",
     "node/agent/spawn.py",
+    "node/programs.py",
     *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "node/__init__.py")),
     *(f"tests/node/{name}.py" for name in ("attempts", "escapes")),
 )

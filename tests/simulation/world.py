@@ -51,11 +51,12 @@ if TYPE_CHECKING:
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
 STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
-# The nodes' timer is for ever: it looks for leases that are not renewed.
 MAKERS = {"jobflows": JOB_FLOWS, "cronjobs": CRON_JOBS}  # consumer → what makes jobs
 IN_VAIN = "SELECT cursor, key FROM cluster_timer WHERE kind = %s ORDER BY key"
-TIMERS = "SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND cursor <> 'nodes/0'"
-HELD = "SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND cursor <> 'nodes/0'"
+# Two are for ever: the nodes' looks for leases that are not renewed, history's for jobs to record.
+FINITE = "cursor <> 'nodes/0' AND NOT (cursor = 'history/0' AND kind = 'sweep')"
+TIMERS = f"SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND {FINITE}"
+HELD = f"SELECT cursor, kind, key, due FROM cluster_timer WHERE due > %s AND {FINITE}"
 NEXT = "SELECT at FROM cluster_change WHERE revision > %s ORDER BY revision LIMIT 1"
 MOMENT_US = 1000  # what a round of steps takes
 LAG_MS = 1  # how old what somebody knows may be when he writes: each turn is one step
