@@ -37,9 +37,12 @@ def main():
         light = browser.new_context(viewport=SIZE, color_scheme="light")
         page = light.new_page()
         page.goto(system.link)
-        jobs = {slug: run(page, system, slug) for slug in SAMPLES}
         dark = browser.new_context(viewport=SIZE, color_scheme="dark", storage_state=light.storage_state())
-        pictures(system, jobs, {"light": light, "dark": dark})
+        themes = {"light": light, "dark": dark}
+        # Before there are jobs, so that no name is taken.
+        sample = next(iter(SAMPLES))
+        take(themes, "new", f"{system.base}/jobs/new/?sample={sample}", "This job would be accepted")
+        pictures(system, {slug: run(page, system, slug) for slug in SAMPLES}, themes)
         browser.close()
 
 
@@ -57,21 +60,27 @@ def pictures(system, jobs, themes):
         "job": jobs[slugs[0]],
         "failed": jobs[slugs[1]],
         "waiting": jobs[slugs[2]],
-        "new": f"{system.base}/jobs/new/?sample={slugs[0]}",
         "jobs": f"{system.base}/jobs/",
         "overview": f"{system.base}/",
         "queues": f"{system.base}/queues/",
         "nodes": f"{system.base}/nodes/",
     }
+    page = themes["light"].new_page()
+    page.goto(wanted["job"])
+    page.get_by_text("Completed", exact=True).first.wait_for(timeout=60_000)
+    for name, address in wanted.items():
+        take(themes, name, address, "live")
+
+
+def take(themes, name, address, sign):
+    """Take a picture of a page in each theme, once it says what shows that all of it is there."""
     for theme, context in themes.items():
         page = context.new_page()
-        page.goto(wanted["job"])
-        page.get_by_text("Completed", exact=True).first.wait_for(timeout=60_000)
-        for name, address in wanted.items():
-            page.goto(address)
-            page.get_by_text("live", exact=True).or_(page.get_by_text("as of")).first.wait_for()
-            page.screenshot(path=FOLDER / f"{name}-{theme}.png")
-            sys.stdout.write(f"docs/screenshots/{name}-{theme}.png\n")
+        page.goto(address)
+        page.get_by_text(sign, exact=sign == "live").first.wait_for()
+        page.screenshot(path=FOLDER / f"{name}-{theme}.png")
+        page.close()
+        sys.stdout.write(f"docs/screenshots/{name}-{theme}.png\n")
 
 
 if __name__ == "__main__":
