@@ -50,13 +50,20 @@ class Line:
 
     def _wait(self, due: float) -> bool:
         # The kernel knows no time limit for this wait, so a thread of its own does it.
-        waiter, came = _Waiter(self._file), False
+        waiter = _Waiter(self._file)
         try:
             came = waiter.wait(due - clock.monotonic())
-        finally:
-            if not came and waiter.give_up():
-                self._file = -1
-        return came or self._file >= 0
+        except BaseException:
+            if self._has_come(waiter):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+            raise
+        return came or self._has_come(waiter)
+
+    def _has_come(self, waiter: _Waiter) -> bool:
+        """Wait no longer; say whether the lock came all the same. If not, the file is the waiter's."""
+        if waiter.give_up():
+            self._file = -1
+        return self._file >= 0
 
     def leave(self) -> None:
         """Give the turn to the next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -68,6 +69,25 @@ def test_who_came_too_late_takes_the_turn_from_nobody(path):
     first, second, third = Line(path), Line(path), Line(path)
     assert first.enter(HANG_S)
     assert not second.enter(0.01)
+    first.leave()
+    assert third.enter(HANG_S)
+    third.leave()
+    assert second.enter(HANG_S)
+
+
+def test_who_is_interrupted_while_he_waits_takes_the_turn_from_nobody(path):
+    def interrupt(*_):
+        raise InterruptedError
+
+    first, second, third = Line(path), Line(path), Line(path)
+    assert first.enter(HANG_S)
+    first._process.release()  # as if the first were in another process
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with pytest.raises(InterruptedError):
+        second.enter(HANG_S)
+    signal.signal(signal.SIGALRM, before)
+    first._process.acquire()
     first.leave()
     assert third.enter(HANG_S)
     third.leave()
