@@ -312,7 +312,7 @@ def asked_again(put):
 
     def kept(state, entry, writes, now):
         made = group(state, entry, writes, now)
-        return with_fields(made, timers=(), cancel=())
+        return replace(made, timers=(), cancel=())
 
     put(job_controller, "_group", kept)
 
@@ -912,7 +912,7 @@ def time_of_another(put):
     from jobs.controller import job_controller
 
     def by_name(job):
-        return [with_fields(timer, key=job.key) for timer in right(job)]
+        return [replace(timer, key=job.key) for timer in right(job)]
 
     right = put(job_controller, "_deadline", by_name)
 

@@ -36,6 +36,6 @@ def test_each_planted_defect_has_a_story_and_is_told_of():
 @pytest.mark.timeout(300)
 def test_planted_defect_is_found_from_a_seed():
     """In the first world from there; how long that takes says more about the machine."""
-    done = command.play("--plant", "gang-short", "--seed", 1, "--hours", 0.2, "--seconds", 1e6, "--plays", 0)
+    done = command.play("--plant", "gang-short", "--seed", 2, "--hours", 0.2, "--seconds", 1e6, "--plays", 0)
     assert done.returncode == 0, done.stdout
     assert done.stdout.partition(":")[0] in ("gang is bound whole", "gang runs whole"), done.stdout
