@@ -83,7 +83,7 @@ def table(actor: Actor, view: TableView) -> Table:
         counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
-        again=clock.milliseconds() + LOOK_AGAIN_MS if is_past or named.get("Running") else None,
+        again=clock.milliseconds() + LOOK_AGAIN_MS,
         choices={**_choices(allowed), "owner": [actor.name]},
         empty=_empty(actor),
         bulk=offer,
