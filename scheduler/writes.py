@@ -8,7 +8,7 @@ import msgspec
 
 from cluster.store import Create, Group, Patch
 from kube import events
-from kube.meta import now_text
+from kube.meta import controller_reference, now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 
@@ -114,12 +114,4 @@ def _group_for(adoption: Adoption) -> dict[str, Any]:
 def _owner(orphan: Orphan) -> dict[str, Any]:
     if orphan.owner is not None:
         return {**msgspec.to_builtins(orphan.owner), "controller": True}
-    pod = orphan.pod
-    return {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
-        "name": pod.name,
-        "uid": pod.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(PODS, orphan.pod.name, orphan.pod.uid)

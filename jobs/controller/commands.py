@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jobs.controller.requests import Request
 from jobs.lifecycle.phases import STEPS, TARGETED, action_of
 from kube.kinds.batch import Action, JobPhase
+from kube.meta import controller_reference
 from kube.resources import COMMANDS, JOBS
 
 if TYPE_CHECKING:
@@ -19,14 +20,7 @@ _ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
 
 def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
     """Return a Command to a job, as vcctl makes it."""
-    target = {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    target = controller_reference(JOBS, name, uid)
     metadata = {
         "generateName": f"{name}-{action.lower()}-",
         "namespace": namespace,

@@ -16,7 +16,8 @@ from jobs.controller import facts
 from jobs.plugins import table
 from jobs.plugins.contract import Draft, Place
 from kube.kinds.core import PodPhase
-from kube.resources import CREATOR_ANNOTATION
+from kube.meta import controller_reference
+from kube.resources import CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
@@ -146,14 +147,7 @@ def _without_creator(annotations: Mapping[str, str]) -> dict[str, str]:
 
 def owner_of(job: JobFact) -> dict[str, Any]:
     """Return the owner reference that everything made for a job carries."""
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "name": job.name,
-        "uid": job.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return controller_reference(JOBS, job.name, job.uid)
 
 
 def priority_of(class_name: str, priorities: Priorities) -> int:

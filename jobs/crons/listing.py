@@ -71,8 +71,8 @@ DAY_MS = 86_400_000
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-def table(actor: Actor, view: TableView, now: int) -> tuple[Table, int | None]:
-    """Return a page of the cron jobs that the actor may see, and the moment from which it is another one."""
+def table(actor: Actor, view: TableView, now: int) -> Table:
+    """Return a page of the cron jobs that the actor may see; the next run of one makes it another page."""
     visible = access.namespaces(actor, CRON_JOBS)
     namespace = events.namespaces_of(view.get("namespace"), visible)
     filters: dict[str, Any] = {"namespace": namespace, "text": view.q or None}
@@ -85,7 +85,7 @@ def table(actor: Actor, view: TableView, now: int) -> tuple[Table, int | None]:
         )
         choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
     upcoming = {stored.uid: plan.upcoming(stored.read(CronJob), now) for stored in found}
-    shown = Table(
+    return Table(
         view=view,
         rows={f"cron-{stored.uid}": _row(stored, upcoming[stored.uid]) for stored in found},
         page=page,
@@ -95,8 +95,8 @@ def table(actor: Actor, view: TableView, now: int) -> tuple[Table, int | None]:
         choices={"namespace": choices},
         revision=head,
         empty=EMPTY,
+        again=min((each for each in upcoming.values() if each is not None), default=None),
     )
-    return shown, min((each for each in upcoming.values() if each is not None), default=None)
 
 
 def _row(stored: Stored, upcoming: int | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 @live.topic(listing.SPEC.name)
 def cron_list(request: TopicRequest) -> Parts:
     """The list of cron jobs."""
-    table, again = listing.table(request.actor, listing.SPEC.read(request.params), clock.milliseconds())
-    return replace(table.parts(), again=again)
+    view = listing.SPEC.read(request.params)
+    return listing.table(request.actor, view, clock.milliseconds()).parts()
 
 
 @live.topic("cronjobs:detail")

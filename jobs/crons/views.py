@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @explained
 def cron_list(request: HttpRequest) -> HttpResponse:
     view = listing.SPEC.read(request.GET)
-    table, _ = listing.table(access.of(request), view, clock.milliseconds())
+    table = listing.table(access.of(request), view, clock.milliseconds())
     return responses.listing(request, "crons/list.html", table)
 
 

@@ -6,7 +6,7 @@ readers with the same rights see the same, whoever asked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from cluster.access import Actor
-    from dashboard.live import Parts
     from dashboard.parts.table import TableView
     from jobs.models import OperationItem
     from jobs.rules.actions import Action
@@ -133,7 +132,7 @@ class Shown:
         )
 
     def table(self, view: TableView) -> Table:
-        """Return a page of the items, and above them how far the operation is."""
+        """Return a page of the items, and above them how far the operation is; it is drawn anew while that runs."""
         found = self.items.filter(name__icontains=view.q) if view.q else self.items
         counts = dict(found.values_list("result").annotate(number=Count("pk")).order_by())
         wanted = view.get("result")
@@ -150,6 +149,7 @@ class Shown:
             phases=RESULTS,
             by="result",
             fixed={"number": str(self.operation.pk)},
+            again=clock.milliseconds() + AGAIN_MS if self.operation.is_running else None,
             extra={"operation-head": self.head()},
         )
 
@@ -167,11 +167,6 @@ class Shown:
             ),
         }
         return render_to_string("jobs/operations/_head.html", context)
-
-    def parts(self, view: TableView) -> Parts:
-        """Return the page as a topic; while the operation runs it is drawn anew each second."""
-        again = clock.milliseconds() + AGAIN_MS if self.operation.is_running else None
-        return replace(self.table(view).parts(), again=again)
 
 
 def _item_row(item: OperationItem) -> str:

@@ -29,7 +29,7 @@ def operation(request: TopicRequest) -> Parts:
     number = request.params.get("number", "")
     if not number.isascii() or not number.isdigit() or len(number) > MOST_DIGITS:
         raise NotFound(f"There is no bulk operation {number[:40]}.")
-    return Shown.of(request.actor, int(number)).parts(listing.SPEC.read(request.params))
+    return Shown.of(request.actor, int(number)).table(listing.SPEC.read(request.params)).parts()
 
 
 @bulk.source(JOBS.id)

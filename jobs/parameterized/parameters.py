@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.sweeps.placeholders import typed
-from jobs.sweeps.values import ValueProblem, ValuesError
+from jobs.sweeps.values import LONGEST_VALUE, ValueProblem, ValuesError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 WHOLE, TEXT, CHOICE = "whole", "text", "choice"
 KINDS = (WHOLE, TEXT, CHOICE)
-LONGEST = 4096  # characters of a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +35,8 @@ class Parameter:
         """Return what is wrong with a value and what to do, "" when it may be used."""
         if not value.strip():
             return "This value is missing; write one."
-        if len(value) > LONGEST:
-            return f"This value has {len(value):,} characters; {LONGEST:,} are allowed."
+        if len(value) > LONGEST_VALUE:
+            return f"This value has {len(value):,} characters; {LONGEST_VALUE:,} are allowed."
         if self.kind == WHOLE:
             number = typed(value.strip())
             if not isinstance(number, int) or isinstance(number, bool) or number < self.least:
