@@ -6,18 +6,23 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
 
+# What a Kubernetes is made of, each built of the modules that its own go.mod names.
+KUBERNETES := $(patsubst %,.cache/kubernetes/%/built,etcd kwok kubernetes)
+
 # What is said on the command line goes before the environment; DATA alone in the environment is somebody else's.
 define setting
 ifeq ($$(origin $(1)),command line)
 export VOLCANO_UI_$(1) := $$($(1))
 endif
 endef
-$(foreach name,PORT API_PORT DATA NODES,$(eval $(call setting,$(name))))
+$(foreach name,PORT API_PORT DATA NODES KUBECONFIG CONTEXT WAY WEBHOOKS WEBHOOK_PORT CLUSTERS,$(eval $(call setting,$(name))))
 
 .PHONY: help
 help: ## Show this list
 	@echo "make up [PORT=8000] [API_PORT=8443] [DATA=./data] [NODES=0]"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "make up KUBECONFIG=~/.kube/config [CONTEXT=name] [WAY=read-only|beside]  shows that cluster"
+	@echo "make up CLUSTERS=home=embedded,dev=~/.kube/config#dev  shows several, with a menu to go from one to another"
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: .venv/runtime ## Start everything; Ctrl-C stops it
@@ -30,13 +35,62 @@ kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA 
 
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
-	@echo "• tests, two at a time"
-	@$(BIN)/pytest -n 2 --ignore=tests/programs $(ARGS)
+	@echo "• tests, three at a time: some wait while others compute"
+	@$(BIN)/pytest -n 3 -m "not clusters" $(foreach name,programs package clusters kubernetes,--ignore=tests/$(name)) $(ARGS)
+	@echo "Not run: tests with other clusters (make test-clusters) and with a real kube-apiserver (make test-kubernetes)"
+
+.PHONY: test-clusters
+test-clusters: .venv/dev ## Run the tests in which one system works on the cluster of another
+	@echo "• clusters, two at a time"
+	@$(BIN)/pytest -n 2 -m clusters tests/clusters tests/system tests/browser $(ARGS)
+
+.PHONY: kubernetes-programs
+kubernetes-programs: $(KUBERNETES) ## Build kube-apiserver, etcd and kwok for the next two; needs Go, once some ten minutes
+
+.PHONY: test-kubernetes
+test-kubernetes: .venv/dev $(KUBERNETES) ## Run the tests with a real kube-apiserver
+	@echo "• kubernetes, two at a time"
+	@$(BIN)/pytest -n 2 tests/kubernetes $(ARGS)
+
+.PHONY: kubernetes
+kubernetes: .venv/dev $(KUBERNETES) ## Start a Kubernetes of NODES=3 played nodes to try `make up KUBECONFIG=...` with
+	@$(BIN)/python -m tests.kubernetes $(ARGS)
+
+# Of a checkout that somebody has, since the Go module proxy does not have Volcano's modules. Go builds anew only what changed.
+VOLCANO_MAINS := controller-manager:vc-controller-manager scheduler:vc-scheduler webhook-manager:vc-webhook-manager cli:vcctl
+
+.PHONY: volcano-programs
+volcano-programs: ## Build Volcano's own programs of the checkout VOLCANO=path, to test and measure beside them; needs Go
+	@command -v go >/dev/null || { echo "This machine lacks Go, which builds Volcano's programs; install Go 1.26 or newer (https://go.dev/dl)."; exit 1; }
+	@test -f "$(VOLCANO)/installer/volcano-development.yaml" || { echo "VOLCANO=$(VOLCANO) is no checkout of Volcano: git clone https://github.com/volcano-sh/volcano, then make volcano-programs VOLCANO=./volcano"; exit 1; }
+	@mkdir -p .cache/volcano
+	@for each in $(VOLCANO_MAINS); do echo "• building $${each#*:} (the first time some minutes)"; \
+	  (cd "$(VOLCANO)" && CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w" -o "$(CURDIR)/.cache/volcano/$${each#*:}" ./cmd/$${each%%:*}) || exit 1; done
+	@cp "$(VOLCANO)/installer/volcano-development.yaml" .cache/volcano/install.yaml
+
+# Waits of three minutes and more are cut to one: a spec that cannot pass here would wait for ten.
+VOLCANO_SUITES := vcctl jobp jobseq schedulingbase schedulingaction schedulinggates cronjob admission
+VOLCANO_WAITS := test/e2e/util/util.go
+
+.PHONY: volcano-e2e
+volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-to-end suites of the checkout VOLCANO=path against this system (an hour)
+	@mkdir -p .cache/volcano-e2e
+	@sed -E 's/(Three|Five|Ten)Minute( *)= [0-9]+ \* time.Minute/\1Minute\2= time.Minute/' "$(VOLCANO)/$(VOLCANO_WAITS)" > .cache/volcano-e2e/util.go
+	@printf '{"Replace": {"%s": "%s"}}' "$$(cd "$(VOLCANO)" && pwd)/$(VOLCANO_WAITS)" "$(CURDIR)/.cache/volcano-e2e/util.go" > .cache/volcano-e2e/overlay.json
+	@for suite in $(VOLCANO_SUITES); do echo "• building $$suite (the first time some minutes)"; \
+	  (cd "$(VOLCANO)" && CGO_ENABLED=0 nice go test -c -trimpath -ldflags "-s -w" -overlay "$(CURDIR)/.cache/volcano-e2e/overlay.json" -o "$(CURDIR)/.cache/volcano-e2e/$$suite.test" ./test/e2e/$$suite) || exit 1; done
+	@git -C "$(VOLCANO)" rev-parse --short=12 HEAD > .cache/volcano-e2e/commit
+	@$(BIN)/python -m tests.kubernetes.e2e $(ARGS)
 
 .PHONY: programs
 programs: .venv/dev ## Try jobs with MPI, Ray, TensorFlow and PyTorch, as root; says which of them a machine lacks
 	@$(MAKE) --no-print-directory .cache/programs/installed || echo "requirements-programs.txt could not be installed"
 	@$(BIN)/pytest tests/programs $(ARGS)
+
+.PHONY: package
+package: .venv/dev ## Build the wheel, install it into an empty environment and home, and run a job with it
+	@echo "• package"
+	@$(BIN)/pytest tests/package $(ARGS)
 
 .PHONY: campaign
 campaign: .venv/dev ## Try what `make test` tries for longer: random requests and histories
@@ -46,6 +100,11 @@ campaign: .venv/dev ## Try what `make test` tries for longer: random requests an
 .PHONY: simulate
 simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
 	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)
+
+.PHONY: stories
+stories: .venv/dev ## Play the kept stories of the simulation: each finds the defect that was planted for it
+	@echo "• stories"
+	@$(BIN)/python -m tests.simulation.stories
 
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
@@ -61,6 +120,7 @@ lint: .venv/dev
 	@echo "• djlint"; $(BIN)/djlint --lint --quiet templates
 	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run
 	@echo "• API reference"; $(BIN)/python manage.py apidocs --check
+	@echo "• conformance"; $(BIN)/python -m tests.conformance --check
 	@echo "• biome"; $(BIN)/python manage.py assets --check
 
 .PHONY: fmt
@@ -84,16 +144,20 @@ screenshots: .venv/dev ## Take the README's pictures from a running system
 assets: .venv/runtime ## Build the front end, if its source changed
 	@$(BIN)/python manage.py assets
 
+.PHONY: wheel
+wheel: assets ## Build dist/volcano_ui-*.whl, which needs no clone, make or Node
+	@$(BIN)/python -m hatchling build --target wheel
+
 .PHONY: lock
 lock: ## Resolve requirements*.in again, with hashes
 	@$(PYTHON) -m venv .cache/pip-tools && .cache/pip-tools/bin/python -m pip install --quiet "pip-tools==7.6.2"
-	@for name in requirements requirements-dev requirements-programs; do echo "• $$name.txt"; \
+	@for name in requirements requirements-build requirements-dev requirements-programs; do echo "• $$name.txt"; \
 	  CUSTOM_COMPILE_COMMAND="make lock" .cache/pip-tools/bin/pip-compile --quiet --upgrade --allow-unsafe --strip-extras --generate-hashes \
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $$name.txt $$name.in || exit 1; done
 
 .PHONY: clean
 clean: ## Remove everything that was built or installed; the state directory stays
-	rm -rf .venv node_modules static/build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv node_modules static/build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installed anew only when the lock changed.
@@ -103,9 +167,9 @@ clean: ## Remove everything that was built or installed; the state directory sta
 	@echo "• virtual environment with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install the package python3-venv."; exit 1; }
 
-.venv/runtime: requirements.txt | .venv/bin/python
-	@echo "• installing requirements.txt (once; about a minute)"
-	@$(PIP) -r requirements.txt
+.venv/runtime: requirements.txt requirements-build.txt | .venv/bin/python
+	@echo "• installing requirements.txt and requirements-build.txt (once; about a minute)"
+	@$(PIP) -r requirements.txt -r requirements-build.txt
 	@touch $@
 
 .venv/dev: requirements-dev.txt .venv/runtime
@@ -118,4 +182,13 @@ clean: ## Remove everything that was built or installed; the state directory sta
 	@echo "• installing requirements-programs.txt (once; some minutes)"
 	@$(PYTHON) -m venv .cache/programs
 	@.cache/programs/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements-programs.txt
+	@touch $@
+
+# Some ten minutes on two cores at the first time. CGO would want a C compiler, and gives nothing here.
+.cache/kubernetes/kubernetes/built: private LDFLAGS = -X k8s.io/component-base/version.gitVersion=$$(awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
+.cache/kubernetes/%/built: tests/kubernetes/programs/%/go.mod tests/kubernetes/programs/%/go.sum
+	@command -v go >/dev/null || { echo "This machine lacks Go, which builds $*; install Go 1.26 or newer (https://go.dev/dl), or the package golang of your distribution."; exit 1; }
+	@echo "• building $* (once; some minutes)"
+	@mkdir -p $(@D)
+	@cd $(<D) && CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $(abspath $(@D))/ tool
 	@touch $@

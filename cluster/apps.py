@@ -9,10 +9,11 @@ class ClusterConfig(AppConfig):
     name = "cluster"
 
     def ready(self) -> None:
-        from cluster import access, rules  # noqa: F401  access listens to changes of accounts
+        from cluster import access, rules
         from cluster.api import admission, backend, custom_kinds
         from cluster.runtime import nudge, registry
         from cluster.runtime.registry import Registration, register
+        from cluster.several import router
         from cluster.store import AllBut, store
         from kube import resources
         from kube.resources import (
@@ -29,6 +30,10 @@ class ClusterConfig(AppConfig):
         )
 
         registry.use(backend.runs)
+        access.refuse(
+            lambda verb, resource: router.refusal(verb, resource) or backend.refusal(verb, resource)
+        )
+        access.delegate(backend.authorizer)
         store.listeners += (custom_kinds.heard, nudge.send)
         resources.set_source(custom_kinds.look_again)
         rules.register(admission.register)

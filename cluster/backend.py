@@ -18,9 +18,10 @@ from kube.errors import ApiError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 
     from cluster.access import Actor
+    from cluster.access.delegation import Authorizer
     from cluster.api.admission import Admitted
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
@@ -35,9 +36,8 @@ Part = Literal["", "status", "finalize", "scale"]
 class Options(TypedDict, total=False):
     """How a change is made; all of it may be left out.
 
-    manager: who is noted to manage the fields that change (server-side apply).
-    dry_run: do everything, store nothing and audit nothing.
-    warn: is told what is merely odd about the object.
+    manager is noted to manage the fields that change (server-side apply). dry_run: do everything, store nothing and
+    audit nothing. warn is told what is merely odd about the object.
     """
 
     manager: str
@@ -54,9 +54,8 @@ class PartOptions(Options, total=False):
 class DeleteOptions(TypedDict, total=False):
     """How an object is deleted; all of it may be left out.
 
-    uid and version (a resourceVersion) are preconditions. grace in seconds overrides the pod's
-    own. propagation says what becomes of dependents; without it the kind's
-    default holds.
+    uid and version (a resourceVersion) are preconditions. grace in seconds overrides the pod's own. propagation says what
+    becomes of dependents; without it the kind's default holds.
     """
 
     uid: str
@@ -111,6 +110,25 @@ class Backend(Protocol):
     @property
     def nodes(self) -> Nodes:
         """What answers for the nodes."""
+
+    def nodes_for(self, actor: Actor) -> Nodes:
+        """What answers for the nodes when an actor asks, whose right to what he asks for was checked before."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Who decides about the cluster's objects in place of people's roles here; None where these hold."""
+
+    @property
+    def batch(self) -> int:
+        """How many changes of one call may be made while the log's lock is held, so that others wait some 100 ms."""
+
+    @property
+    def schedulers(self) -> Collection[str]:
+        """What pods that Volcano's scheduler places, be it ours or its own, name as their scheduler."""
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the objects in the store are a mirror, which only mirroring may change."""
 
     def create(self, actor: Actor, resource: Resource, obj: Object, **options: Unpack[Options]) -> Stored:
         """Store a new object."""
@@ -214,14 +232,43 @@ class Backend(Protocol):
     def review(self, actor: Actor, resource: Resource, obj: Object, *, update: bool = False) -> Admitted:
         """Say what would happen to an object, with causes and warnings, without changing or auditing anything."""
 
-    def commit(self, groups: Sequence[Group], now: int, using: Store) -> list[list[Stored] | ApiError]:
+    def commit(
+        self, cursor: str, groups: Sequence[Group], now: int, using: Store
+    ) -> list[list[Stored] | ApiError] | None:
         """Carry out a controller's plan inside the transaction that moves its cursor, in the store it reads.
 
-        A group that fails is left out whole and its error stands in its place.
+        A group that fails is left out whole and its error stands in its place. None says that the plan is only
+        written down: `carry_out` does it once the transaction has ended, and until then it is `owed`.
+        """
+
+    def may_plan(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Whether a consumer's shard may make a plan now: what it reads is whole, and nobody else does its work."""
+
+    def owes(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Whether a plan of a shard is written down and not done; until it is, the shard makes no other."""
+
+    def carry_out(self, registration: Registration, shard: int, using: Store) -> Carried | float:
+        """Go on with the plan that is owed, outside any transaction; while some of it is on its way, say after how many seconds to look again.
+
+        What was begun before is begun again where nobody knows what came of it, so that a crash loses nothing.
         """
 
     def runs(self, registration: Registration) -> bool:
         """Whether a consumer of the log runs in this kind of cluster."""
+
+    def refusal(self, verb: str, resource: str) -> str:
+        """Say why nobody may do a verb to a resource (by its id) in this cluster; "" leaves it to people's roles."""
+
+
+class Carried(Protocol):
+    """A plan that was carried out after its transaction."""
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """The groups of the plan."""
+
+    def settle(self) -> list[list[Stored] | ApiError]:
+        """Note in the store what became of each group, and that the plan is not owed any more; call it inside a transaction."""
 
 
 class NoLog(Exception):
@@ -229,19 +276,19 @@ class NoLog(Exception):
 
 
 class Line(NamedTuple):
-    """One entry of a log. When it is not whole, the line goes on in the next entry of its stream."""
+    """One entry of a log, and the offset at which it begins. When it is not whole, the line goes on in the next entry of its stream."""
 
     time: str
     stream: str
     data: bytes
     whole: bool
+    offset: int
 
 
 class LogChunk(NamedTuple):
     """A stretch of a log: its entries, where it begins, and where the next read begins.
 
-    Only the backend knows what an offset counts; it grows with the log and stays
-    valid while the log rotates.
+    Only the backend knows what an offset counts; it grows with the log and stays valid while the log rotates.
     """
 
     attempt: int
@@ -262,6 +309,17 @@ class LogChunk(NamedTuple):
         return self.data.decode(errors="replace")
 
 
+class LogExtent(NamedTuple):
+    """From where to where an instance's log is kept for now, in offsets."""
+
+    uid: str
+    container: str
+    attempt: int
+    first: int
+    end: int
+    ended: bool  # the attempt is over, so nothing is written behind `end`
+
+
 class LogText(NamedTuple):
     """What of a log is asked for as text; None where nothing limits it."""
 
@@ -276,23 +334,49 @@ class LogText(NamedTuple):
 class Nodes(Protocol):
     """What is asked of the node that runs a pod, as an API server asks a kubelet.
 
-    A container's instance is a pod's uid, the container's name and the number of
-    the attempt to run it, from 0; without a number the latest is meant. NoLog
-    says that an instance has no log, or has none any more.
+    A container's instance is a pod's uid, the container's name and the number of the attempt to run it, from 0; without a
+    number the latest is meant. NoLog says that an instance has no log, or has none any more.
     """
+
+    @property
+    def offsets_are_bytes(self) -> bool:
+        """Whether the difference of two offsets says how many bytes lie between them."""
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
         """Return the attempts of a container that have a log, in order."""
 
+    def log_extents(self, uids: Iterable[str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods: of each container each attempt, in order.
+
+        It is asked several times a second for hundreds of pods, so it must cost next to nothing where
+        nothing was written.
+        """
+
     def read_log(
-        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        since_offset: int = 0,
+        most: int | None = None,
     ) -> LogChunk:
-        """Return a stretch of a log from an offset on."""
+        """Return a stretch of a log from an offset on, of at most about so many bytes."""
 
     def tail_log(
-        self, uid: str, container: str, attempt: int | None = None, *, lines: int, most: int | None = None
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        lines: int,
+        most: int | None = None,
+        before: int | None = None,
     ) -> LogChunk:
-        """Return the last lines of a log, of at most so many bytes."""
+        """Return the last lines of a log, or of its part before an offset, of at most so many bytes."""
+
+    def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
+        """Return the offset at which the entries of a time (epoch µs) and later begin."""
 
     def why_no_log(self, pod: Object) -> str:
         """Say in a sentence why a pod has no log."""

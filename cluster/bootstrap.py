@@ -17,7 +17,7 @@ NAMESPACE_NAMES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 def bootstrap() -> list[str]:
     """Make what is missing, and leave alone what is there; return what was made, such as `queues/default`."""
-    wanted = [*_namespaces(), *_queues(), *_priority_classes()]
+    wanted = [*_namespaces(), *queues(), *_priority_classes()]
     outcomes = store.commit([Group([Create(kind, obj)]) for kind, obj in wanted])
     made = []
     for (kind, obj), outcome in zip(wanted, outcomes, strict=True):
@@ -42,7 +42,7 @@ def _namespaces() -> list[tuple[Resource, Object]]:
     ]
 
 
-def _queues() -> list[tuple[Resource, Object]]:
+def queues() -> list[tuple[Resource, Object]]:
     """The built-in queues (reference: volcano-queue-podgroup-cli §1.5)."""
     root = _queue("root", {"weight": 1, "reclaimable": False, "state": "Open"})
     default = _queue("default", {"weight": 1, "reclaimable": True, "parent": "root", "state": "Open"})

@@ -20,6 +20,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Return seconds since any moment; they only grow, at the pace of real time."""
 
+    def sleep(self, seconds: float) -> None:
+        """Return when so many seconds are over."""
+
 
 class SystemClock:
     """The machine's clock."""
@@ -31,6 +34,10 @@ class SystemClock:
     def monotonic(self) -> float:
         """Return the seconds of the machine's monotonic clock."""
         return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let this thread rest."""
+        time.sleep(seconds)
 
 
 _clock: Clock = SystemClock()
@@ -56,3 +63,8 @@ def microseconds() -> int:
 def monotonic() -> float:
     """Return seconds since any moment: for deadlines, which no setting of the wall clock may move."""
     return _clock.monotonic()
+
+
+def sleep(seconds: float) -> None:
+    """Rest for so many seconds: for threads of programs that look at something again and again."""
+    _clock.sleep(seconds)

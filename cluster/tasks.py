@@ -60,10 +60,12 @@ def tick(queue: str) -> None:
 def clean() -> None:
     """Remove history, events, records, audit rows and tokens older than is kept; beat sends this every minute."""
     from cluster.access import audit, tokens
+    from cluster.api import backend
     from cluster.store import records, retention
 
     with _patiently("cleaning"):
-        retention.expire_events(clock.monotonic() + 2)
+        if not backend.is_mirror:  # another cluster sees to its events itself
+            retention.expire_events(clock.monotonic() + 2)
         retention.run(clock.monotonic() + 5)
         records.expire(clock.monotonic() + 2, now=clock.milliseconds())
         audit.prune(clock.milliseconds())

@@ -77,7 +77,7 @@ class Delete(Struct, frozen=True):
 
 
 class Mirror(Struct, frozen=True):
-    """Keep an object of another cluster's API server as it came.
+    """Keep an object of another cluster's API server as it came, but for fields that are null.
 
     Its uid, times, generation, managedFields and resourceVersion stay; only
     the log's revision is ours. It is ADDED when its name is free and MODIFIED
@@ -87,11 +87,17 @@ class Mirror(Struct, frozen=True):
     uid, that is DELETED first. With `deleted` the object is DELETED as it last
     was; when it is not here (any more), nothing happens and what comes back
     has revision 0.
+
+    `at` is the version of the cluster that shows the object so, its own one
+    unless given: what is stored of a newer version stays. With `anew` versions
+    count for nothing, because those of the cluster have begun anew.
     """
 
     resource: Resource
     object: Object
     deleted: bool = False
+    at: str = ""
+    anew: bool = False
 
 
 Write = Create | Update | Patch | Delete | Mirror
@@ -110,6 +116,13 @@ class Timer(Struct, frozen=True):
     payload: dict[str, Any] = field(default_factory=dict)
 
 
+class Minimum(Struct, frozen=True):
+    """At least `need` of the writes that stand at these places of a group, counted from 0."""
+
+    need: int
+    among: Sequence[int]
+
+
 class Group(Struct, frozen=True):
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
@@ -117,6 +130,10 @@ class Group(Struct, frozen=True):
     namespace have room for all pods that it creates, at the moment of the
     writing. The timers of a consumer that `cancel` names, by kind and key, go
     with the group, and then `timers` are set: neither happens if it fails.
+
+    A cluster with an API of its own takes one write after the other. There `announced` is written before
+    the rest, for whoever goes on if this process cannot, and the bindings that were made are taken back
+    unless they fulfil all `minima`: the gang would be below its minimum.
     """
 
     writes: Sequence[Write]
@@ -124,13 +141,15 @@ class Group(Struct, frozen=True):
     within_quota: bool = False
     timers: Sequence[Timer] = ()
     cancel: Sequence[tuple[str, str]] = ()
+    minima: Sequence[Minimum] = ()
+    announced: Sequence[Write] = ()
 
 
 class Record(Struct, frozen=True):
     """What is kept of an object beyond its life; it replaces an older record of the object.
 
-    `revision` is the place in the log up to which `history` tells everything, `deleted` is in epoch ms and 0
-    while the object lives. `object` is its last JSON; what `history` is, the object's own package knows.
+    `trouble` and `terms` are those of its `kube.resource.Index`. `revision` is the place in the log up to which
+    `history` tells everything, `deleted` is in epoch ms and 0 while the object lives. `object` is its last JSON; what `history` is, the object's own package knows.
     """
 
     resource: Resource
@@ -145,3 +164,5 @@ class Record(Struct, frozen=True):
     revision: int
     object: bytes
     history: bytes = b""
+    trouble: str = ""
+    terms: str = ""

@@ -13,3 +13,4 @@ class DashboardConfig(AppConfig):
         # Topics and streams register themselves where they are defined: `live.py` of each application.
         autodiscover_modules("live")
         from dashboard.pages import events, nodes, overview  # noqa: F401
+        from dashboard.parts import cluster_strip, cluster_switch, refusals  # noqa: F401

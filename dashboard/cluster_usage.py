@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.api import backend
 from cluster.rules.simulation import SIMULATED
 from cluster.store import store
 from dashboard.live import Watch
@@ -158,7 +159,7 @@ class Picture:
         return picture
 
     def _take_pod(self, stored: Stored | Change, gone: bool) -> None:
-        self._usage.put_pod(stored.key, None if gone else pod_use(stored.body))
+        self._usage.put_pod(stored.key, None if gone else pod_use(stored.body, backend.schedulers))
 
     def _take_group(self, stored: Stored | Change, gone: bool) -> None:
         self._usage.put_group(stored.key, "" if gone else group_queue(stored.body))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from dashboard.live.consumer import LiveConsumer
@@ -18,6 +19,6 @@ async def refuse(scope: Any, receive: Any, send: Callable[[dict[str, str]], Awai
 
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
-    path("live/", LiveConsumer.as_asgi()),
+    path(f"{settings.PREFIX}live/", LiveConsumer.as_asgi()),
     re_path("", refuse),  # type: ignore[arg-type]  # Django's types know views only
 ]

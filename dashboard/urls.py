@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from cluster.api import backend
 from dashboard.pages import connect, people, views
 
 app_name = "dashboard"
@@ -14,8 +15,6 @@ urlpatterns = [
     path("events/", views.show_events, name="events"),
     path("audit/", views.show_audit, name="audit"),
     path("theme/", views.choose_theme, name="theme"),
-    path("connect/", connect.show, name="connect"),
-    path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
     path("access/", people.show, name="access"),
     path("access/users/", people.create_user, name="create-user"),
     path("access/users/<str:name>/link/", people.make_link, name="make-link"),
@@ -25,3 +24,8 @@ urlpatterns = [
     path("access/roles/remove/", people.unbind_role, name="unbind-role"),
     path("access/namespaces/", people.create_namespace, name="create-namespace"),
 ]
+if not backend.is_mirror:  # of a cluster with an API of its own clients ask that one
+    urlpatterns += [
+        path("connect/", connect.show, name="connect"),
+        path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
+    ]

@@ -29,6 +29,7 @@ await Promise.all([
     format: "esm",
     minify: true,
     target: "es2022",
+    loader: { ".svg": "dataurl" },
     chunkNames: "chunks/[name]-[hash]",
     logLevel: "warning",
   }),

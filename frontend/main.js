@@ -1,7 +1,9 @@
 // Starts htmx, the behaviours that every page has, and mounts data-module="name" elements.
 import htmx from "htmx.org";
+import { start as startDrafts } from "./modules/drafts.js";
 import { start as startKeys } from "./modules/keys.js";
 import { start as startLive } from "./modules/live.js";
+import { load } from "./modules/load.js";
 import { start as startTimes } from "./modules/time.js";
 
 globalThis.htmx = htmx;
@@ -11,7 +13,8 @@ const mounted = new Map();
 async function mount(element) {
   if (mounted.has(element)) return;
   mounted.set(element, null);
-  const module = await import(`./modules/${element.dataset.module}.js`);
+  const module = await load(element.dataset.module);
+  if (!module) return;
   const unmount = module.mount(element);
   if (mounted.has(element)) mounted.set(element, unmount ?? null);
   else unmount?.();
@@ -34,6 +37,8 @@ function watch(records) {
   }
 }
 
+// Modules take over what a draft has put into a form.
+startDrafts();
 modulesIn(document.documentElement).forEach(mount);
 new MutationObserver(watch).observe(document.documentElement, { childList: true, subtree: true });
 startTimes();

@@ -18,6 +18,7 @@ class JobsConfig(AppConfig):
         from jobs.editor import samples  # noqa: F401  topics, streams, offers register themselves
         from jobs.flows import admission as flows
         from jobs.flows import live as flows_live  # noqa: F401  topics, streams, offers register themselves
+        from jobs.logs import follow  # noqa: F401  topics, streams, offers register themselves
         from jobs.operations import live as operations_live  # noqa: F401  topics, streams, offers register themselves
         from jobs.pages import live  # noqa: F401  topics, streams, offers register themselves
         from jobs.parameterized import declaration

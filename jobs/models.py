@@ -24,7 +24,10 @@ class Operation(models.Model):
     action = models.CharField(max_length=16)  # a name of `jobs.rules.actions`
     actor = models.CharField(max_length=350)
     # Whose rights are looked up anew for each batch; none are left when the account is deleted.
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    # Of several clusters the first keeps the accounts, so a database cannot promise that there is one.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+", db_constraint=False
+    )
     is_bulk = models.BooleanField()
     chosen_by = models.TextField(blank=True)  # how the jobs were chosen, in words
     total = models.IntegerField()

@@ -6,14 +6,23 @@ is carried out once and never lost.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from msgspec import Struct
 
 from kube import resources
 from kube.kinds.fields import View
-from kube.resources import CREATOR_ANNOTATION
+from kube.meta import controller_reference
+from kube.resources import COMMANDS, CREATOR_ANNOTATION
+
+if TYPE_CHECKING:
+    from kube.kinds.batch import Action
+    from kube.meta import Object
+    from kube.resources import Resource
 
 REASON = "CommandIssued"  # of the event that tells that a Command was taken
+NAMESPACE_OF_QUEUES = "default"  # where vcctl puts Commands to queues, which have no namespace
 
 
 class CommandFact(Struct, frozen=True, kw_only=True):
@@ -47,6 +56,23 @@ class CommandFact(Struct, frozen=True, kw_only=True):
     def is_for(self, uid: str) -> bool:
         """Say whether the object with a uid is meant, not another one that had its name."""
         return self.target_uid in ("", uid)
+
+
+def order(resource: Resource, namespace: str, name: str, uid: str, action: Action) -> Object:
+    """Return a Command to an object, as vcctl makes it; namespace is the Command's own."""
+    target = controller_reference(resource, name, uid)
+    metadata = {
+        "generateName": f"{name}-{action.lower()}-",
+        "namespace": namespace,
+        "ownerReferences": [target],
+    }
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": COMMANDS.kind,
+        "metadata": metadata,
+        "action": str(action),
+        "target": target,
+    }
 
 
 class _Target(View):

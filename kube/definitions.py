@@ -29,6 +29,7 @@ VERSION = "v1.36.0"
 REFERENCE = "#/components/schemas/"
 GROUP_VERSION_KIND = "x-kubernetes-group-version-kind"
 LIST_TYPE, MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-map-type"
+MAP_KEYS = "x-kubernetes-list-map-keys"
 
 KUBERNETES = "io.k8s."
 CORE = "io.k8s.api.core.v1"

@@ -28,7 +28,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MOST_CAUSES = 256  # that an answer tells; more would help nobody and cost memory
 LONGEST_SHOWN = 500  # characters of a refused value in a message
@@ -292,6 +292,52 @@ class Timeout(ApiError):
             causes=(Cause("ResourceVersionTooLarge", text, ""),),
             retry_after_s=1,
         )
+
+
+_CLASSES: tuple[type[ApiError], ...] = (
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    NotAcceptable,
+    Conflict,
+    AlreadyExists,
+    Expired,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    Invalid,
+    TooManyRequests,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+)
+_BY_REASON = {each.reason: each for each in _CLASSES} | {"Gone": Expired}
+_BY_CODE = {each.code: each for each in reversed(_CLASSES)}
+
+
+def of_status(status: Mapping[str, Any], code: int) -> ApiError:
+    """Return the error that a server's Status says, the inverse of `ApiError.status`; code is that of the answer.
+
+    A body that is no Status, such as a proxy's page, is told by its code alone.
+    """
+    details = status.get("details") or {}
+    kind, group = str(details.get("kind") or ""), str(details.get("group") or "")
+    reason = str(status.get("reason") or "")
+    found = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
+    error = found(
+        str(status.get("message") or f"The server answered with the code {code}."),
+        causes=[
+            Cause(*(str(cause.get(key) or "") for key in Cause._fields))
+            for cause in details.get("causes") or ()
+        ],
+        resource=f"{kind}.{group}" if group else kind,
+        name=str(details.get("name") or ""),
+        retry_after_s=int(details.get("retryAfterSeconds") or 0),
+    )
+    if found is ApiError:
+        error.code, error.reason = code, reason or error.reason
+    return error
 
 
 def required(path: str, detail: str = "") -> Cause:

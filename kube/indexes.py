@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kube import terms
 from kube.kinds import core
 from kube.resource import Index
 from kube.usage import DEFAULT_QUEUE
@@ -16,6 +17,7 @@ CREATOR_ANNOTATION = "ui.volcano.sh/created-by"
 HOLDS_LABEL = "ui.volcano.sh/holds"
 HOLDS_SWEEP = "sweep"
 _JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
+_USUAL = ("PodsRunning", "WaitingForPods")  # reasons of jobs that get on
 _ON_THE_WAY = ("ContainerCreating", "PodInitializing")
 LONGEST_TROUBLE = 64
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
@@ -108,9 +110,29 @@ def event(obj: Object) -> Index:
 
 
 def job(obj: Object) -> Index:
+    """A job is also found by why it waits or failed, by its labels, and by how its pods ended."""
     owner, creator = _common(obj)
-    state = _part(_part(obj, "status"), "state")
-    return Index(state.get("phase") or "", _part(obj, "spec").get("queue") or "", "", owner, creator)
+    status = _part(obj, "status")
+    phase = _part(status, "state").get("phase") or ""
+    labels = {str(key): str(value) for key, value in _part(_part(obj, "metadata"), "labels").items()}
+    codes = [code for code in status.get("exitCodes") or () if type(code) is int]
+    return Index(
+        phase,
+        _part(obj, "spec").get("queue") or "",
+        "",
+        owner,
+        creator,
+        _cause(status, phase),
+        terms.join(labels, codes),
+    )
+
+
+def _cause(status: dict[str, Any], phase: str) -> str:
+    """Return why a job waits or failed; nothing of one that completed or does what every job goes through."""
+    reason = _part(status, "state").get("reason") or ""
+    if phase == "Completed" or reason in _USUAL:
+        return ""
+    return str(status.get("waitingReason") or reason)[:LONGEST_TROUBLE]
 
 
 def job_flow(obj: Object) -> Index:

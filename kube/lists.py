@@ -40,7 +40,7 @@ def rules(definition: str) -> dict[str, ListRule]:
         kind = schema.get(definitions.LIST_TYPE if is_list else definitions.MAP_TYPE, "")
         strategy = schema.get("x-kubernetes-patch-strategy", "")
         if strategy or kind not in ("", "granular", "atomic" if is_list else ""):
-            keys = tuple(schema.get("x-kubernetes-list-map-keys", ()))
+            keys = tuple(schema.get(definitions.MAP_KEYS, ()))
             found[name] = ListRule(kind, keys, strategy, schema.get("x-kubernetes-patch-merge-key", ""))
     return found
 

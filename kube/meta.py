@@ -183,3 +183,11 @@ def key_of(obj: Object) -> str:
     """Return `namespace/name`; the part before the slash is empty for cluster-scoped kinds."""
     metadata = obj.get("metadata") or {}
     return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+
+
+def is_older(version: str, other: str) -> bool:
+    """Whether a resourceVersion comes before another one of the same kind; false where one is no number.
+
+    They are decimal numbers that grow (Kubernetes' API conventions since 1.35), on every server in use.
+    """
+    return version.isdecimal() and other.isdecimal() and int(version) < int(other)

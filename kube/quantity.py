@@ -21,10 +21,9 @@ _SYMBOL = {exponent: suffix for suffix, exponent in DECIMAL.items()}
 _MULTIPLES = {suffix: Fraction(2**power) for suffix, power in BINARY.items()} | {
     suffix: Fraction(10) ** power for suffix, power in DECIMAL.items()
 }
-_TEXT = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])|[eE]([+-]?\d{1,6}))?",
-    re.ASCII,
-)
+# Of the text of a quantity, as Python and Go understand it.
+PATTERN = r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])|[eE]([+-]?\d{1,6}))?"
+_TEXT = re.compile(PATTERN, re.ASCII)
 
 
 class QuantityError(ValueError):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class Index(NamedTuple):
     """By what the store finds an object; empty where the kind has no such thing.
 
-    `trouble` is why a pod that has its node does not get on, in one word such as CrashLoopBackOff.
+    `trouble` is why a pod that has its node does not get on, or why a job waits or failed, in one word such as
+    CrashLoopBackOff or QueueClosed. `terms` is what else an object is found by, as `kube.terms.join` writes it.
     """
 
     phase: str = ""
@@ -25,6 +26,7 @@ class Index(NamedTuple):
     owner: str = ""
     creator: str = ""
     trouble: str = ""
+    terms: str = ""
 
 
 class Column(NamedTuple):

@@ -9,7 +9,8 @@ One rule for everybody who counts pods by queue (reference: volcano-queue-podgro
   group made for it would have: the one its annotations name
   (`scheduling.volcano.sh/queue-name`, then `volcano.sh/queue-name`, which the
   job controller writes), else the one that its namespace names, else `default`.
-* A pod of another scheduler uses no queue.
+* A pod of another scheduler uses no queue. Which names mean ours depends on the
+  cluster: where Kubernetes' own scheduler works, `default-scheduler` is that one.
 
 A pod takes what it asks for from when it has a node until it has ended.
 """
@@ -28,14 +29,19 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from kube.amounts import Amounts
 
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"
-OUR_SCHEDULERS = ("volcano", "default-scheduler", "")
-"""What pods of ours name as their scheduler; Kubernetes' default name stands for Volcano's."""
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+"""By which pods without a group, and namespaces for pods and pod groups, name a queue."""
+VOLCANO = frozenset({"volcano"})
+"""What pods of ours name as their scheduler where Kubernetes' own one works as well."""
+
+VOLCANO_ALONE = VOLCANO | {"default-scheduler", ""}
+"""The same where there is no other scheduler: Kubernetes' default name stands for Volcano's."""
 
 NOTHING = Raw(b"")
 
@@ -68,7 +74,7 @@ class QueueAnnotations(View):
     """The annotations of a pod that say where it belongs."""
 
     group: str = field(default="", name="scheduling.k8s.io/group-name")
-    queue: str = field(default="", name="scheduling.volcano.sh/queue-name")
+    queue: str = field(default="", name=QUEUE_ANNOTATION)
     job_queue: str = field(default="", name="volcano.sh/queue-name")
 
 
@@ -139,8 +145,8 @@ class PodUse(NamedTuple):
     amounts: Amounts
 
 
-def pod_use(body: bytes) -> PodUse | None:
-    """Return what a pod takes, or None when it is on no node or has ended.
+def pod_use(body: bytes, schedulers: Collection[str]) -> PodUse | None:
+    """Return what a pod takes, or None when it is on no node or has ended; schedulers are the names of ours.
 
     A request that cannot be read counts as one pod; ValidationError when the pod cannot.
     """
@@ -158,7 +164,7 @@ def pod_use(body: bytes) -> PodUse | None:
         namespace,
         f"{namespace}/{notes.group}" if notes.group else "",
         notes.queue or notes.job_queue,
-        (pod.spec.scheduler_name or "") in OUR_SCHEDULERS,
+        (pod.spec.scheduler_name or "") in schedulers,
         asked,
     )
 

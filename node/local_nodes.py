@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from cluster.backend import LogChunk, LogText, NoLog
-from node import log_stream, logs, usage
+from cluster.backend import LogChunk, LogExtent, LogText, NoLog
+from node import log_extents, log_stream, logs, usage
 from node.agent import server
 from node.paths import Layout
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from cluster.backend import Nodes
     from kube.meta import Object
@@ -22,21 +22,46 @@ if TYPE_CHECKING:
 class LocalNodes:
     """This machine as a node, and simulated nodes, whose pods write nothing."""
 
+    offsets_are_bytes = True
+
     def log_attempts(self, uid: str, container: str) -> list[int]:
         """Return the attempts of a container that still have files, in order."""
         return logs.attempt_numbers(uid, container)
 
+    def log_extents(self, uids: Iterable[str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods."""
+        return log_extents.of_pods(Layout(settings.DATA), uids)
+
     def read_log(
-        self, uid: str, container: str, attempt: int | None = None, *, since_offset: int = 0
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        since_offset: int = 0,
+        most: int | None = None,
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
-        return logs.read(uid, container, attempt, since_offset=since_offset)
+        limit = logs.CHUNK if most is None else most
+        return logs.read(uid, container, attempt, since_offset=since_offset, limit=limit)
 
     def tail_log(
-        self, uid: str, container: str, attempt: int | None = None, *, lines: int, most: int | None = None
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        lines: int,
+        most: int | None = None,
+        before: int | None = None,
     ) -> LogChunk:
-        """Return the last lines of a log; NoLog when there is none."""
-        return logs.tail(uid, container, attempt, lines=lines, most=logs.TAIL_MOST if most is None else most)
+        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
+        most = logs.TAIL_MOST if most is None else most
+        return logs.tail(uid, container, attempt, lines=lines, most=most, before=before)
+
+    def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
+        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
+        return logs.offset_at(uid, container, attempt, since_us)
 
     def why_no_log(self, pod: Object) -> str:
         """Say in a sentence why a pod has no log."""

@@ -20,6 +20,7 @@ from node.paths import Layout
 from node.shim.crilog import PIECE, PREFIX, segments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from kube.meta import Object
@@ -54,8 +55,16 @@ def read(
     """
     number, directory = _directory(pod_uid, container, attempt)
     raw = read_raw(directory, since_offset, limit)
-    lines = tuple(line for entry in raw.data.split(b"\n")[:-1] if (line := _parse(entry)) is not None)
+    lines = tuple(_lines(raw))
     return LogChunk(number, lines, raw.start, raw.next, max(0, raw.start - since_offset), raw.ended)
+
+
+def _lines(raw: Raw) -> Iterator[Line]:
+    at = raw.start
+    for entry in raw.data.split(b"\n")[:-1]:
+        if (line := _parse(entry, at)) is not None:
+            yield line
+        at += len(entry) + 1
 
 
 def read_raw(directory: Path, since_offset: int, limit: int = CHUNK) -> Raw:
@@ -74,15 +83,21 @@ def tail(
     *,
     lines: int = 1000,
     most: int = TAIL_MOST,
+    before: int | None = None,
 ) -> LogChunk:
     """Return the last lines of a log, with the offset at which following goes on; NoLog when there is none.
 
+    `before` is where an entry begins: then the lines before it are meant, and following goes on there.
     Fewer lines are returned when they would take more than `most` bytes.
     """
     _, directory = _directory(pod_uid, container, attempt)
-    end = end_of(directory)
-    begin = tail_offset(directory, lines, most=most)
-    return read(pod_uid, container, attempt, since_offset=begin, limit=end - begin + LEAST)
+    end = end_of(directory) if before is None else before
+    begin = tail_offset(directory, lines, most=most, end=end)
+    chunk = read(pod_uid, container, attempt, since_offset=begin, limit=end - begin + LEAST)
+    if before is None:
+        return chunk
+    kept = tuple(line for line in chunk.lines if line.offset < before)
+    return chunk._replace(lines=kept, next=max(chunk.start, min(chunk.next, before)))
 
 
 def end_of(directory: Path) -> int:
@@ -98,14 +113,14 @@ def end_of(directory: Path) -> int:
     return 0
 
 
-def tail_offset(directory: Path, lines: int, *, most: int | None = None) -> int:
-    """Return where the last lines of an attempt's log begin, reading it backwards.
+def tail_offset(directory: Path, lines: int, *, most: int | None = None, end: int | None = None) -> int:
+    """Return where the last lines of an attempt's log begin, or of its part before `end`, reading it backwards.
 
     The pieces that an unfinished last line has so far come beside the whole
     ones. With `most` it is the first entry of at most so many bytes instead,
     if that comes later.
     """
-    end = end_of(directory)
+    end = end_of(directory) if end is None else end
     oldest = _first(directory)
     first = oldest if most is None else max(oldest, end - max(LEAST, most))
     at, missing = end, lines
@@ -127,6 +142,12 @@ def tail_offset(directory: Path, lines: int, *, most: int | None = None) -> int:
             break
         at = following
     return at
+
+
+def offset_at(pod_uid: str, container: str, attempt: int, since_us: int) -> int:
+    """Return where the entries of a time and later begin in an attempt's log; NoLog when there is none."""
+    _, directory = _directory(pod_uid, container, attempt)
+    return time_offset(directory, since_us)
 
 
 def time_offset(directory: Path, since_us: int) -> int:
@@ -251,8 +272,8 @@ def _read_segments(
     return b"".join(parts), begin, end
 
 
-def _parse(raw: bytes) -> Line | None:
+def _parse(raw: bytes, offset: int) -> Line | None:
     parts = raw.split(b" ", 3)
     if len(parts) != 4 or parts[1] not in (b"stdout", b"stderr") or parts[2] not in (b"F", b"P"):
         return None  # the rest of an entry in whose middle the reading began
-    return Line(parts[0].decode(errors="replace"), parts[1].decode(), parts[3], parts[2] == b"F")
+    return Line(parts[0].decode(errors="replace"), parts[1].decode(), parts[3], parts[2] == b"F", offset)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cluster.rules import intake
 from kube import amounts, definitions, lenient, names, quantity, resources, schema
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
@@ -34,10 +35,11 @@ class QueueRulesView(Protocol):
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
+    def keeps_wishes(self) -> bool: ...
 
 
-def default(queue: Object, old: Object | None, _view: QueueRulesView) -> None:
-    """Fill in what a queue leaves open; a new one is what it wishes to be at once."""
+def default(queue: Object, old: Object | None, view: QueueRulesView) -> None:
+    """Fill in what a queue leaves open; a new one is what it wishes to be at once, where queues keep wishes."""
     spec = queue.setdefault("spec", {})
     if not isinstance(spec, dict):
         return
@@ -50,10 +52,11 @@ def default(queue: Object, old: Object | None, _view: QueueRulesView) -> None:
     spec["weight"] = spec.get("weight") or 1
     # `vcctl queue create --state Closed` writes the wish into the status.
     is_closed = lenient.text(queue, "status", "state") == QueueState.CLOSED
-    spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
+    if is_closed or view.keeps_wishes():
+        spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
     if _name(queue) != ROOT_QUEUE:
         spec["parent"] = spec.get("parent") or ROOT_QUEUE
-    queue["status"] = {"state": spec["state"]}
+    queue["status"] = {"state": spec.get("state") or QueueState.OPEN.value}
 
 
 def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Cause]:
@@ -82,7 +85,7 @@ def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
     if name in (DEFAULT, ROOT_QUEUE):
         return [forbidden("metadata.name", f"`{name}` queue can not be deleted: the cluster needs it.")]
     causes = []
-    state = lenient.text(queue, "status", "state") or QueueState.OPEN
+    state = intake.queue_state(queue)
     if state != QueueState.CLOSED:
         remedy = (
             "wait until what is left in it has ended"

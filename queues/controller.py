@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.api import backend
+from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan
-from cluster.store import Change, Create, Group, Update, Write, store
+from cluster.store import Change, Create, Group, Patch, Update, Write, store
 from cluster.writes import Timer
 from kube import amounts, commands, events, usage
 from kube.kinds.fields import View
@@ -25,11 +27,13 @@ from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUE
 from kube.usage import ROOT_QUEUE, Usage
 from queues import state_commands, states
 from queues.state_commands import QueueFact
+from queues.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kube.commands import CommandFact
+    from kube.meta import Object
 
 NAME = "queues"
 PAUSE_MS = 250  # between two writes of one queue's counters
@@ -59,6 +63,7 @@ class QueuesState:
     commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
     usage: Usage = field(default_factory=Usage)
     written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
+    sent: dict[str, dict[str, Any]] = field(default_factory=dict)  # queue → what was written then
     stale: set[str] = field(default_factory=set)
 
 
@@ -77,7 +82,7 @@ class QueueConsumer(Consumer[QueuesState]):
         for stored in store.find(POD_GROUPS):
             _put_group(state, stored.key, stored.body)
         for stored in store.find(PODS, phase=UNENDED):
-            state.usage.put_pod(stored.key, usage.pod_use(stored.body))
+            state.usage.put_pod(stored.key, usage.pod_use(stored.body, backend.schedulers))
         for stored in sorted(store.find(COMMANDS), key=lambda stored: stored.revision):
             _put_command(state, stored.key, commands.read(stored.body, stored.revision))
         state.stale = set(state.queues)
@@ -94,14 +99,18 @@ class QueueConsumer(Consumer[QueuesState]):
         """Carry out Commands, and write the status of queues that changed, but of none too often."""
         state.stale.update(timer.key for timer in timers if timer.kind == RETRY and timer.key in state.queues)
         groups = list(_carry_out(state, now))
+        asked = {command.target_name for command in state.commands.values()}
+        groups += retries.told(timers, lambda key: _about(state, key), now, state_commands.COMPONENT)
         for name in list(_with_ancestors(state, state.stale)):
             queue = state.queues[name]
+            if name in asked and not queue.spec.state:
+                continue  # its Command writes the state; from there the rest is written
             wanted = status_of(state, queue)
-            if wanted == queue.status:
+            if wanted == queue.status or _is_all_that_is_kept(state, queue, wanted):
                 state.stale.discard(name)
             elif _is_due(state, queue, wanted, now):
                 groups.append(Group(_writes(queue, wanted, now), name))
-                state.written[name] = now
+                state.written[name], state.sent[name] = now, wanted
                 state.stale.discard(name)
             else:
                 state.stale.add(name)
@@ -109,13 +118,13 @@ class QueueConsumer(Consumer[QueuesState]):
         return Plan(groups, [Timer(_FLUSH, "", now + PAUSE_MS)] if state.stale else [])
 
 
-def status_of(state: QueuesState, queue: QueueFact) -> dict[str, Any]:
-    """Return the status that a queue should have; what nobody here writes is kept."""
+def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str, Any]:
+    """Return the status that a queue should have, when `asked` is wished of it now; what nobody here writes is kept."""
     name = queue.metadata.name
     parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
-    wishes = {other.metadata.name: other.spec.state for other in state.queues.values()}
+    wishes = {other.metadata.name: other.wish for other in state.queues.values()}
     phases = state.phases.get(name) or Counter()
-    wish = QueueState.OPEN if name == ROOT_QUEUE else queue.spec.state
+    wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
     standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
     status = {
         key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
@@ -137,7 +146,21 @@ def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
         if command.target_name not in busy:
             busy.add(command.target_name)
             queue = state.queues.get(command.target_name)
-            yield Group(state_commands.writes(command, queue, now), command.target_name)
+            writes = state_commands.writes(command, queue, now)
+            asked = state_commands.asked_wish(command, queue)
+            if queue is not None and asked and not queue.spec.state:
+                writes += _writes(queue, status_of(state, queue, asked), now)
+            yield Group(writes, command.target_name)
+
+
+def _about(state: QueuesState, name: str) -> Object | None:
+    queue = state.queues.get(name)
+    return None if queue is None else queue.about
+
+
+def _is_all_that_is_kept(state: QueuesState, queue: QueueFact, wanted: dict[str, Any]) -> bool:
+    """Whether a status was written and lacks only what the cluster's definition of queues does not have."""
+    return state.sent.get(queue.metadata.name) == wanted and queue.status.items() <= wanted.items()
 
 
 def _is_due(state: QueuesState, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
@@ -150,6 +173,11 @@ def _is_due(state: QueuesState, queue: QueueFact, wanted: dict[str, Any], now: i
 def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
     about = queue.about
     writes: list[Write] = [Update(QUEUES, {**about, "status": wanted}, "status")]
+    if (note := _note_of_parent(queue, wanted)) is not None:
+        # A queue that is closed without the note stays closed: it is there before the state, and goes after it.
+        writes.insert(
+            0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note
+        )
     if queue.status.get("state") not in (None, "", wanted["state"]):
         event = events.event(
             about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT
@@ -158,12 +186,22 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
     return writes
 
 
+def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:
+    """Return what notes on a queue that keeps no wish whether it is closed with its parent, if that changes."""
+    by_parent = wanted["reason"] == CLOSED_BY_PARENT
+    if queue.spec.state or by_parent == queue.is_closed_by_parent:
+        return None
+    noted = {"metadata": {"annotations": {CLOSED_BY_PARENT_ANNOTATION: "true" if by_parent else "false"}}}
+    return Patch(QUEUES, "", queue.metadata.name, noted, uid=queue.metadata.uid)
+
+
 def _apply_queue(state: QueuesState, change: Change) -> None:
     # A queue's wish and its parent decide about the queues below it as well.
     state.stale.update(state.queues)
     if change.verb == "DELETED":
         state.queues.pop(change.name, None)
         state.written.pop(change.name, None)
+        state.sent.pop(change.name, None)
     else:
         state.queues[change.name] = change.read(QueueFact)
         state.stale.add(change.name)
@@ -174,7 +212,7 @@ def _apply_group(state: QueuesState, change: Change) -> None:
 
 
 def _apply_pod(state: QueuesState, change: Change) -> None:
-    use = None if change.verb == "DELETED" else usage.pod_use(change.body)
+    use = None if change.verb == "DELETED" else usage.pod_use(change.body, backend.schedulers)
     state.stale |= state.usage.put_pod(change.key, use)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 
 from dashboard.parts.forms import Form
+from kube.kinds.scheduling import DequeueStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +20,18 @@ SHARES = {
     "deserved": ("deserved",),
     "guarantee": ("guarantee", "resource"),
 }
+PLAIN = {
+    "weight": "weight",
+    "priority": "priority",
+    "order": "dequeueStrategy",
+    "reclaimable": "reclaimable",
+}
 # Where an error of the API belongs, by the path that it names.
 FIELDS = {
     "metadata.name": "name",
     "spec.weight": "weight",
+    "spec.priority": "priority",
+    "spec.dequeueStrategy": "order",
     "spec.parent": "parent",
     "spec.capability": "capability",
     "spec.deserved": "deserved",
@@ -62,7 +71,25 @@ class QueueForm(Form):
         max_value=65535,
         initial=1,
         label="Weight",
-        help_text="Its share beside other queues, 1 to 65535.",
+        help_text="Its fair share beside other queues, of what Deserved does not name; 1 to 65535.",
+    )
+    priority = forms.IntegerField(
+        min_value=0,
+        max_value=2**31 - 1,
+        initial=0,
+        required=False,
+        label="Priority",
+        help_text="Queues of a higher one are served first, whatever they use.",
+    )
+    order = forms.ChoiceField(
+        choices=[
+            (DequeueStrategy.TRAVERSE.value, "whoever fits"),
+            (DequeueStrategy.FIFO.value, "first in, first out"),
+        ],
+        initial=DequeueStrategy.TRAVERSE.value,
+        required=False,
+        label="Order",
+        help_text="When the first job cannot start: try the next, or let all wait for it.",
     )
     parent = forms.ChoiceField(
         required=False, label="Parent", help_text="What lies below a closed queue is closed too."
@@ -71,8 +98,12 @@ class QueueForm(Form):
         required=False, initial=True, label="Others may take back what it uses beyond its share"
     )
     capability = Resources(label="Capability", help_text="The most it may take; empty means no limit.")
-    deserved = Resources(label="Deserved", help_text="What it gets when everybody wants more.")
-    guarantee = Resources(label="Guarantee", help_text="What is kept free for it.")
+    deserved = Resources(
+        label="Deserved", help_text="Its fair share, in place of one by its weight; it may borrow more."
+    )
+    guarantee = Resources(
+        label="Guarantee", help_text="What is kept free for it; Deserved must be as much at least."
+    )
     # The spec that the form was filled from; the status may change meanwhile.
     generation = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -81,10 +112,18 @@ class QueueForm(Form):
         field = self.fields["parent"]
         field.choices = [("", "root"), *((name, name) for name in parents)]  # type: ignore[attr-defined]
 
+    def clean_priority(self) -> int:
+        """Nothing written is the default."""
+        return self.cleaned_data["priority"] or 0
+
+    def clean_order(self) -> str:
+        """Nothing chosen changes nothing."""
+        return self.cleaned_data["order"] or self.initial.get("order") or DequeueStrategy.TRAVERSE.value
+
     def spec(self) -> Object:
         """Return the spec of a new queue."""
         values = self.cleaned_data
-        spec: Object = {"weight": values["weight"], "reclaimable": values["reclaimable"]}
+        spec: Object = {field: values[name] for name, field in PLAIN.items()}
         if values["parent"]:
             spec["parent"] = values["parent"]
         for field, path in SHARES.items():
@@ -96,9 +135,9 @@ class QueueForm(Form):
         """Return the merge patch from a queue to what the form says; what was not changed is not in it."""
         old, new = initial_of(queue), self.cleaned_data
         spec: Object = {}
-        for name in ("weight", "reclaimable"):
+        for name, field in PLAIN.items():
             if new[name] != old[name]:
-                spec[name] = new[name]
+                spec[field] = new[name]
         if new["parent"] != old["parent"]:
             spec["parent"] = new["parent"] or None
         for field, path in SHARES.items():
@@ -112,7 +151,7 @@ class NewQueueForm(QueueForm):
     """A new queue."""
 
     name = forms.CharField(max_length=63, label="Name", help_text="Lower-case letters, digits and “-”.")
-    field_order = ("name", "weight", "parent")
+    field_order = ("name", "parent", "weight", "priority", "order")
 
 
 def initial_of(queue: Queue) -> dict[str, Any]:
@@ -121,6 +160,8 @@ def initial_of(queue: Queue) -> dict[str, Any]:
     return {
         "generation": queue.metadata.generation,
         "weight": spec.weight or 1,
+        "priority": spec.priority,
+        "order": spec.dequeue_strategy or DequeueStrategy.TRAVERSE.value,
         "parent": "" if spec.parent == "root" else spec.parent,
         "reclaimable": spec.reclaimable is not False,
         **{

@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.api import backend
+from cluster.runtime import registry
 from cluster.store import store
 from dashboard import cluster_usage
+from dashboard.cluster_usage import ROOT
 from dashboard.pages import events
-from dashboard.parts import bulk, paging, phases, usage_bar
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts import bulk, paging, phases, sight, usage_bar
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
+from dashboard.queue_room import WAITING, jobs_by_queue
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, QUEUES
+from queues import share_bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +31,9 @@ if TYPE_CHECKING:
     from dashboard.cluster_usage import Picture, QueueFacts
     from dashboard.parts.table import TableView
     from kube.amounts import Amounts
+    from queues.shares import FairShare
 
 STATE = f"{QUEUES.id}/state"
-WAITING = ("Pending", "", "Restarting")
 SPEC = Spec(
     name="queues:list",
     columns=(
@@ -37,6 +43,7 @@ SPEC = Spec(
         Column("Waiting jobs", sort="waiting", kind="number"),
         Column("CPU", sort="cpu", kind="bar"),
         Column("Memory", sort="memory", kind="bar"),
+        Column("Fair share", sort="share", kind="bar"),
         Column("Weight", sort="weight", kind="number", priority="low"),
     ),
     filters=(Filter("phase", "State", choices=phases.QUEUE_STATES, hidden=True),),
@@ -60,7 +67,10 @@ JOBS_SPEC = Spec(
 
 
 class Line(NamedTuple):
-    """A queue in the list: how deep it lies, what is in it and below it, and what that takes."""
+    """A queue in the list: how deep it lies, what is in it and below it, and what that takes.
+
+    share is None where another scheduler works: it may share out by another rule.
+    """
 
     facts: QueueFacts
     depth: int
@@ -68,6 +78,7 @@ class Line(NamedTuple):
     waiting: int
     used: Amounts
     limits: Amounts
+    share: FairShare | None
 
 
 def table(actor: Actor, view: TableView) -> Table:
@@ -75,9 +86,10 @@ def table(actor: Actor, view: TableView) -> Table:
     access.require(actor, "list", QUEUES, "")
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
-        running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
+        running, waiting = jobs_by_queue(visible, "Running"), jobs_by_queue(visible, WAITING)
         with cluster_usage.current(head) as shown:
-            lines = [_line(shown, *each, running, waiting) for each in _tree(shown, "", 0)]
+            shares = _shares(shown)
+            lines = [_line(shown, *each, running, waiting, shares) for each in _tree(shown, "", 0)]
     lines = [line for line in lines if view.q.lower() in line.facts.name]
     counts: dict[str, int] = {}
     for line in lines:
@@ -91,7 +103,10 @@ def table(actor: Actor, view: TableView) -> Table:
     shown_lines = lines[page.offset : page.offset + page.size]
     return Table(
         view=view,
-        rows={f"queue-{line.facts.name}": _row(line, is_tree=is_tree) for line in shown_lines},
+        rows={
+            f"queue-{line.facts.name}": _row(line, is_tree=is_tree, shown=sight.of(visible))
+            for line in shown_lines
+        },
         page=page,
         watches=[*cluster_usage.WATCHES, *events.watches(JOBS.id, "", visible)],
         counts=counts,
@@ -99,15 +114,14 @@ def table(actor: Actor, view: TableView) -> Table:
         revision=head,
         empty={
             "symbol": "list-tree",
-            "title": "There are no queues yet",
-            "text": "The controllers make the queue “default” when they start.",
+            "title": "There are no queues",
+            "text": (
+                "The cluster has none, or these pages may not read them; the strip at the top says so then."
+                if backend.is_mirror
+                else "The controllers make the queue “default” when they start."
+            ),
         },
     )
-
-
-def _jobs(visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]) -> dict[str, int]:
-    namespace = events.namespaces_of("", visible)
-    return store.count(JOBS, by="queue", namespace=namespace, phase=phase)
 
 
 def _tree(shown: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts, int]]:
@@ -124,13 +138,24 @@ def _tree(shown: Picture, name: str, depth: int) -> Iterator[tuple[QueueFacts, i
 MOST_LEVELS = 8  # admission allows fewer; a circle of parents must not hang the page
 
 
+def _shares(shown: Picture) -> dict[str, FairShare]:
+    is_ours = backend.runs(registry.get("scheduler"))
+    return share_bars.of_queues(shown) if is_ours else {}
+
+
 def _line(
-    shown: Picture, facts: QueueFacts, depth: int, running: dict[str, int], waiting: dict[str, int]
+    shown: Picture,
+    facts: QueueFacts,
+    depth: int,
+    running: dict[str, int],
+    waiting: dict[str, int],
+    shares: dict[str, FairShare],
 ) -> Line:
     limits = shown.limits(facts.name, shown.capacity())
     names = [facts.name, *(queue.name for queue in shown.below(facts.name))]
     run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
-    return Line(facts, depth, run, wait, shown.subtree_use(facts.name), limits)
+    used = shown.subtree_use(facts.name)
+    return Line(facts, depth, run, wait, used, limits, shares.get(facts.name))
 
 
 _ORDERS: dict[str, Any] = {
@@ -140,15 +165,23 @@ _ORDERS: dict[str, Any] = {
     "waiting": lambda line: line.waiting,
     "cpu": lambda line: line.used.get("cpu", 0),
     "memory": lambda line: line.used.get("memory", 0),
+    "share": lambda line: (line.share.part if line.share else None) or 0.0,
     "weight": lambda line: line.facts.queue.spec.weight,
 }
 
 
-def _row(line: Line, *, is_tree: bool) -> str:
+def _row(line: Line, *, is_tree: bool, shown: sight.Sight) -> str:
     uses = [
         usage_bar.of(name, line.used.get(name, 0), line.limits.get(name, 0)) for name in ("cpu", "memory")
     ]
-    context = {"line": line, "depth": min(line.depth, 4) if is_tree else 0, "uses": uses, "is_tree": is_tree}
+    context = {
+        "line": line,
+        "depth": min(line.depth, 4) if is_tree else 0,
+        "uses": uses,
+        "share": share_bars.summary(line.share) if line.share else None,
+        "is_tree": is_tree,
+        "sight": shown,
+    }
     return render_to_string("queues/_row.html", context)
 
 
@@ -160,40 +193,47 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     access.require(actor, "get", QUEUES, "", name)
     visible = access.namespaces(actor, JOBS)
     with store.reading() as head:
-        running, waiting = _jobs(visible, "Running"), _jobs(visible, WAITING)
+        running, waiting = jobs_by_queue(visible, "Running"), jobs_by_queue(visible, WAITING)
         with cluster_usage.current(head) as shown:
             facts = shown.queues.get(name)
             if facts is None:
                 raise NotFound.of(QUEUES.id, name)
-            line = _line(shown, facts, 0, running, waiting)
+            line = _line(shown, facts, 0, running, waiting, _shares(shown))
             children = shown.children(name)
             below = [queue.name for queue in shown.below(name)]
     spec = facts.queue.spec
     context = {
         "line": line,
         "facts": facts,
+        "sight": sight.of(visible),
         "spec": spec,
         "children": children,
         "below": below,
         "left": _unfinished(facts),
         "uses": usage_bar.table(line.used, line.limits),
+        "share": line.share if name != ROOT else None,
+        "share_bars": share_bars.bars(line.share) if line.share else [],
         "shares": [
             ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),
             (
                 "Deserved",
-                "what it gets when everybody wants more",
+                "its fair share of these resources, in place of one by its weight",
                 _said(cluster_usage.amounts_of(spec.deserved)),
             ),
-            ("Guarantee", "what is kept for it", _said(cluster_usage.amounts_of(spec.guarantee.resource))),
+            (
+                "Guarantee",
+                "what is kept for it and lent to nobody",
+                _said(cluster_usage.amounts_of(spec.guarantee.resource)),
+            ),
         ],
-        "may_change": access.allowed(actor, "update", QUEUES, ""),
+        "may_change": access.allowed(actor, "patch", QUEUES, ""),
         "may_open": access.allowed(actor, "update", STATE, ""),
         "may_delete": access.allowed(actor, "delete", QUEUES, ""),
         "is_builtin": name in ("default", "root"),
     }
     made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
-        for part in ("actions", "head", "use")
+        for part in ("actions", "head", "use", "share")
     }
     return facts.uid, made
 
@@ -222,7 +262,15 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         for word, count in store.count(JOBS, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(JOBS, phase=phase, order=view.sort, limit=page.size, offset=page.offset, **filters)
+        found = store.find(
+            JOBS,
+            phase=phase,
+            order=view.order,
+            total=page.total,
+            limit=page.size,
+            offset=page.offset,
+            **filters,
+        )
     offer = bulk.offered(JOBS.id, actor)
     return Table(
         view=view,
@@ -235,12 +283,18 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         fixed={"name": name},
         bulk=offer,
         bulk_fixed={"queue": name},
-        empty={
-            "symbol": "layers",
-            "title": "No job is in this queue",
-            "text": "A job names its queue when it is written; without one it goes to default.",
-        },
+        empty=_empty(sight.of(visible)),
     )
+
+
+def _empty(shown: sight.Sight) -> dict[str, str]:
+    """Say that no job is in the queue, or none that the reader may see."""
+    whose = "" if shown is sight.Sight.ALL else " of your namespaces"
+    return {
+        "symbol": "layers",
+        "title": f"No job{whose} is in this queue",
+        "text": "A job names its queue when it is written; without one it goes to default.",
+    }
 
 
 def _job_row(stored: Stored, *, selectable: bool) -> str:

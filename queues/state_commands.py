@@ -1,7 +1,8 @@
 """What a Command does to a queue: OpenQueue and CloseQueue set what is wished of it.
 
 The Command is deleted in the same transaction (reference:
-volcano-queue-podgroup-cli §2.2); the state follows from the wish.
+volcano-queue-podgroup-cli §2.2); the state follows from the wish. Where a queue
+keeps no wish the controller writes the state that it asks for.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.store import Create, Delete, Patch, Write
 from kube import events
-from kube.commands import REASON
+from kube.commands import NAMESPACE_OF_QUEUES, REASON, order
 from kube.kinds.batch import Action
 from kube.kinds.fields import View
 from kube.kinds.scheduling import QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
-from queues.states import closing_problem
+from queues import states
+from queues.states import CLOSED_BY_PARENT_ANNOTATION, closing_problem
 
 if TYPE_CHECKING:
     from kube.commands import CommandFact
@@ -27,11 +29,18 @@ WISHES: dict[str, QueueState] = {
     Action.CLOSE_QUEUE: QueueState.CLOSED,
 }
 _HARMLESS = (Action.SYNC_QUEUE,)
+_ACTIONS = {wish: action for action, wish in WISHES.items()}
+
+
+def to_queue(name: str, uid: str, wish: QueueState) -> Object:
+    """Return the Command that asks Volcano to open or close a queue."""
+    return order(QUEUES, NAMESPACE_OF_QUEUES, name, uid, Action(_ACTIONS[wish]))
 
 
 class _Metadata(View):
     name: str = ""
     uid: str = ""
+    annotations: dict[str, str] = {}
 
 
 class _QueueSpec(View):
@@ -47,6 +56,17 @@ class QueueFact(View):
     status: dict[str, Any] = {}
 
     @property
+    def is_closed_by_parent(self) -> bool:
+        """Whether it is noted on the queue that it is closed with the one above it."""
+        return self.metadata.annotations.get(CLOSED_BY_PARENT_ANNOTATION) == "true"
+
+    @property
+    def wish(self) -> str:
+        """What is wished of the queue."""
+        state = str(self.status.get("state") or "")
+        return states.wish(self.spec.state, state, is_closed_by_parent=self.is_closed_by_parent)
+
+    @property
     def about(self) -> Object:
         """As much of the queue as names it."""
         metadata = {"name": self.metadata.name, "uid": self.metadata.uid}
@@ -58,17 +78,24 @@ def writes(command: CommandFact, queue: QueueFact | None, now: int) -> list[Writ
     found: list[Write] = [Delete(COMMANDS, command.namespace, command.name, uid=command.uid)]
     if queue is None or not command.is_for(queue.metadata.uid):
         return found
-    wish = WISHES.get(command.action)
     problem = _problem(command, queue)
     kind = events.WARNING if problem else events.NORMAL
     message = f"{command.asked}: {problem}" if problem else f"{command.asked}."
     event = events.event(queue.about, REASON, message, now, component=COMPONENT, kind=kind)
     found.append(Create(EVENTS, event))
-    if wish and not problem and queue.spec.state != wish:
+    wish = asked_wish(command, queue)
+    if wish and queue.spec.state and queue.spec.state != wish:
         found.append(
-            Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": str(wish)}}, uid=queue.metadata.uid)
+            Patch(QUEUES, "", queue.metadata.name, {"spec": {"state": wish}}, uid=queue.metadata.uid)
         )
     return found
+
+
+def asked_wish(command: CommandFact, queue: QueueFact | None) -> str:
+    """Return what a Command wishes of the queue; "" when it wishes nothing, or may not."""
+    if queue is None or not command.is_for(queue.metadata.uid) or _problem(command, queue):
+        return ""
+    return str(WISHES.get(command.action, ""))
 
 
 def _problem(command: CommandFact, queue: QueueFact) -> str:

@@ -3,6 +3,11 @@
 `spec.state` is the wish and `status.state` the fact (seed: queue state
 management). A queue below a closed one is closed with it, whatever its own
 wish, and opens again with it.
+
+Volcano's own definition of queues has no `spec.state`, and an API server drops
+what a definition does not have. Of a queue without it the wish is what the fact
+was left as, by us or by Volcano: closed, unless an annotation of Volcano's says
+that it is closed with its parent.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from kube.usage import ROOT_QUEUE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CLOSED_BY_PARENT = "ClosedByParent"
+CLOSED_BY_PARENT_ANNOTATION = "volcano.sh/closed-by-parent"  # "true" or "false"
 FINISHED = frozenset({PodGroupPhase.COMPLETED.value})
 
 
@@ -46,11 +53,11 @@ TABLE = (
     Case(QueueState.OPEN, False, False, QueueState.OPEN, "Opened", "The queue accepts jobs."),
     Case(QueueState.OPEN, False, True, QueueState.OPEN, "Opened", "The queue accepts jobs."),
     Case(
-        QueueState.OPEN, True, True, QueueState.CLOSING, "ClosedByParent",
+        QueueState.OPEN, True, True, QueueState.CLOSING, CLOSED_BY_PARENT,
         "Closing with its parent queue {above}: {left}. Open {above} to accept jobs again.",
     ),
     Case(
-        QueueState.OPEN, True, False, QueueState.CLOSED, "ClosedByParent",
+        QueueState.OPEN, True, False, QueueState.CLOSED, CLOSED_BY_PARENT,
         "Closed with its parent queue {above}. Open {above} to accept jobs again.",
     ),
     Case(
@@ -66,6 +73,14 @@ TABLE = (
 )  # fmt: skip
 
 _ROWS = {(case.wish, case.is_closed_above, case.has_work): case for case in TABLE}
+
+
+def wish(kept: str, state: str, *, is_closed_by_parent: bool) -> str:
+    """Return what is wished of a queue: what it keeps as its wish, otherwise what its state was left as."""
+    if kept:
+        return kept
+    is_closed = state in (QueueState.CLOSED, QueueState.CLOSING) and not is_closed_by_parent
+    return (QueueState.CLOSED if is_closed else QueueState.OPEN).value
 
 
 def standing(wish: str, closed_above: str, groups: Mapping[str, int]) -> Standing:

@@ -9,19 +9,21 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from cluster import access, api
-from cluster.api import audit_trail
+from cluster.api import audit_trail, backend
 from cluster.store import store
 from dashboard.live.topics import address
 from dashboard.pages import events
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from kube.errors import ApiError
-from kube.kinds.scheduling import Queue
-from kube.resources import EVENTS, QUEUES
-from queues import forms, listing
+from kube.kinds.scheduling import Queue, QueueState
+from kube.resources import COMMANDS, EVENTS, QUEUES
+from queues import forms, listing, state_commands
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+    from cluster.access import Actor
 
 LOAD_AGAIN = "Nothing of yours was stored; load the page again to see how the queue is now."
 
@@ -89,7 +91,7 @@ def new_queue(request: HttpRequest) -> HttpResponse:
 def edit_queue(request: HttpRequest, name: str) -> HttpResponse:
     """Change a queue: only what was changed in the form is sent."""
     actor = access.of(request)
-    access.require(actor, "update", QUEUES, "", name)
+    access.require(actor, "patch", QUEUES, "", name)
     stored = store.get(QUEUES, "", name)
     queue = stored.read(Queue)
     form = forms.QueueForm(request.POST or None, initial=forms.initial_of(queue), parents=_parents(name))
@@ -119,15 +121,24 @@ def _parents(name: str) -> list[str]:
 @explained
 def set_state(request: HttpRequest, name: str, state: str) -> HttpResponse:
     """Open or close a queue."""
-    wish = {"open": "Open", "close": "Closed"}[state]
+    wish = {"open": QueueState.OPEN, "close": QueueState.CLOSED}[state]
     try:
-        api.patch(access.of(request), QUEUES, "", name, {"spec": {"state": wish}})
+        _wish(access.of(request), name, wish)
     except ApiError as error:
         responses.refuse(request, error)
     else:
-        said = "takes jobs again." if wish == "Open" else "takes no new jobs; what is in it goes on."
+        said = "takes jobs again." if wish is QueueState.OPEN else "takes no new jobs; what is in it goes on."
         responses.say(request, f"The queue {name} {said}")
     return redirect("queues:detail", name)
+
+
+def _wish(actor: Actor, name: str, wish: QueueState) -> None:
+    """Ask for a state: of our controllers by the queue's spec; Volcano's, whose queues have no such field, by a Command."""
+    if backend.is_mirror:
+        queue = store.get(QUEUES, "", name)
+        api.create(actor, COMMANDS, state_commands.to_queue(name, queue.uid, wish))
+    else:
+        api.patch(actor, QUEUES, "", name, {"spec": {"state": str(wish)}})
 
 
 @require_POST

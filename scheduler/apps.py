@@ -23,6 +23,7 @@ class SchedulerConfig(AppConfig):
                     resources.NAMESPACES,
                     resources.POD_GROUPS,
                     resources.PODS,
+                    resources.CLAIMS,
                 ),
                 queue="scheduler",
             )

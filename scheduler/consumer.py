@@ -11,19 +11,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.runtime.consumer import Consumer, Plan
+from cluster.api import backend
+from cluster.runtime import retries
+from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, store
 from cluster.writes import Timer
-from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.errors import ApiError
+from kube.resources import CLAIMS, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
-from scheduler.writes import groups_of
+from scheduler.writes import ABOUT, COMPONENT, about_group, groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, PODS)
+    from cluster.store import Stored
+    from cluster.writes import Group
+
+RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, CLAIMS, PODS)
 AGAIN = "cycle"
+LOOK_MS = 1000  # between two looks at whether the pods of a gang that was taken back are there again
 
 
 class SchedulerConsumer(Consumer[Snapshot]):
@@ -33,7 +40,8 @@ class SchedulerConsumer(Consumer[Snapshot]):
 
     def load(self, shard: int, revision: int) -> Snapshot:
         """Return the world as it is, with every pod group to be looked at."""
-        snapshot = Snapshot()
+        snapshot = Snapshot(backend.schedulers, heeds_claims=backend.is_mirror)
+        snapshot.resting = {timer.key for timer in timers_of(self.name, shard, RETRY)}
         for resource in RESOURCES:
             for found in store.find(resource):
                 snapshot.apply(
@@ -56,7 +64,25 @@ class SchedulerConsumer(Consumer[Snapshot]):
 
     def plan(self, state: Snapshot, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Run one cycle."""
+        back = [timer.key for timer in timers if timer.kind == RETRY]
+        state.resting.difference_update(back)
         decisions = schedule(state, now)
         state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
-        return Plan(groups_of(decisions, now), timers_wanted)
+        told = retries.told(
+            timers, lambda key: about_group(state.groups.get(key.removesuffix(ABOUT))), now, COMPONENT
+        )
+        groups = [*groups_of(decisions, now), *told]
+        # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
+        left = {key for key in back if key in state.waiting} - {group.key for group in groups}
+        timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]
+        return Plan(groups, timers_wanted)
+
+    def committed(
+        self, state: Snapshot, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]
+    ) -> None:
+        """Let the groups rest that could not be written: each cycle would try them again."""
+        pairs = zip(groups, outcomes, strict=True)
+        state.resting |= {
+            group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)
+        }

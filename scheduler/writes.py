@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster.remote import gangs
 from cluster.store import Create, Group, Patch
+from cluster.writes import Minimum
 from kube import events
 from kube.meta import controller_reference, now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from cluster.store import Write
     from kube.meta import Object
     from scheduler.cycle.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
+    from scheduler.snapshot.records import Group as PodGroup
     from scheduler.snapshot.records import Orphan, Pod
 
 COMPONENT = "volcano"
+ABOUT = "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
 
@@ -30,9 +34,12 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
     groups: list[Group] = []
     for decision in decisions.groups:
         writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
+        writes += gangs.removal(decision.given_back)
         writes += _about_group(decision, now)
         if writes:
-            groups.append(Group(writes, decision.key))
+            key = decision.key if decision.binds else decision.key + ABOUT
+            minima = [Minimum(need, places) for need, places in decision.minima]
+            groups.append(Group(writes, key, minima=minima, announced=list(_announced(decision))))
         notes = [_note(note, time) for note in decision.notes]
         if notes:
             groups.append(Group(notes))
@@ -59,27 +66,36 @@ def _with_scheduled(pod: Pod, time: str, **fields: str) -> list[dict[str, Any]]:
     return [*kept, {"type": "PodScheduled", **fields, "lastTransitionTime": time}]
 
 
+def _announced(decision: GroupDecision) -> Iterable[Write]:
+    if decision.announced:
+        yield _status(decision, decision.announced)
+
+
 def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
     if decision.status:
-        yield Patch(
-            POD_GROUPS,
-            decision.namespace,
-            decision.name,
-            {"status": decision.status},
-            subresource="status",
-            uid=decision.uid,
-        )
+        yield _status(decision, decision.status)
     if decision.report is not None:
         yield Create(EVENTS, _event(decision, decision.report, now))
 
 
+def _status(decision: GroupDecision, status: Object) -> Patch:
+    patch = {"status": status}
+    return Patch(POD_GROUPS, decision.namespace, decision.name, patch, subresource="status", uid=decision.uid)
+
+
 def _event(decision: GroupDecision, report: Report, now: int) -> Object:
-    about = {
-        "apiVersion": POD_GROUPS.api_version,
-        "kind": POD_GROUPS.kind,
-        "metadata": {"namespace": decision.namespace, "name": decision.name, "uid": decision.uid},
-    }
+    about = _about(decision.namespace, decision.name, decision.uid)
     return events.event(about, report.reason, report.message, now, component=COMPONENT, kind=str(report.type))
+
+
+def about_group(group: PodGroup | None) -> Object | None:
+    """Return as much of a stored pod group as an Event names."""
+    return _about(group.namespace, group.name, group.uid) if group is not None and group.uid else None
+
+
+def _about(namespace: str, name: str, uid: str) -> Object:
+    metadata = {"namespace": namespace, "name": name, "uid": uid}
+    return {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": metadata}
 
 
 def _key(adoption: Adoption) -> str:

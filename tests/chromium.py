@@ -37,6 +37,20 @@ const { pipeline } = require("node:stream/promises"), fs = require("node:fs"), z
 """
 
 
+@contextlib.contextmanager
+def launched(path=None):
+    """A headless Chromium on a profile of its own; what a test expects of its pages may take as long as a hang does."""
+    from playwright.sync_api import expect, sync_playwright  # every run imports this module, few need that
+
+    expect.set_options(timeout=HANG_S * 1000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path or find(), args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
 def find():
     """Return the path of a Chromium, installing the package's once; None when it cannot be had."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from cluster import clock
+
+
+@contextmanager
+def using(other):
+    """Let another clock be the process's inside the block, and hand it out."""
+    before = clock.use(other)
+    try:
+        yield other
+    finally:
+        clock.use(before)
 
 
 class ManualClock:
@@ -17,6 +29,10 @@ class ManualClock:
 
     def monotonic(self):
         return self.seconds
+
+    def sleep(self, seconds):
+        """Let so much time pass."""
+        self.move(seconds)
 
     def move(self, seconds):
         """Let time pass."""

@@ -10,12 +10,12 @@ import socket
 import hypothesis
 import pytest
 
-from cluster import clock
-from tests import campaign, chromium, kubectl, services, workers
+from tests import campaign, chromium, clocks, kubectl, services, workers
 from tests.clocks import ManualClock
 from tests.waiting import HANG_S
 from volcano_ui import assets
 
+MODES = ("embedded", "in-place")
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
@@ -44,16 +44,36 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if campaign.belongs(item)]
-    items.sort(key=lambda item: workers.turn(item.nodeid))
+    files = {name: place for place, name in enumerate(dict.fromkeys(item.path for item in items))}
+    # A file's tests with one system first, so that none of its systems is started twice.
+    items.sort(key=lambda item: (workers.turn(item.nodeid), files[item.path], "clusters" in item.keywords))
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test that asks for a mode in each, but for one that is about what only the embedded cluster has."""
+    find = metafunc.definition.get_closest_marker
+    if "runner_mode" in metafunc.fixturenames:
+        metafunc.parametrize("runner_mode", MODES[:1] if find("embedded") else MODES, indirect=True)
+    if "system_mode" in metafunc.fixturenames and find("both_modes") and not find("embedded"):
+        embedded, in_place = MODES
+        modes = [embedded, pytest.param(in_place, marks=pytest.mark.clusters)]
+        metafunc.parametrize("system_mode", modes, indirect=True, scope="module")
+
+
+@pytest.fixture
+def runner_mode(request, _django_db_helper):
+    """The mode in which consumers run that the test runs by hand; see tests/modes."""
+    from tests.modes import mode as modes
+
+    with modes.using(request.param) as chosen:
+        yield chosen
 
 
 @pytest.fixture
 def moved_clock():
     """The clock of this process, which stands until the test moves it."""
-    manual = ManualClock()
-    before = clock.use(manual)
-    yield manual
-    clock.use(before)
+    with clocks.using(ManualClock()) as manual:
+        yield manual
 
 
 def pytest_xdist_make_scheduler(config, log):

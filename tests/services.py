@@ -12,12 +12,13 @@ import sysconfig
 import tempfile
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import redis
 
 from tests.waiting import HANG_S
-from volcano_ui import supervisor, valkey
+from volcano_ui import sockets, supervisor, valkey
 
 
 def wait_until(answers, failure):
@@ -60,7 +61,7 @@ def redis_server():
     with tempfile.TemporaryDirectory(prefix="volcano-ui-redis-") as folder:
         data = Path(folder)
         socket = valkey.socket_path(data)
-        valkey.prepare(socket)
+        sockets.prepare(socket)
         with (
             running(valkey.command(valkey.find_server(), socket)),
             redis.Redis(unix_socket_path=str(socket)) as client,
@@ -110,6 +111,16 @@ def postgres_server(binaries, *, durable=False):
         with running(command, cwd=folder, **account):
             wait_until(lambda: psycopg.connect(url).close(), psycopg.OperationalError)
             yield url
+
+
+@contextlib.contextmanager
+def postgres_database(server, name):
+    """Make a database on a PostgreSQL, by the URL of another one there; yield its URL."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+        yield urlsplit(server)._replace(path=f"/{name}").geturl()
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _unprivileged(folder):

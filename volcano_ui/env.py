@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
+import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from cluster.remote import target as targets
+from cluster.remote.webhooks import hooks
+from cluster.several import entries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.remote.target import Target
+    from cluster.remote.webhooks.hooks import Address
+    from cluster.several.entries import Entry
+
 PREFIX = "VOLCANO_UI_"
 PROJECT = Path(__file__).resolve().parent.parent
+# How connections to PostgreSQL are, unless its URL says otherwise.
+POSTGRESQL = {
+    # The server parses and plans a statement once for a connection, not at each use.
+    "server_side_binding": True,
+    # A machine that is gone without a word is given up within some 25 s, on either side: what it had locked, all wait for.
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+    "options": "-c idle_in_transaction_session_timeout=25s",
+}
+# Otherwise it was installed from a wheel, which brings no recipes, no source of the front end and no folder to write in.
+IS_CLONE = (PROJECT / "Makefile").is_file()
 
 
 def text(name: str, default: str = "") -> str:
@@ -47,10 +74,87 @@ def directory(name: str, default: Path) -> Path:
     return Path(text(name) or default).expanduser().absolute()
 
 
+def usual_state_directory() -> Path:
+    """Return where things are kept unless told: `data` in a clone, else in the user's folder for data (XDG)."""
+    home = Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
+    return PROJECT / "data" if IS_CLONE else home / "volcano-ui"
+
+
+def instance(data: Path) -> str:
+    """Return the name of the `up` on a state directory of this machine or container: one at a time runs there."""
+    return f"{socket.gethostname()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:8]}"
+
+
+def up_command(**options: object) -> str:
+    """Return what a person types to start the system: `make up PORT=9000`, or `volcano-ui up --port=9000`."""
+    if IS_CLONE:
+        return " ".join(["make up", *(f"{name}={value}" for name, value in options.items())])
+    flags = (f"--{name.lower().replace('_', '-')}={value}" for name, value in options.items())
+    return " ".join(["volcano-ui up", *flags])
+
+
 def file(name: str) -> Path | None:
     """Read the path of a file, None when it is not set."""
     value = text(name)
     return Path(value).expanduser().absolute() if value else None
+
+
+def content(name: str) -> str:
+    """Read the file that a variable names, without the line break at its end; "" when it is not set."""
+    path = file(name)
+    if path is None:
+        return ""
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {str(path)!r}, which cannot be read: {reason}. Name a file that this user may read."
+        ) from None
+
+
+def prefix(name: str) -> str:
+    """Read what is put before names that a cluster is told; nobody may become one of the system's own by it."""
+    value = text(name)
+    if (
+        value.startswith("system:")
+        or not value.isascii()
+        or not value.isprintable()
+        or value != value.strip()
+    ):
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}; set it to plain characters without spaces around them, such as 'oidc:'."
+            " Names that begin with system: are the system's own."
+        )
+    return value
+
+
+def issuer(name: str) -> str:
+    """Read the address of an OpenID Connect provider: over TLS, unless it is on this machine."""
+    value = text(name)
+    parts = urlsplit(value)
+    local = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if value and not (parts.hostname and (parts.scheme == "https" or local)):
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}; set it to the provider's address, such as https://login.example.org/realms/lab."
+        )
+    return value
+
+
+def check_logins(issuer: str, scopes: list[str], admin_group: str, *, passwords: bool) -> None:
+    """Refuse ways of logging in that let nobody in, or the wrong ones."""
+    if not issuer and not passwords:
+        raise ImproperlyConfigured(
+            f"{PREFIX}PASSWORD_LOGIN is 0 and {PREFIX}OIDC_ISSUER is not set: nobody could log in. Set one of them."
+        )
+    if "openid" not in scopes:
+        raise ImproperlyConfigured(
+            f"{PREFIX}OIDC_SCOPES is {' '.join(scopes)!r}; begin it with openid, such as 'openid profile groups'."
+        )
+    if admin_group.startswith("system:"):
+        raise ImproperlyConfigured(
+            f"{PREFIX}OIDC_ADMIN_GROUP is {admin_group!r}; groups that begin with system: are the system's own."
+        )
 
 
 def words(name: str) -> list[str]:
@@ -67,6 +171,116 @@ def directories(name: str) -> list[str]:
                 f"{PREFIX}{name} has {path!r}; name each directory from the root, such as /srv/data."
             )
     return paths
+
+
+def one_of(name: str, values: Sequence[str]) -> str:
+    """Read one of some words, "" when it is not set."""
+    value = text(name)
+    if value and value not in values:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}; set it to {' or '.join(values)}, or leave it empty."
+        )
+    return value
+
+
+def part(name: str, *, has_several: bool) -> str:
+    """Return which of the programs `up` starts, "" for all of them. has_several says that there are several clusters."""
+    value = one_of(name, ("web", "works"))
+    if value and has_several:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r} and {PREFIX}CLUSTERS is set: the programs of one cluster alone can be shared out."
+            f" Leave {PREFIX}{name} empty, or show that cluster alone, with {PREFIX}KUBECONFIG."
+        )
+    return value
+
+
+def target(name: str, context: str) -> Target | None:
+    """Return the cluster that a context of a kubeconfig names ("" the current one), None when there is no kubeconfig."""
+    value = text(name)
+    if not value:
+        return None
+    try:
+        return targets.find(value, context)
+    except targets.TargetError as error:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}: {error} Set it to a kubeconfig's file and {PREFIX}CONTEXT to one of"
+            " its contexts, or leave both empty."
+        ) from None
+
+
+def webhooks(name: str, way: str, *, has_several: bool = False) -> Address | None:
+    """Return where an API server finds our admission webhooks; they judge where our controllers work.
+
+    has_several says that there are several clusters, of which an address could serve one only.
+    """
+    value = text(name)
+    if not value:
+        return None
+    if has_several:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r} and {PREFIX}CLUSTERS is set: webhooks are at one address, for one cluster."
+            f" Leave {PREFIX}{name} empty, or show that cluster alone, with {PREFIX}KUBECONFIG."
+        )
+    if way != "in-place":
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}, and {PREFIX}WAY is not in-place: where our controllers do not work nothing is"
+            " judged here. Leave it empty."
+        )
+    try:
+        return hooks.address(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}: {error}. Set it to where the API server reaches this process, such as"
+            " 192.0.2.7:9443, or to a Service of its cluster, such as volcano-ui-webhooks.volcano-ui.svc:443."
+        ) from None
+
+
+def clusters(name: str, *others: str) -> tuple[Entry, ...]:
+    """Read which clusters there are, none where the others, which name a single one, are to say it."""
+    try:
+        found = entries.parse(text(name))
+    except entries.EntriesError as error:
+        raise ImproperlyConfigured(f"{PREFIX}{name} is {text(name)!r}: {error}") from None
+    for other in others:
+        if found and text(other):
+            raise ImproperlyConfigured(
+                f"{PREFIX}{name} and {PREFIX}{other} are both set; leave {PREFIX}{other} empty and write what it says"
+                f" into {PREFIX}{name}, as {entries.FORM}."
+            )
+    return found
+
+
+def one_of_clusters(name: str, clusters: Sequence[Entry]) -> Entry | None:
+    """Return the cluster that these processes are about, by default the first; None where there is one without a name."""
+    value = text(name)
+    known = {entry.name: entry for entry in clusters}
+    if value and value not in known:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} is {value!r}; set it to {' or '.join(known)}, or leave it empty."
+            if known
+            else f"{PREFIX}{name} is {value!r}, but {PREFIX}CLUSTERS names none; leave it empty."
+        )
+    return known[value] if value else next(iter(clusters), None)
+
+
+def target_of(entry: Entry) -> Target | None:
+    """Return the cluster that one of several stands for, None for the embedded one."""
+    if not entry.kubeconfig:
+        return None
+    try:
+        return targets.find(entry.kubeconfig, entry.context)
+    except targets.TargetError as error:
+        raise ImproperlyConfigured(f"{PREFIX}CLUSTERS has {str(entry)!r}: {error}") from None
+
+
+def for_cluster(name: str, value: str, cluster: str) -> str:
+    """Return an address in which {cluster} stands for a cluster's name, as it has to where there are several."""
+    if value and cluster and "{cluster}" not in value:
+        raise ImproperlyConfigured(
+            f"{name} is {_without_password(value)!r} and {PREFIX}CLUSTERS is set: each cluster needs one of its own."
+            f" Write {{cluster}} where its name belongs, or leave {name} empty."
+        )
+    return value.replace("{cluster}", cluster)
 
 
 def secret(name: str, file: Path) -> str:
@@ -97,15 +311,19 @@ def _create_secret(file: Path) -> None:
     draft.unlink()
 
 
-def database(file: Path) -> dict[str, Any]:
-    """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file."""
+def database(file: Path, cluster: str = "") -> dict[str, Any]:
+    """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file.
+
+    cluster is the name of the one of several clusters whose database it is.
+    """
     url = text("DATABASE_URL") or os.environ.get("DATABASE_URL", "")
+    url = for_cluster("DATABASE_URL", url, cluster)
     return _postgresql(url) if url else _sqlite(file)
 
 
-def redis_url(name: str) -> str:
-    """Return the address of a Redis, or an empty text."""
-    url = text(name)
+def redis_url(name: str, cluster: str = "") -> str:
+    """Return the address of a Redis, or an empty text; cluster as in `database`."""
+    url = for_cluster(PREFIX + name, text(name), cluster)
     if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
         raise ImproperlyConfigured(
             f"{PREFIX}{name} is {_without_password(url)!r}; set it to redis://host:6379/0 or unix:///path?db=0, "
@@ -134,8 +352,7 @@ def _postgresql(url: str) -> dict[str, Any]:
             f"DATABASE_URL is {_without_password(url)!r}; set it to postgresql://user:password@host:5432/name, "
             "or leave it empty for SQLite."
         )
-    # The server parses and plans a statement once for a connection, not at each use.
-    options: dict[str, Any] = {"server_side_binding": True} | dict(parse_qsl(parts.query))
+    options: dict[str, Any] = POSTGRESQL | dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

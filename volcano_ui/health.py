@@ -1,4 +1,4 @@
-"""Whether this web server can do its work: for supervisors and load balancers."""
+"""Whether this web server, or what runs beside it, can do its work: for supervisors and load balancers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,14 @@ PATIENCE_S = 1
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
     """Answer 200 when the database and Redis answer, otherwise 503 with what does not."""
-    parts = {"database": _answer(ask_database), "redis": _answer(ask_redis)}
+    parts = servers()
     healthy = all(answer == "ok" for answer in parts.values())
     return JsonResponse(parts, status=200 if healthy else 503)
+
+
+def servers() -> dict[str, str]:
+    """Return "ok" for each server that everything needs, or what is wrong with it."""
+    return {"database": answer(ask_database), "redis": answer(ask_redis)}
 
 
 def ask_database() -> None:
@@ -36,9 +42,10 @@ def ask_redis() -> None:
         client.ping()
 
 
-def _answer(ask: Callable[[], None]) -> str:
+def answer(ask: Callable[[], None]) -> str:
+    """Return "ok", or what is wrong with what is asked for."""
     try:
         ask()
-    except (DatabaseError, redis.RedisError) as error:
+    except (DatabaseError, redis.RedisError, OSError, OperationalError) as error:
         return str(error) or type(error).__name__
     return "ok"

@@ -16,6 +16,7 @@ import structlog
 if TYPE_CHECKING:
     from pathlib import Path
 
+PROGRAM = "VOLCANO_UI_PROGRAM"  # in a program's environment: its name, for logs of many together
 AGAIN = re.compile(r"Trying again .*\((\d+)/")
 LOGIN_LINK = re.compile(r"/login/[^/\s\"']+")
 
@@ -25,6 +26,13 @@ def _without_links(_: Any, __: str, event: structlog.typing.EventDict) -> struct
     for key, value in event.items():
         if isinstance(value, str) and "/login/" in value:
             event[key] = LOGIN_LINK.sub("/login/…", value)
+    return event
+
+
+def _with_program(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Name the program that writes."""
+    if name := os.environ.get(PROGRAM):
+        event["program"] = name
     return event
 
 
@@ -94,7 +102,12 @@ def configuration() -> dict[str, Any]:
 def _renderers() -> list[structlog.typing.Processor]:
     if sys.stderr.isatty():
         return [structlog.dev.ConsoleRenderer()]
-    return [structlog.processors.format_exc_info, _without_links, structlog.processors.JSONRenderer()]
+    return [
+        structlog.processors.format_exc_info,
+        _without_links,
+        _with_program,
+        structlog.processors.JSONRenderer(),
+    ]
 
 
 def rotate(file: Path, *, most_bytes: int = 5_000_000, keep: int = 3) -> None:

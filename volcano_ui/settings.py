@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from csp.constants import NONCE, NONE, SELF
 
+from cluster.remote import target as targets
+from cluster.several import addresses, entries
 from volcano_ui import env, logs, valkey
 
 BASE_DIR = env.PROJECT
-DATA = env.directory("DATA", BASE_DIR / "data")
+STATE = env.directory("DATA", env.usual_state_directory())
+# Where there are several clusters each has a set of processes; CLUSTER is the one that these are about.
+CLUSTERS = env.clusters("CLUSTERS", "KUBECONFIG", "CONTEXT")
+CLUSTER = env.one_of_clusters("CLUSTER", CLUSTERS)
+CLUSTER_NAME = CLUSTER.name if CLUSTER else ""
+PREFIX = addresses.prefix(CLUSTER.name) if CLUSTER else ""  # of the pages' addresses
+# The cluster behind the pages: one with an API of its own, or (None) the embedded one. Each has a state of its own.
+TARGET = env.target_of(CLUSTER) if CLUSTER else env.target("KUBECONFIG", env.text("CONTEXT"))
+DATA = targets.state_directory(STATE, TARGET)
+# The first of several clusters keeps the accounts of all.
+HOME = (
+    DATA if CLUSTER in (None, *CLUSTERS[:1]) else targets.state_directory(STATE, env.target_of(CLUSTERS[0]))
+)
+# By which name role bindings know this cluster; "" is the one that keeps the accounts.
+ROLES_OF = "" if HOME == DATA else DATA.name
+WAYS = entries.WAYS
+# Empty: one of the first two, by what the cluster serves.
+WAY = (CLUSTER.way if CLUSTER else "") or env.one_of("WAY", WAYS)
+LEASE_NAMESPACE = env.text(
+    "LEASE_NAMESPACE", "volcano-system"
+)  # where it is settled who works on that cluster
+# Where that cluster's API server finds our admission webhooks; None: there are none.
+WEBHOOKS = env.webhooks("WEBHOOKS", WAY, has_several=bool(CLUSTERS))
+IMPERSONATE = env.flag(
+    "IMPERSONATE", default=False
+)  # people act there as themselves, with the rights that it gives them
+IMPERSONATE_USER_PREFIX = env.prefix("IMPERSONATE_USER_PREFIX")  # before the names of accounts there
+IMPERSONATE_GROUP_PREFIX = env.prefix("IMPERSONATE_GROUP_PREFIX")
+# What people type, as messages name it.
+UP_COMMAND = env.up_command()
+MANAGE_COMMAND = "manage.py" if env.IS_CLONE else "volcano-ui"
+ONLY = env.part("ONLY", has_several=bool(CLUSTERS))  # which of the programs `up` starts; empty: all
+# The name of this `up` among others on one database; the same when it starts again.
+INSTANCE = env.instance(DATA)
 PORT = env.number("PORT", 8000, least=1, most=65535)
 LISTEN = env.text("LISTEN", "127.0.0.1")
 # The Kubernetes API, over TLS; 8443 beside 8000. Without files of one's own an authority is made in DATA/pki.
@@ -15,15 +52,19 @@ API_PORT = env.number("API_PORT", PORT + 443 if PORT + 443 <= 65535 else PORT - 
 API_CERTIFICATE = env.file("API_CERTIFICATE")
 API_CERTIFICATE_KEY = env.file("API_KEY")
 API_CERTIFICATE_CA = env.file("API_CA")
+WEBHOOK_PORT = env.number(
+    "WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535
+)
 NODES = env.number("NODES", 0, most=100_000)
 JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that share out the jobs
+LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
 
-SECRET_KEY = env.secret("SECRET_KEY", DATA / "secret-key")
+SECRET_KEY = env.secret("SECRET_KEY", HOME / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)
 HTTPS = env.flag("HTTPS", default=False)
 HOSTS = env.words("HOSTS")
@@ -77,7 +118,12 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.database(DATA / "db.sqlite3")}
+DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME)}
+ACCOUNTS_DATABASE = "default"
+if HOME != DATA:
+    ACCOUNTS_DATABASE = "accounts"
+    DATABASES[ACCOUNTS_DATABASE] = env.database(HOME / "db.sqlite3", CLUSTERS[0].name)
+    DATABASE_ROUTERS = ["cluster.several.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Who may come in.
@@ -92,8 +138,23 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 LOGIN_URL = "accounts:login"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_REDIRECT_URL = "dashboard:overview"
 LOGOUT_REDIRECT_URL = "accounts:login"
+
+# Accounts of an OpenID Connect provider, where one is named.
+OIDC_ISSUER = env.issuer("OIDC_ISSUER")
+OIDC_NAME = env.text("OIDC_NAME", urlsplit(OIDC_ISSUER).hostname or "")  # as people call the provider
+OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID", "volcano-ui")
+OIDC_CLIENT_SECRET = env.content("OIDC_CLIENT_SECRET_FILE")
+OIDC_SCOPES = env.words("OIDC_SCOPES") or ["openid", "profile"]
+OIDC_NAME_CLAIM = env.text("OIDC_NAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
+OIDC_ADMIN_GROUP = env.text("OIDC_ADMIN_GROUP")
+OIDC_SESSION_HOURS = env.number(
+    "OIDC_SESSION_HOURS", 12, least=1, most=8760
+)  # then the provider is asked again
+PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", default=True)
+env.check_logins(OIDC_ISSUER, OIDC_SCOPES, OIDC_ADMIN_GROUP, passwords=PASSWORD_LOGIN)
 
 # Browsers share cookies between the ports of a host: the port in the name keeps two systems apart.
 SESSION_COOKIE_NAME = f"volcano_ui_session_{PORT}"
@@ -130,7 +191,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 # Messages between processes.
 
-REDIS_URL = env.redis_url("REDIS_URL") or valkey.url(DATA)
+REDIS_URL = env.redis_url("REDIS_URL", CLUSTER_NAME) or valkey.url(DATA)
 
 CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
 CELERY_TASK_DEFAULT_QUEUE = "controllers"
@@ -142,6 +203,8 @@ CELERY_BEAT_SCHEDULE = {
 
 # Which kind of cluster this is (cluster.backend).
 BACKEND = "cluster.api.embedded.Embedded"
+if TARGET:
+    BACKEND = "cluster.remote.in_place.InPlace" if WAY == "in-place" else "cluster.remote.backend.Remote"
 
 # How long the change log keeps what has been superseded.
 HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
@@ -154,14 +217,14 @@ AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 
 # Files for the browser: `manage.py assets` builds them and gives them names with a hash.
 
-STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".cache" / "static"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_URL = f"/{PREFIX}static/"
+STATIC_ROOT = BASE_DIR / ".cache" / "static" if env.IS_CLONE else BASE_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"] if env.IS_CLONE else []
 # Applications bring no files for the browser; the bundle and `static` have all of them.
 STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "volcano_ui.static_files.Storage"},
 }
 
 USE_TZ = True

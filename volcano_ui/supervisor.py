@@ -1,6 +1,6 @@
 """Keeping child processes alive, and ending every one of them.
 
-Each program runs in a session of its own, writes to its own log file and is started again when it
+Each program runs in a session of its own, writes to its own log file, or to where the supervisor writes, and is started again when it
 ends by itself. Nothing may outlive the supervisor:
 
 * Linux tells a program when its supervisor dies, however that happens (PR_SET_PDEATHSIG).
@@ -24,7 +24,7 @@ from node.shim import tree
 from volcano_ui import logs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -55,6 +55,7 @@ class Program:
     orphaned: signal.Signals = signal.SIGKILL
     descriptors: tuple[int, ...] = ()
     before: Callable[[], None] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
 
 
 @dataclass
@@ -74,10 +75,13 @@ class Child:
 
 
 class Supervisor:
-    """Starts programs, restarts those that end, stops all of them. Used from one event loop."""
+    """Starts programs, restarts those that end, stops all of them. Used from one event loop.
+
+    Without a folder for logs programs write to where this process does; each is told its name in `logs.PROGRAM`, to say it there.
+    """
 
     def __init__(
-        self, *, logs: Path, cwd: Path, environment: dict[str, str], say: Callable[[str], None]
+        self, *, logs: Path | None, cwd: Path, environment: dict[str, str], say: Callable[[str], None]
     ) -> None:
         self._logs = logs
         self._cwd = cwd
@@ -117,14 +121,21 @@ class Supervisor:
         finally:
             self._starting -= 1
 
+    async def end(self, programs: Collection[Program]) -> None:
+        """End some programs, stage by stage, and keep the others running."""
+        children = [child for child in self._children.values() if child.program in programs]
+        for child in children:
+            if child.keeper:
+                child.keeper.cancel()
+        for stage in sorted({child.program.stage for child in children}):
+            await asyncio.gather(*(self._end(child) for child in children if child.program.stage == stage))
+        for child in children:
+            del self._children[child.program.name]
+
     async def stop(self) -> None:
         """End every program, stage by stage, and whatever they left behind."""
         self._stopping = True
-        for child in self._children.values():
-            if child.keeper:
-                child.keeper.cancel()
-        for stage in sorted({child.program.stage for child in self._children.values()}):
-            await asyncio.gather(*(self._end(c) for c in self._children.values() if c.program.stage == stage))
+        await self.end([child.program for child in self._children.values()])
         if self._housekeeper:
             self._housekeeper.cancel()
         _kill_orphans()
@@ -144,18 +155,20 @@ class Supervisor:
 
     def _report(self, child: Child, code: int, wait: float) -> None:
         line = f"✗ {child.program.name} {self._epitaph(child, code)}; starting it again in {wait:g} s"
-        with self._log(child.program).open("a") as log:
-            log.write(f"{line}\n")
+        if log := self._log(child.program):
+            with log.open("a") as stream:
+                stream.write(f"{line}\n")
         self._say(line)
 
     def _epitaph(self, child: Child, code: int) -> str:
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
-        last = logs.last_message(self._log(child.program))
+        log = self._log(child.program)
+        last = logs.last_message(log) if log else ""
         return f"ended with exit code {code}" + (f" ({last})" if last else "")
 
-    def _log(self, program: Program) -> Path:
-        return self._logs / f"{program.name}.log"
+    def _log(self, program: Program) -> Path | None:
+        return self._logs and self._logs / f"{program.name}.log"
 
     async def _spawn(self, child: Child) -> None:
         program = child.program
@@ -164,14 +177,15 @@ class Supervisor:
         child.started = time.monotonic()
         self._starting += 1
         try:
-            with self._log(program).open("ab") as log:
+            log = self._log(program)
+            with log.open("ab") if log else contextlib.nullcontext() as output:
                 child.process = await asyncio.create_subprocess_exec(
                     *program.command,
                     cwd=self._cwd,
-                    env=self._environment,
+                    env={**self._environment, logs.PROGRAM: program.name, **program.environment},
                     stdin=asyncio.subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
+                    stdout=output,
+                    stderr=output,
                     start_new_session=True,
                     pass_fds=program.descriptors,
                     preexec_fn=_die_with(os.getpid(), program.orphaned),
@@ -199,7 +213,8 @@ class Supervisor:
             await asyncio.sleep(HOUSEKEEPING_S)
             self._reap_orphans()
             for child in self._children.values():
-                logs.rotate(self._log(child.program))
+                if log := self._log(child.program):
+                    logs.rotate(log)
 
     def _reap_orphans(self) -> None:
         """Take the exit status of ended processes that were inherited; asyncio waits for its own."""

@@ -12,12 +12,11 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import signal
 import socket
-import ssl
 import sys
 import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -27,23 +26,25 @@ from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, connections
 
 from cluster.access import certificates
 from cluster.access.accounts import login_link
-from cluster.runtime import registry
+from cluster.remote import freshness, recorder, server, standby
+from cluster.remote.target import IN_CLUSTER
+from cluster.remote.webhooks import hooks
 from cluster.store import store
-from kube.resources import LEASES, NODES
 from node import sole
-from volcano_ui import assets, celery_app, health, valkey, web
+from volcano_ui import assets, env, health, migration, probes, programs, reporting, sockets, valkey, web
+from volcano_ui.health_server import HealthServer
 from volcano_ui.supervisor import Program, Supervisor
+from volcano_ui.works import Works
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 READY_WITHIN_S = 60
 PROBE_EVERY_S = 0.1
-MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
 class StartError(Exception):
@@ -69,19 +70,23 @@ def step(name: str) -> Iterator[None]:
     say(f"✓ {name}" + (f" ({took:.1f} s)" if took >= 0.5 else ""))
 
 
-def run() -> int:
+def run(*, is_behind_front: bool = False) -> int:
     """Start everything, wait for a signal, stop everything; return the exit status."""
-    return asyncio.run(Up().run())
+    return asyncio.run(Up(is_behind_front=is_behind_front).run())
 
 
 class Up:
-    """One run of the system."""
+    """One run of the system; behind a front it is one of several clusters (`volcano_ui.clusters`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_behind_front: bool = False, data: Path | None = None) -> None:
+        self._is_behind_front = is_behind_front
+        self._data = data or settings.DATA
         self._stop = asyncio.Event()
+        self._works: Works | None = None
         self._held: list[TextIO | socket.socket] = []
+        self._reporting: asyncio.Task[None] | None = None
         self._supervisor = Supervisor(
-            logs=settings.DATA / "logs",
+            logs=self._data / "logs" if settings.LOG_FILES else None,
             cwd=settings.BASE_DIR,
             environment=_environment(),
             say=say,
@@ -97,7 +102,7 @@ class Up:
             await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                await stopped
+                await self._wait_for_end(stopped)
         except StartError as error:
             say(f"✗ {error}")
             return 1
@@ -105,6 +110,15 @@ class Up:
             starting.cancel()
             await self._end()
         return 0
+
+    async def _wait_for_end(self, stopped: asyncio.Task[bool]) -> None:
+        if self._works is None:
+            await stopped
+            return
+        ended = asyncio.create_task(self._works.ended())
+        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            ended.result()
 
     def _interrupt(self) -> None:
         if self._stop.is_set():
@@ -114,7 +128,13 @@ class Up:
 
     async def _end(self) -> None:
         begun = time.monotonic()
+        if self._works is not None:
+            self._works.stop()
+        if self._reporting is not None:
+            self._reporting.cancel()
         await self._supervisor.stop()
+        if self._works is not None:
+            await self._works.leave()
         for held in self._held:
             held.close()
         if self._stop.is_set():
@@ -123,48 +143,88 @@ class Up:
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):
             self._take_state_directory()
-        with step(f"port {settings.PORT}, and {settings.API_PORT} for the Kubernetes API"):
-            pages = self._take_port(settings.PORT, "PORT")
-            api = self._take_port(settings.API_PORT, "API_PORT")
-        with step("front end"):
-            await self._build_assets()
+        pages, api = self._take_ports()
+        if settings.ONLY != "works":
+            with step("front end"):
+                await self._build_assets()
         with step("Redis"):
             await self._start_redis()
         with step("database"):
             revision = await asyncio.to_thread(_prepare_database)
-        with step("certificates"):
-            _take_certificates()
-        programs = _programs(pages, api)
-        await asyncio.gather(*(self._supervisor.start(program) for program in programs))
-        probes: dict[str, Callable[[], None]] = {
-            "web server": _ask_web,
-            "API server": _ask_api,
-            "Celery workers": _ask_workers,
-            "nodes": lambda: _ask_nodes(revision),
-        }
-        await asyncio.gather(*(self._ready(name, ask) for name, ask in probes.items()))
-        say(
-            f"The Kubernetes API is at {_local_api()}; the page Connect and `manage.py kubeconfig` say how to use it."
-        )
-        say(f"Open {await asyncio.to_thread(_address)}")
+        if settings.TARGET is None:
+            with step("certificates"):
+                _take_certificates()
+        lasting = programs.lasting(pages, api, self._take_webhook_port())
+        await asyncio.gather(*(self._supervisor.start(program) for program in lasting))
+        if settings.TARGET is not None and settings.ONLY != "web":
+            await self._work(pages)
+        questions = self._questions(revision, works=self._works is not None and self._works.leads)
+        await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
+        say(await asyncio.to_thread(_about_cluster))
+        if self._works is not None:
+            say(self._works.standing())
+        if settings.CLUSTER is not None:
+            self._reporting = asyncio.create_task(reporting.go_on())
+        if settings.ONLY == "works":
+            say(f"Its health is told at {probes.local_address()}/healthz")
+        elif not self._is_behind_front:
+            say(f"Open {await asyncio.to_thread(login_address)}")
+
+    async def _work(self, listener: socket.socket) -> None:
+        """Run mirror, workers and beat whenever it is this `up`'s turn, and tell of their health where no web server does."""
+        candidate = standby.Candidate(settings.INSTANCE)
+        self._works = works = Works(self._supervisor, programs.works(), candidate, say)
+        await works.start()
+        if settings.ONLY == "works":
+            HealthServer(listener, lambda: probes.works(leads=works.leads))
 
     def _take_state_directory(self) -> None:
         _refuse([m for m in run_checks(tags=["state"]) if m.is_serious()])
         for name in ("", "logs", "run"):
-            (settings.DATA / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = settings.DATA / "run" / "up.lock"
+            (self._data / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Certificates of a kubeconfig, written for processes that are gone.
+        shutil.rmtree(self._data / "run" / "kubeconfig", ignore_errors=True)
+        path = self._data / "run" / "up.lock"
         lock = sole.take(path)
         if lock is None:
             pid = sole.holder(path)
             raise StartError(
-                f"The state directory {settings.DATA} is in use by another `up`, pid {pid}. "
-                f"Stop that one (kill {pid}), or choose another directory: make up DATA=/some/dir PORT=9000."
+                f"The state directory {self._data} is in use by another `up`, pid {pid}. "
+                f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
         self._held.append(lock)
 
-    def _take_port(self, port: int, variable: str) -> socket.socket:
+    def _take_ports(self) -> tuple[socket.socket, socket.socket | None]:
+        """Listen for pages, and for the API of an embedded cluster; another one has its own."""
+        place = f"socket of {settings.CLUSTER_NAME}" if self._is_behind_front else f"port {settings.PORT}"
+        if settings.TARGET is not None:
+            with step(place):
+                return self._take_pages(), None
+        with step(f"{place}, and {settings.API_PORT} for the Kubernetes API"):
+            return self._take_pages(), self._take_port(settings.API_PORT, "API_PORT")
+
+    def _take_pages(self) -> socket.socket:
+        if not self._is_behind_front:
+            return self._take_port(settings.PORT, "PORT")
+        path = sockets.of_cluster(settings.STATE, settings.CLUSTER_NAME)
         try:
-            listener = web.listen(settings.LISTEN, port)
+            listener = sockets.listen(path)
+        except OSError as error:
+            raise StartError(f"Cannot listen on {path}: {error.strerror or error}.") from None
+        self._held.append(listener)
+        return listener
+
+    def _take_webhook_port(self) -> socket.socket | None:
+        """Listen for the questions of the cluster's API server, where there are any; an `up` that only works is not asked."""
+        if settings.WEBHOOKS is None or settings.ONLY == "works":
+            return None
+        host = hooks.interface(settings.WEBHOOKS, settings.LISTEN)
+        return self._take_port(settings.WEBHOOK_PORT, "WEBHOOK_PORT", host)
+
+    def _take_port(self, port: int, variable: str, host: str = "") -> socket.socket:
+        host = host or settings.LISTEN
+        try:
+            listener = web.listen(host, port)
         except OSError as error:
             reason = {
                 errno.EADDRINUSE: f"Port {port} is taken by another program.",
@@ -172,16 +232,18 @@ class Up:
             }.get(error.errno or 0)
             if reason is None:
                 raise StartError(
-                    f"Cannot listen on {settings.LISTEN}: {error.strerror}. "
+                    f"Cannot listen on {host}: {error.strerror}. "
                     "Set VOLCANO_UI_LISTEN to an address of this machine, such as 127.0.0.1."
                 ) from None
-            raise StartError(f"{reason} Choose another: make up {variable}={_free_port()}.") from None
+            raise StartError(
+                f"{reason} Choose another: {env.up_command(**{variable: _free_port()})}."
+            ) from None
         self._held.append(listener)
         return listener
 
     async def _build_assets(self) -> None:
         # A process of its own, which a signal ends together with the tools that it runs.
-        if not assets.built() and await self._supervisor.call(*MANAGE, "assets"):
+        if not assets.built() and await self._supervisor.call(*programs.MANAGE, "assets"):
             raise StartError("The front end could not be built; what is above says why.")
 
     async def _start_redis(self) -> None:
@@ -192,21 +254,36 @@ class Up:
         except redis.RedisError:
             _refuse(run_checks(tags=["redis"], include_deployment_checks=True))
 
+    def _questions(self, revision: int, *, works: bool) -> dict[str, Callable[[], None]]:
+        """Return what must have answered before people are let in, by its name; revision is that before any node reports."""
+        web = {"web server": probes.ask_web_behind_front if self._is_behind_front else probes.ask_web}
+        workers = {"Celery workers": probes.ask_workers}
+        if settings.TARGET is None:
+            nodes = {"nodes": lambda: probes.ask_nodes(revision)}
+            return {**web, "API server": probes.ask_api, **workers, **nodes}
+        working = {**workers, "mirror": probes.ask_mirror} if works else {}
+        return working if settings.ONLY == "works" else web | working
+
     async def _ready(self, name: str, ask: Callable[[], None]) -> None:
         with step(name):
             try:
                 await _until(ask, OSError, within_s=READY_WITHIN_S)
             except OSError as error:
                 raise StartError(
-                    f"The {name} did not answer within {READY_WITHIN_S} s ({error}). See {settings.DATA}/logs."
+                    f"The {name} did not answer within {READY_WITHIN_S} s ({error}). {_where_it_is_said()}"
                 ) from None
+
+
+def _where_it_is_said() -> str:
+    return f"See {settings.DATA}/logs." if settings.LOG_FILES else "What is above may say why."
 
 
 def _environment() -> dict[str, str]:
     """Return the environment of the children: ours, without the buffers they have no use for."""
     return {
         **os.environ,
-        "VOLCANO_UI_DATA": str(settings.DATA),
+        **_target_environment(),
+        "VOLCANO_UI_DATA": str(settings.STATE),
         "VOLCANO_UI_PORT": str(settings.PORT),
         "VOLCANO_UI_API_PORT": str(settings.API_PORT),
         # One process a core is what the machine shares out; threads of BLAS would only take memory.
@@ -216,37 +293,22 @@ def _environment() -> dict[str, str]:
     }
 
 
+def _target_environment() -> dict[str, str]:
+    """Return what pins the cluster: somebody may make another context the current one while this runs."""
+    if settings.TARGET is None or settings.CLUSTER is not None:
+        return {}
+    return {
+        "VOLCANO_UI_KUBECONFIG": settings.TARGET.kubeconfig or IN_CLUSTER,
+        "VOLCANO_UI_CONTEXT": settings.TARGET.name if settings.TARGET.kubeconfig else "",
+    }
+
+
 def _redis() -> Program:
     binary = valkey.find_server()
     if binary is None:
         raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
     path = valkey.socket_path(settings.DATA)
-    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: valkey.prepare(path))
-
-
-def _programs(pages: socket.socket, api: socket.socket) -> list[Program]:
-    """Return what runs beside Redis. The agent ends first, so that its pods end while somebody listens."""
-    programs = [
-        *(
-            Program(
-                name,
-                [sys.executable, "-m", module, f"--fd={listener.fileno()}"],
-                1,
-                3,
-                descriptors=(listener.fileno(),),
-            )
-            for name, module, listener in (
-                ("web", "volcano_ui.web", pages),
-                ("apiserver", "volcano_ui.apiserver", api),
-            )
-        ),
-        *(Program(queue, [*MANAGE, "worker", queue], stage=2) for queue in registry.queues()),
-        Program("beat", [*MANAGE, "beat"], stage=1),
-        Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM),
-    ]
-    if settings.NODES:
-        programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
-    return programs
+    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: sockets.prepare(path))
 
 
 def _take_certificates() -> None:
@@ -259,8 +321,11 @@ def _take_certificates() -> None:
 def _prepare_database() -> int:
     """Migrate, make the first objects, and return the revision before any node reports."""
     try:
-        call_command("migrate", interactive=False, verbosity=0)
-        call_command("bootstrap", verbosity=0, stdout=io.StringIO())
+        with migration.alone():
+            migration.migrate()
+            _claim_database()
+            if settings.TARGET is None:
+                call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
     except DatabaseError as error:
         said = str(error).strip().partition("\n")[0]
@@ -274,63 +339,47 @@ def _prepare_database() -> int:
         connection.close()
 
 
-def _ask_web() -> None:
-    with urllib.request.urlopen(f"{_local_address()}/healthz", timeout=5):  # noqa: S310
-        pass
+def _claim_database() -> None:
+    """Refuse the database of another cluster: the objects of two would mix. A new one is taken."""
+    mine, known = settings.TARGET and settings.TARGET.server, recorder.cluster()
+    theirs = known.server if known else None
+    if mine == theirs:
+        return
+    if theirs is not None or store.revision():
+        whose = f"the cluster at {theirs}" if theirs else "an embedded cluster"
+        raise StartError(
+            f"The database {settings.DATABASES['default']['NAME']} holds {whose}. Give this cluster a database of"
+            " its own: another DATABASE_URL, or none for SQLite in its state directory."
+        )
+    recorder.claim(str(mine))
 
 
-def _ask_api() -> None:
-    context = ssl.create_default_context(cafile=certificates.current().ca)
-    # An administrator's own certificate need not be for the address that is asked here.
-    context.check_hostname = False
-    with urllib.request.urlopen(f"{_local_api()}/readyz", timeout=5, context=context):  # noqa: S310
-        pass
-
-
-def _local_host() -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
-
-
-def _local_address() -> str:
-    return f"http://{_local_host()}:{settings.PORT}"
-
-
-def _local_api() -> str:
-    return f"https://{_local_host()}:{settings.API_PORT}"
-
-
-def _ask_workers() -> None:
-    expected = [f"{queue}@volcano-ui" for queue in registry.queues()]
-    answers = celery_app.control.ping(destination=expected, timeout=1.0, limit=len(expected))
-    if len(answers) < len(expected):
-        silent = set(expected).difference(*answers)
-        raise TimeoutError(f"no answer from {', '.join(sorted(silent))}")
-
-
-def _ask_nodes(revision: int) -> None:
-    """Raise TimeoutError unless this machine's agent and the simulator have reported after a revision."""
+def _about_cluster() -> str:
+    """Say where the cluster's API is."""
     try:
-        # The state, not the log: a reader of the log may come too late for what it looks for.
-        newest = [one for kind in (NODES, LEASES) for one in store.find(kind, order="-revision", limit=1)]
-        reported = any(one.revision > revision for one in newest)
-        nodes = store.count(NODES).get("Ready", 0)
+        shown = freshness.current()
     finally:
         connection.close()
-    if not reported or nodes <= settings.NODES:
-        raise TimeoutError(f"{nodes} of {settings.NODES + 1} have reported")
+    if shown is None:
+        return (
+            f"The Kubernetes API is at {probes.local_api()};"
+            f" the page Connect and `{settings.MANAGE_COMMAND} kubeconfig` say how to use it."
+        )
+    why = f" ({shown.why})" if shown.why else ""
+    return f"The cluster {shown.name} at {server.target().server} is {shown.word}{why}."
 
 
-def _address() -> str:
+def login_address() -> str:
     """Return a one-time login link, on the host by which people reach this machine."""
     base = (
         f"{'https' if settings.HTTPS else 'http'}://{settings.HOSTS[0]}"
         if settings.HOSTS
-        else _local_address()
+        else probes.local_address()
     )
     try:
         return login_link(base)
     finally:
-        connection.close()
+        connections.close_all()
 
 
 async def _until(ask: Callable[[], None], failure: type[Exception], *, within_s: float) -> None:

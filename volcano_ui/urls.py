@@ -1,12 +1,13 @@
-"""Every page's address."""
+"""Every page's address; with several clusters each has its pages below a prefix of its own."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.urls import URLPattern, URLResolver, include, path
 
 from volcano_ui.health import healthz
 
-urlpatterns: list[URLPattern | URLResolver] = [
+pages: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("", include("dashboard.accounts.urls")),
     path("", include("dashboard.urls")),
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("sweeps/", include("jobs.sweeps.urls")),
     path("queues/", include("queues.urls")),
 ]
+urlpatterns: list[URLPattern | URLResolver] = [path(settings.PREFIX, include(pages))]
 handler400 = "dashboard.pages.errors.bad_request"
 handler403 = "dashboard.pages.errors.forbidden"
 handler404 = "dashboard.pages.errors.not_found"

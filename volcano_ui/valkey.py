@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import platform
 import shutil
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
-# sun_path holds 108 bytes on Linux and 104 on macOS, the final zero included.
-LONGEST_SOCKET = 103
+from volcano_ui import sockets
 
 
 def socket_path(data: Path) -> Path:
     """Return where the server of this state directory listens; the same after every restart."""
-    path = data / "run" / "redis.sock"
-    if len(os.fsencode(path)) <= LONGEST_SOCKET:
-        return path
-    digest = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"volcano-ui-{os.getuid()}-{digest}" / "redis.sock"
+    return sockets.short(data / "run" / "redis.sock")
 
 
 def url(data: Path) -> str:
@@ -74,15 +66,3 @@ def command(binary: Path, socket: Path) -> list[str]:
         "hz": "2",
     }
     return [str(binary), *(word for name, value in options.items() for word in (f"--{name}", value))]
-
-
-def prepare(socket: Path) -> None:
-    """Make the socket's directory for its owner alone, and take away what a killed server left in it."""
-    socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    owner = socket.parent.stat().st_uid
-    if owner != os.getuid():
-        raise PermissionError(
-            f"{socket.parent} belongs to another user; set TMPDIR to a directory of your own."
-        )
-    socket.parent.chmod(0o700)
-    socket.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import uvicorn
@@ -37,15 +37,17 @@ def become_server() -> None:
     leave_checkpoints_to_workers()
 
 
-def config() -> uvicorn.Config:
-    """Return how the web server serves."""
+def config(
+    application: Any = "volcano_ui.asgi:application", *, is_behind_front: bool = False
+) -> uvicorn.Config:
+    """Return how an application is served; behind a front of ours who asks is whom that names."""
     # Imported late: `up` needs `listen` alone.
     import uvicorn
 
     from apiserver.http.bounds import Bounded
 
     return uvicorn.Config(
-        "volcano_ui.asgi:application",
+        application,
         loop="uvloop",
         http=Bounded,
         lifespan="off",
@@ -56,6 +58,8 @@ def config() -> uvicorn.Config:
         # The live socket refuses far smaller messages; this bounds what is read before it can.
         ws_max_size=64 * 1024,
         timeout_graceful_shutdown=2,
+        # The front and this web server are two ends of a socket that nobody else can open.
+        forwarded_allow_ips="*" if is_behind_front else None,
     )
 
 
@@ -64,7 +68,8 @@ def serve(listener: socket.socket) -> None:
     import uvicorn
 
     become_server()
-    uvicorn.Server(config()).run(sockets=[listener])
+    behind = listener.family == socket.AF_UNIX
+    uvicorn.Server(config(is_behind_front=behind)).run(sockets=[listener])
 
 
 def main() -> None:

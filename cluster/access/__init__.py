@@ -3,8 +3,9 @@
     from cluster import access
     access.require(actor, "create", resource, namespace)
 
-`authorizer` decides, from the table in `roles`; `accounts`, `tokens` and
-`logins` say who somebody is; `audit` keeps what they did.
+`authorizer` decides, from the table in `roles`, or asks who decides in place of
+it (`delegation`); `accounts`, `tokens` and `logins` say who somebody is; `audit`
+keeps what they did.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ from cluster.access.authorizer import (
     Role,
     account_of,
     allowed,
+    decides_elsewhere,
+    delegate,
     for_user,
     generation,
     grants,
     is_system,
     namespaces,
     of,
+    refuse,
+    remedy,
     require,
+    scope,
+    somewhere,
 )
 
 __all__ = [
@@ -40,11 +47,17 @@ __all__ = [
     "Role",
     "account_of",
     "allowed",
+    "decides_elsewhere",
+    "delegate",
     "for_user",
     "generation",
     "grants",
     "is_system",
     "namespaces",
     "of",
+    "refuse",
+    "remedy",
     "require",
+    "scope",
+    "somewhere",
 ]

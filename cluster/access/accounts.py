@@ -22,7 +22,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.password_validation import validate_password
 from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -32,6 +32,8 @@ from cluster.access.audit import Deed
 from cluster.access.logins import ensure_administrator, login_link
 from cluster.access.roles import EVERYWHERE, Role
 from cluster.models import RoleBinding
+from cluster.models.accounts import this_cluster
+from cluster.several.router import account_transaction
 from kube import names
 from kube.errors import AlreadyExists, ApiError, Cause, Conflict, Invalid, NotFound, invalid, required
 
@@ -65,16 +67,17 @@ class Account:
     active: bool
     superuser: bool
     has_password: bool
+    at_provider: bool
     groups: tuple[str, ...]
     bindings: tuple[Binding, ...]
 
 
 def users() -> list[Account]:
-    """Return every account by name, in three queries."""
+    """Return every account by name, in four queries."""
     bindings = defaultdict(list)
     for row in RoleBinding.objects.filter(user__isnull=False).order_by("namespace"):
         bindings[row.user_id].append(row)
-    found = User.objects.order_by("username").prefetch_related("groups")
+    found = User.objects.order_by("username").prefetch_related("groups", "identities")
     return [_account(user, bindings[user.pk]) for user in found]
 
 
@@ -85,6 +88,7 @@ def _account(user: User, bindings: list[RoleBinding]) -> Account:
         active=user.is_active,
         superuser=user.is_superuser,
         has_password=user.has_usable_password(),
+        at_provider=bool(user.identities.all()),
         groups=tuple(sorted(group.name for group in user.groups.all())),
         bindings=tuple(_binding(b, user.username) for b in bindings),
     )
@@ -110,16 +114,16 @@ def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable
     """Make an account; without a password it is entered by one-time links only."""
     access.require(actor, "create", "users", "", name)
     user = User(username=User.normalize_username(name))
-    _check_name(name)
+    check_name(name)
     if password:
         _check_password(password, user)
         user.set_password(password)
     else:
         user.set_unusable_password()
     try:
-        with transaction.atomic():
+        with account_transaction():
             user.save(force_insert=True)
-            user.groups.set([_group(group) for group in groups])
+            user.groups.set([group_named(group) for group in groups])
             _record(actor, "create", "users", name)
     except IntegrityError:
         raise AlreadyExists(f'The user "{name}" already exists; choose another name.') from None
@@ -132,7 +136,7 @@ def set_password(actor: Actor, user: User, password: str) -> None:
         access.require(actor, "update", "users", "", user.username)
     _check_password(password, user)
     user.set_password(password)
-    with transaction.atomic():
+    with account_transaction():
         user.save(update_fields=["password"])
         _record(actor, "set-password", "users", user.username)
         end_sessions(user)
@@ -154,7 +158,7 @@ def set_groups(actor: Actor, user: User, groups: Sequence[str]) -> None:
     access.require(actor, "update", "users", "", user.username)
     with _staying_administered():
         old = sorted(user.groups.values_list("name", flat=True))
-        user.groups.set([_group(group) for group in groups])
+        user.groups.set([group_named(group) for group in groups])
         changes = audit.changes({"groups": old}, {"groups": sorted(groups)})
         _record(actor, "update", "users", user.username, changes=changes)
 
@@ -171,9 +175,9 @@ def bind_role(
     if account:
         _check_account(account)
     with _staying_administered():
-        subject = {"group": _group(group)} if group else _subject(user, group, account)
+        subject = {"group": group_named(group)} if group else _subject(user, group, account)
         old = RoleBinding.objects.filter(**subject, namespace=namespace).first()
-        binding = RoleBinding(**subject, namespace=namespace) if old is None else old
+        binding = old or RoleBinding(**subject, namespace=namespace, cluster=this_cluster())
         was, binding.role = old.role if old else None, role
         binding.save()
         _record_role(actor, "bind", _shown(user, group, account), namespace, was, role)
@@ -226,7 +230,8 @@ def end_sessions(user: User) -> int:
     return ended
 
 
-def _group(name: str) -> Group:
+def group_named(name: str) -> Group:
+    """Return the group of a name, made if there is none; Invalid when no group may be named so."""
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise _refusal(
             "Group", name, [invalid("name", name, "a group is named by 1 to 150 printable characters")]
@@ -238,7 +243,8 @@ def _group(name: str) -> Group:
     return Group.objects.get_or_create(name=name)[0]
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise Invalid unless a user may be named so."""
     try:
         User.username_validator(name)
     except ValidationError as error:
@@ -248,6 +254,9 @@ def _check_name(name: str) -> None:
 
 
 def _check_password(password: str, user: User) -> None:
+    if not settings.PASSWORD_LOGIN:
+        off = "passwords are switched off here (VOLCANO_UI_PASSWORD_LOGIN); leave it empty"
+        raise _refusal("User", user.username, [Cause("FieldValueForbidden", off, "password")])
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -275,21 +284,22 @@ def _refusal(kind: str, name: str, causes: list[Cause]) -> ApiError:
 @contextmanager
 def _staying_administered() -> Iterator[None]:
     """One transaction, undone by a Conflict when it leaves nobody who administers everything."""
-    with transaction.atomic():
-        before = _is_administered()
+    with account_transaction():
+        before = _administered()
         yield
-        if before and not _is_administered():
+        if before - _administered():
             raise Conflict(
                 "This would leave nobody who administers the cluster; make somebody else administrator first."
             )
 
 
-def _is_administered() -> bool:
-    held = RoleBinding.objects.filter(namespace=EVERYWHERE, role=Role.ADMINISTRATOR)
-    return (
-        User.objects.filter(is_active=True, is_superuser=True).exists()
-        or held.filter(Q(user__is_active=True) | Q(group__user__is_active=True)).exists()
-    )
+def _administered() -> set[str]:
+    """Return the clusters that somebody administers, as `RoleBinding` names them."""
+    if User.objects.filter(is_active=True, is_superuser=True).exists():
+        return {"", *RoleBinding.of_all.values_list("cluster", flat=True)}
+    held = RoleBinding.of_all.filter(namespace=EVERYWHERE, role=Role.ADMINISTRATOR)
+    active = Q(user__is_active=True) | Q(group__user__is_active=True)
+    return set(held.filter(active).values_list("cluster", flat=True))
 
 
 def _record_role(

@@ -9,6 +9,9 @@ actor loses a right within `FRESH_S` seconds of its being taken away.
 Controllers, scheduler and nodes act as `SYSTEM` and write to the store
 directly: what they do follows from what people did, is in the log and is not
 audited a second time.
+
+About the objects of a cluster in which people act as themselves, that cluster
+decides (`delegate`); the roles here then hold for accounts and audit alone.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q, Value
@@ -28,11 +32,12 @@ from cluster.models import RoleBinding
 from kube.errors import Forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.http import HttpRequest
 
+    from cluster.access.delegation import Authorizer
     from kube.resources import Resource
 
 __all__ = [
@@ -48,19 +53,27 @@ __all__ = [
     "Role",
     "account_of",
     "allowed",
+    "decides_elsewhere",
+    "delegate",
     "for_user",
     "generation",
     "grants",
     "is_system",
     "namespaces",
     "of",
+    "refuse",
+    "remedy",
     "require",
+    "scope",
+    "somewhere",
 ]
 
 FRESH_S = 10.0
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
 ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
 _generation = 0
+_refused: Callable[[str, str], str] = lambda verb, resource: ""  # noqa: E731
+_delegate: Authorizer | None = None
 
 
 class _Known:
@@ -106,6 +119,31 @@ def account_of(name: str) -> tuple[str, str] | None:
     return (namespace, account) if name.startswith(ACCOUNT) and namespace and account else None
 
 
+def refuse(why: Callable[[str, str], str]) -> None:
+    """Let nobody do what `why` gives a reason against, asked with verb and resource id; "" leaves it to the roles.
+
+    That is the kind of cluster's say (`cluster.backend.Backend.refusal`), whoever asks.
+    """
+    global _refused
+    _refused = why
+
+
+def delegate(authorizer: Authorizer | None) -> None:
+    """Let somebody else decide about the resources that are his, in place of the roles here; None takes that back."""
+    global _delegate
+    _delegate = authorizer
+
+
+def _decider(resource: str) -> Authorizer | None:
+    """Return who decides about a resource in place of the roles here."""
+    return _delegate if _delegate is not None and _delegate.decides(resource) else None
+
+
+def decides_elsewhere(resource: Resource | str) -> bool:
+    """Say whether the cluster itself decides about a resource, and not the roles here."""
+    return _decider(_id(resource)) is not None
+
+
 def generation() -> int:
     """Return a number that grows when an account, a role or a token changes in this process."""
     return _generation
@@ -148,12 +186,43 @@ def allowed(
     what lies in none, except a Namespace, which counts as lying in itself.
     owner is the name of who created the object.
     """
-    return is_system(actor) or decide(grants(actor), verb, _id(resource), namespace, owner)
+    if _refused(verb, _id(resource)):
+        return False
+    if is_system(actor):
+        return True
+    if decider := _decider(_id(resource)):
+        return decider.allowed(actor, verb, _id(resource), namespace)
+    return decide(grants(actor), verb, _id(resource), namespace, owner)
 
 
-def namespaces(actor: Actor, resource: Resource | str) -> frozenset[str] | Everywhere:
-    """Return where the actor may list a resource: namespaces, or ALL of them."""
-    return ALL if is_system(actor) else places(grants(actor), _id(resource))
+def namespaces(actor: Actor, resource: Resource | str, verb: str = "list") -> frozenset[str] | Everywhere:
+    """Return where the actor may do the verb to anybody's objects: namespaces, or ALL of them."""
+    if _refused(verb, _id(resource)):
+        return frozenset()
+    if is_system(actor):
+        return ALL
+    if decider := _decider(_id(resource)):
+        return decider.namespaces(actor, verb, _id(resource))
+    return places(grants(actor), _id(resource), verb)
+
+
+def somewhere(actor: Actor, verb: str, resource: Resource | str) -> bool:
+    """Say whether there is a namespace in which the actor may do the verb, if only to what is his own."""
+    if is_system(actor) or _decider(_id(resource)):
+        return bool(namespaces(actor, resource, verb))
+    held = grants(actor).roles
+    return any(allowed(actor, verb, resource, place, owner=actor.name) for place in held)
+
+
+def scope(actor: Actor) -> Hashable:
+    """Return a value that is the same for actors who may see the same; it is another one when that changes.
+
+    A submitter may do things to his own objects only, so what he is shown is his alone.
+    """
+    held = grants(actor)
+    is_personal = any(role == Role.SUBMITTER for role in held.roles.values())
+    elsewhere = None if _delegate is None or is_system(actor) else _delegate.scope(actor)
+    return frozenset(held.roles.items()), actor.groups, held.name if is_personal else "", elsewhere
 
 
 def require(
@@ -166,19 +235,38 @@ def require(
     owner: str | None = None,
 ) -> None:
     """Raise Forbidden, in Kubernetes' words and with the remedy, unless `allowed`."""
-    if not allowed(actor, verb, resource, namespace, owner=owner):
+    if why := _refused(verb, _id(resource)):
+        raise Forbidden(why)
+    if not is_system(actor) and (decider := _decider(_id(resource))):
+        decider.require(actor, verb, _id(resource), namespace, name)
+    elif not allowed(actor, verb, resource, namespace, owner=owner):
         raise Forbidden(_refusal(actor, verb, _id(resource), namespace, name))
 
 
-def _refusal(actor: Actor, verb: str, resource: str, namespace: str, name: str) -> str:
+def remedy(verb: str, resource: Resource | str) -> str:
+    """Say what gives the right to a verb somewhere, and whom to ask for it, in a sentence."""
+    if decider := _decider(_id(resource)):
+        return decider.remedy
+    role = needed(verb, _id(resource))
+    if role is None:
+        return "Nobody may do this by hand."
+    return f"It takes the role {role} in some namespace; ask an administrator for it."
+
+
+def cannot(user: str, verb: str, resource: str, namespace: str, name: str) -> str:
+    """Say that a user may not do a verb to a resource (by its id), in Kubernetes' words without the full stop."""
     base, _, sub = resource.partition("/")
     plural, _, group = base.partition(".")
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    text = (
+    return (
         f"{base}{f' {chr(34)}{name}{chr(34)}' if name else ''} is forbidden: "
-        f'User "{actor.name}" cannot {verb} resource "{plural}{sub and "/" + sub}" '
+        f'User "{user}" cannot {verb} resource "{plural}{sub and "/" + sub}" '
         f'in API group "{group}" {where}'
     )
+
+
+def _refusal(actor: Actor, verb: str, resource: str, namespace: str, name: str) -> str:
+    text = cannot(actor.name, verb, resource, namespace, name)
     role = needed(verb, resource)
     if role is None:
         return f"{text}. Nobody may do this by hand."
@@ -232,8 +320,8 @@ def _bindings_by_name(actor: Actor) -> Iterable[tuple[str, str]]:
 def _forget(**_: Any) -> None:
     """Make every actor of this process read its roles again, now and once the change is committed."""
     _grow()
-    if transaction.get_connection().in_atomic_block:
-        transaction.on_commit(_grow)
+    if transaction.get_connection(settings.ACCOUNTS_DATABASE).in_atomic_block:
+        transaction.on_commit(_grow, using=settings.ACCOUNTS_DATABASE)
 
 
 def _grow() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import ipaddress
 import logging
 import os
 import socket
@@ -20,25 +19,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+from cluster import issuing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from cryptography import x509
+
+    from cluster.issuing import Pair
+
 log = logging.getLogger(__name__)
 
-AUTHORITY_DAYS = 3653
-SERVER_DAYS = 365
-RENEWED_DAYS = 30
-# Clocks of clients may be a little behind.
-EARLIER = timedelta(minutes=5)
+AUTHORITY_LIFE = timedelta(days=3653)
+SERVER_LIFE = timedelta(days=365)
+RENEWED_BEFORE = timedelta(days=30)
+SERVER = "volcano-ui API"
 ALWAYS = (
     "localhost",
     "127.0.0.1",
@@ -48,7 +47,6 @@ ALWAYS = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-Pair = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def server_names() -> list[str]:
         # A host that begins with a dot means all names below it (Django), which certificates write with a star.
         bare = host.removeprefix("[").removesuffix("]")
         names += [f"*{host}", host[1:]] if host.startswith(".") else [bare]
-    listen = _address(settings.LISTEN)
+    listen = issuing.address(settings.LISTEN)
     if listen is None:
         names.append(settings.LISTEN)
     elif not listen.is_unspecified:
@@ -107,17 +105,18 @@ def ensure(directory: Path, names: Iterable[str], *, now: datetime | None = None
     now = now or datetime.now(UTC)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = Certificates(directory / "ca.crt", directory / "server.crt", directory / "server.key")
-    wanted = _general_names(names)
+    wanted = issuing.general_names(names)
     with _alone(directory):
         authority = _load(directory / "ca.crt", directory / "ca.key")
         if authority is None or authority[0].not_valid_after_utc <= now:
             if (directory / "ca.crt").exists():
                 log.warning("a new certificate authority is made: every kubeconfig must be fetched anew")
-            authority = _authority(now)
-            _save(directory / "ca.crt", directory / "ca.key", authority)
+            authority = issuing.authority(now, AUTHORITY_LIFE)
+            save(directory / "ca.crt", directory / "ca.key", authority)
         server = _load(found.certificate, found.key)
         if server is None or _is_due(server[0], authority[0], wanted, now):
-            _save(found.certificate, found.key, _server(authority, wanted, now))
+            issued = issuing.server(authority, SERVER, wanted, now, SERVER_LIFE)
+            save(found.certificate, found.key, issued)
     return found
 
 
@@ -135,117 +134,25 @@ def _is_due(
     names: x509.SubjectAlternativeName,
     now: datetime,
 ) -> bool:
-    if certificate.not_valid_after_utc - now < timedelta(days=RENEWED_DAYS):
-        return True
-    try:
-        certificate.verify_directly_issued_by(authority)
-        held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (InvalidSignature, ValueError, TypeError, x509.ExtensionNotFound):
-        return True
-    return set(held) != set(names)
-
-
-def _authority(now: datetime) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    # The serial number tells two authorities of one machine apart, whose names clients may see together.
-    serial = x509.random_serial_number()
-    name = _name(f"volcano-ui {serial % 16**8:08x}")
-    builder = _builder(name, name, key, serial, now, AUTHORITY_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
-    return builder.sign(key, hashes.SHA256()), key
-
-
-def _server(authority: Pair, names: x509.SubjectAlternativeName, now: datetime) -> Pair:
-    issuer, issuer_key = authority
-    key = ec.generate_private_key(ec.SECP256R1())
-    serial = x509.random_serial_number()
-    days = min(SERVER_DAYS, max((issuer.not_valid_after_utc - now).days, 1))
-    builder = _builder(_name("volcano-ui API"), issuer.subject, key, serial, now, days)
-    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    for extension, critical in (
-        (x509.BasicConstraints(ca=False, path_length=None), True),
-        (_usage(signs_certificates=False), True),
-        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
-        (names, False),
-        (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), False),
-    ):
-        builder = builder.add_extension(extension, critical=critical)
-    return builder.sign(issuer_key, hashes.SHA256()), key
-
-
-def _builder(
-    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, serial: int, now: datetime, days: int
-) -> x509.CertificateBuilder:
     return (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(serial)
-        .not_valid_before(now - EARLIER)
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        certificate.not_valid_after_utc - now < RENEWED_BEFORE
+        or not issuing.is_issued_by(certificate, authority)
+        or issuing.names_of(certificate) != set(names)
     )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _general_names(names: Iterable[str]) -> x509.SubjectAlternativeName:
-    """Return the names as a certificate writes them; what cannot stand in one is left out."""
-    found: dict[x509.GeneralName, None] = {}
-    for name in names:
-        address = _address(name)
-        if address is not None:
-            found[x509.IPAddress(address)] = None
-        elif name and name != "*":
-            with contextlib.suppress(ValueError, UnicodeError):
-                found[x509.DNSName(name.encode("idna").decode() if not name.isascii() else name)] = None
-    return x509.SubjectAlternativeName(found)
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
 
 
 def _load(certificate: Path, key: Path) -> Pair | None:
     """Return a certificate and its key, None when a file is missing, broken or does not fit the other."""
     try:
-        loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-        private = serialization.load_pem_private_key(key.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError):
+        return issuing.read(certificate.read_bytes(), key.read_bytes())
+    except OSError:
         return None
-    if not isinstance(private, ec.EllipticCurvePrivateKey) or loaded.public_key() != private.public_key():
-        return None
-    return loaded, private
 
 
-def _save(certificate: Path, key: Path, pair: Pair) -> None:
+def save(certificate: Path, key: Path, pair: Pair) -> None:
     """Write both files, each whole or not at all; the key for its owner only."""
-    private = pair[1].private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    _write(key, private, 0o600)
-    _write(certificate, pair[0].public_bytes(serialization.Encoding.PEM), 0o644)
+    _write(key, issuing.key_text(pair[1]), 0o600)
+    _write(certificate, issuing.certificate_text(pair[0]), 0o644)
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -2,7 +2,8 @@
 
 Administrators of everything may mount any that is not the cluster's own;
 everybody else those below the directories of VOLCANO_UI_HOST_PATHS, of which
-there are none unless it is set. In the jobs of a flow several people have a
+there are none unless it is set. In a cluster that decides about rights itself
+its own admission judges paths. In the jobs of a flow several people have a
 hand, who made its templates and who made it, so an administrator's word does
 not count for them. The door refuses what it can tell from the
 text of a path. The node asks anew before it starts a container, because roles
@@ -23,7 +24,7 @@ from cluster.access.ownership import creator_of, line
 from cluster.store import store
 from kube import lenient
 from kube.errors import Forbidden, NotFound
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,8 @@ def remedy() -> str:
 
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     """Raise Forbidden for a pod, or an object with a pod template, with a path that its creator may not mount."""
+    if access.decides_elsewhere(resource):
+        return
     for path in _paths(obj):
         if _lies_below(path, settings.HOST_PATHS):
             continue
@@ -81,6 +84,11 @@ def within(pod: Pod) -> tuple[str, ...]:
     """
     people = set(_people(pod))
     return EVERYTHING if people and all(map(_may_everything, people)) else tuple(settings.HOST_PATHS)
+
+
+def may_mount_some(actor: Actor) -> bool:
+    """Say whether there is a directory of the machine that pods of an actor may mount."""
+    return bool(settings.HOST_PATHS) or access.decides_elsewhere(JOBS) or is_administrator(actor)
 
 
 def is_administrator(actor: Actor) -> bool:

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
-from django.db import transaction
 from django.urls import reverse
 
 from cluster import clock
 from cluster.access import audit
 from cluster.access.audit import Deed
 from cluster.models import LoginFailure, LoginLink
-from cluster.store import sql, store
+from cluster.several.router import account_transaction
+from cluster.store import sql
 from kube.errors import NotFound, TooManyRequests
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WINDOW_MS = 15 * MINUTE_MS
 MOST_FOR_NAME = 5
 MOST_FOR_ADDRESS = 50
 GONE = "The user of this login link is deactivated; ask an administrator."
-REMEDY = "Start “make up” again, or run “manage.py loginlink”; each prints a new one."
+REMEDY = f"Start “{settings.UP_COMMAND}” again, or run “{settings.MANAGE_COMMAND} loginlink”; each prints a new one."
 
 
 def login_link(base_url: str, user: User | None = None, *, now: int | None = None) -> str:
@@ -59,7 +59,7 @@ def ensure_administrator() -> User:
     found = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if found is not None:
         return found
-    with transaction.atomic():
+    with account_transaction():
         user = User(username=_free_name(FIRST), is_superuser=True, is_staff=False)
         user.set_unusable_password()
         user.save()
@@ -87,7 +87,7 @@ def _free_name(base: str) -> str:
 def claim(token: str, address: str, *, now: int | None = None) -> User:
     """Use a link up and return its user; NotFound, with the remedy, when it is wrong, used or too old."""
     now = clock.milliseconds() if now is None else now
-    with transaction.atomic():
+    with account_transaction():
         # Only columns of the row itself: with a join PostgreSQL would decide on the row as it was before a rival.
         fresh = LoginLink.objects.filter(token_hash=_hash(token), used=None, expires__gt=now)
         if fresh.update(used=now) != 1:
@@ -156,9 +156,9 @@ def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | N
     now = clock.milliseconds() if now is None else now
     browser = _known_browser(name, cookies)
     source = browser or address
-    with transaction.atomic():
+    with account_transaction():
         # Guesses that come together are counted one after another; the password is looked at afterwards.
-        sql.lock_head(store.using)
+        sql.lock_head(settings.ACCOUNTS_DATABASE)
         LoginFailure.objects.filter(at__lte=now - WINDOW_MS).delete()
         wait = _wait(now, MOST_FOR_NAME, name=_folded(name), source=source)
         if not browser:
@@ -169,7 +169,7 @@ def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | N
         minutes = -(-wait // MINUTE_MS)
         raise TooManyRequests(
             f"Too many failed logins. Try again in {minutes} minute{'s' if minutes > 1 else ''}, "
-            "or ask whoever runs this server for a one-time link (manage.py loginlink).",
+            f"or ask whoever runs this server for a one-time link ({settings.MANAGE_COMMAND} loginlink).",
             retry_after_s=-(-wait // 1000),
         )
     return Attempt(name, source, address)

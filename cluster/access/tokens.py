@@ -20,6 +20,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
@@ -78,7 +79,9 @@ class Bound(NamedTuple):
 def issue(actor: Actor, user: User, name: str, lifetime_s: int, *, now: int | None = None) -> Issued:
     """Make a token of a user, for himself or at the console."""
     if actor.user_id != user.pk and not access.is_system(actor):
-        raise Forbidden("A token of a user is made by that user, or with manage.py kubeconfig.")
+        raise Forbidden(
+            f"A token of a user is made by that user, or with {settings.MANAGE_COMMAND} kubeconfig."
+        )
     if not user.is_active:
         raise Conflict(f'The user "{user.username}" is deactivated; an administrator can change that.')
     now = clock.milliseconds() if now is None else now

@@ -144,8 +144,10 @@ def _custom(resource: Resource, obj: Object, old: Object | None, subresource: st
     return Admitted(resource, obj, tuple(causes), dropped=tuple(dropped))
 
 
-def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: bool = False) -> Admitted:
-    """Do the part that needs the cluster: namespace, defaults and rules. Changes shaped.object."""
+def judge(
+    shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: bool = False, fill: bool = True
+) -> Admitted:
+    """Do the part that needs the cluster: namespace, defaults (unless fill is false) and rules. Changes shaped.object."""
     if shaped.causes:
         return shaped
     resource, obj = shaped.resource, shaped.object
@@ -153,9 +155,8 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
         return Admitted(resource, obj, error.causes, error=error)
     rules = _rules[resource.id]
     try:
-        for rule in rules:
-            if rule.default is not None:
-                rule.default(obj, old, view)
+        if fill:
+            _fill(resource, obj, old, view)
         causes = [c for rule in rules if rule.validate is not None for c in rule.validate(obj, old, view)]
         if not causes:
             causes = [c for rule in rules if rule.bound is not None for c in rule.bound(obj, old, view)]
@@ -167,16 +168,20 @@ def judge(shaped: Admitted, old: Object | None, view: ClusterView, *, warnings: 
     return Admitted(resource, obj, tuple(causes), tuple(odd))
 
 
+def _fill(resource: Resource, obj: Object, old: Object | None, view: ClusterView) -> None:
+    for rule in _rules[resource.id]:
+        if rule.default is not None:
+            rule.default(obj, old, view)
+
+
 def completed(
-    resource: Resource, obj: Object, old: Object, view: ClusterView, subresource: str = ""
+    resource: Resource, obj: Object, old: Object | None, view: ClusterView, subresource: str = ""
 ) -> Object:
-    """Return an object that is to replace old with what would be filled in; as it is when something is wrong with it."""
+    """Return an object, new or to replace old, with what would be filled in; as it is when something is wrong with it."""
     try:
         shaped = shape(resource, obj, old, subresource)
         if not shaped.causes and not subresource:
-            for rule in _rules[resource.id]:
-                if rule.default is not None:
-                    rule.default(shaped.object, old, view)
+            _fill(resource, shaped.object, old, view)
     except ApiError:
         return obj
     return obj if shaped.causes else shaped.object

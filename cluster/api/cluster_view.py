@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
@@ -88,6 +90,14 @@ class ClusterView:
         keys = [("", name) for name in names if (resources.NODES.id, "", name) not in self._known]
         self.fetch(resources.NODES, keys)
         return [node for name in names if (node := self.get(resources.NODES, "", name)) is not None]
+
+    def keeps_wishes(self) -> bool:
+        """Whether queues keep in `spec.state` what is wished of them; elsewhere clients of Volcano write the state itself."""
+        return settings.TARGET is None
+
+    def runs_images(self) -> bool:
+        """Whether containers run what is in their images, as in any Kubernetes, and not programs of their machine."""
+        return settings.TARGET is not None
 
     def service_account(self, namespace: str, name: str) -> Object | None:
         """Return a service account."""

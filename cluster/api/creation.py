@@ -199,13 +199,7 @@ def judged(
 
     manager None leaves the managedFields as they are.
     """
-    if new.causes:
-        namespace = metadata.namespace_of(new.resource, new.object)
-        name = metadata.name_of(new.object)
-        place = name if new.resource is resources.NAMESPACES else namespace
-        access.require(actor, "create", new.resource, place, name, owner=actor.name)
-    else:
-        rights.check_create(actor, new.resource, new.object, view)
+    check_right(actor, new, view)
     # Rules may write the object's uid into it, so it is decided here and not by the store.
     uid = store.uids()
     if not new.causes:
@@ -219,6 +213,23 @@ def judged(
             new.object["metadata"].pop("managedFields", None)
     obj = told(admission.judge(new, None, view), None, view, warn)
     return Create(*custom_kinds.in_storage(new.resource, obj), uid)
+
+
+def allowed(actor: Actor, new: Admitted, view: ClusterView) -> Object:
+    """Return a shaped object that the actor may create; Forbidden comes before what is wrong with its shape."""
+    check_right(actor, new, view)
+    return new.checked()
+
+
+def check_right(actor: Actor, new: Admitted, view: ClusterView) -> None:
+    """Raise Forbidden unless the actor may create a new object, also one whose shape is wrong."""
+    if not new.causes:
+        rights.check_create(actor, new.resource, new.object, view)
+        return
+    namespace = metadata.namespace_of(new.resource, new.object)
+    name = metadata.name_of(new.object)
+    place = name if new.resource is resources.NAMESPACES else namespace
+    access.require(actor, "create", new.resource, place, name, owner=actor.name)
 
 
 def told(admitted: Admitted, old: Object | None, view: ClusterView, warn: Warn | None) -> Object:

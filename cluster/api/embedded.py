@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from django.utils.module_loading import import_string
 
-from cluster.api import creation, owned, pods, preview, quota_room, verbs
+from cluster.api import bulk, creation, owned, pods, preview, quota_room, verbs
 from cluster.api.cluster_view import ClusterView
+from kube import usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.backend import Backend, Nodes
+    from cluster.access import Actor
+    from cluster.backend import Backend, Carried, Nodes
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
     from kube.errors import ApiError
@@ -24,6 +26,10 @@ NODES = "node.local_nodes.LocalNodes"  # by its path: nodes stand above the clus
 class Embedded:
     """The backend whose objects, controllers and nodes are all here."""
 
+    batch = bulk.BATCH
+    is_mirror = False
+    authorizer = None
+    schedulers = usage.VOLCANO_ALONE
     create = staticmethod(creation.create)
     create_each = staticmethod(creation.create_each)
     create_many = staticmethod(creation.create_many)
@@ -44,13 +50,35 @@ class Embedded:
         nodes: Nodes = import_string(NODES)()
         return nodes
 
-    def commit(self, groups: Sequence[Group], now: int, using: Store) -> list[list[Stored] | ApiError]:
+    def nodes_for(self, actor: Actor) -> Nodes:
+        """The same for everybody: they do what this process asks of them."""
+        return self.nodes
+
+    def commit(
+        self, cursor: str, groups: Sequence[Group], now: int, using: Store
+    ) -> list[list[Stored] | ApiError]:
         """Write a plan to the store; the quotas are asked with the log's lock held."""
         return using.commit(groups, now=now, judge=partial(quota_room.check, ClusterView(using)))
+
+    def may_plan(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Always: the store is the cluster."""
+        return True
+
+    def owes(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Never: a plan is done with its commit."""
+        return False
+
+    def carry_out(self, registration: Registration, shard: int, using: Store) -> Carried:
+        """Never asked: nothing is owed."""
+        raise NotImplementedError
 
     def runs(self, registration: Registration) -> bool:
         """Every controller runs here."""
         return True
+
+    def refusal(self, verb: str, resource: str) -> str:
+        """Nothing is refused for everybody."""
+        return ""
 
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ Rules beyond the table of `cluster.access.roles`:
 * A new pod that names its node asks for the right to bind pods.
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
-  name its target without it.
+  name its target without it. Where the cluster decides about the owner, its own
+  admission sees to that.
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ def _check_owners(
             continue
         resource = resources.by_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
         owner = referred(reference, namespace, view.get)
+        if resource is not None and access.decides_elsewhere(resource):
+            continue
         if resource is None or owner is None:
             continue  # Nothing that could be harmed; the garbage collector sees to references that dangle.
         place = place_of(resource, owner)

@@ -136,16 +136,21 @@ def patch(
     """
 
     def make(old: Object) -> Object:
-        try:
-            return _patched(resource, old, patch, how)
-        except patches.PatchTooLargeError as error:
-            raise RequestEntityTooLarge(str(error)) from None
-        except patches.PatchError as error:
-            cause = errors.Cause("UnexpectedServerResponse", error.told, "")
-            raise Invalid(f"{REJECTED}: {error.told}", causes=[cause], noted=f"{REJECTED}: {error}") from None
+        return patched(resource, old, patch, how)
 
     change = Replacement("patch", make, subresource, manager or UNNAMED, dry_run, warn)
     return _change(actor, resource, namespace, name, change)
+
+
+def patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:
+    """Return what a patch makes of an object; Invalid when it cannot be done."""
+    try:
+        return _patched(resource, old, change, how)
+    except patches.PatchTooLargeError as error:
+        raise RequestEntityTooLarge(str(error)) from None
+    except patches.PatchError as error:
+        cause = errors.Cause("UnexpectedServerResponse", error.told, "")
+        raise Invalid(f"{REJECTED}: {error.told}", causes=[cause], noted=f"{REJECTED}: {error}") from None
 
 
 def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from cluster.models.accounts import AuditEntry, LoginFailure, LoginLink, RoleBinding
-from cluster.models.store import Change, Cursor, Log, Object, Ownership, Record, Timer
+from cluster.models.accounts import AuditEntry, Identity, LoginFailure, LoginLink, RoleBinding
+from cluster.models.remote import MirroredCluster, MirroredKind, Outgoing, ProgramsLease
+from cluster.models.store import Change, Cursor, Log, Object, Ownership, Record, Refusal, Timer
 from cluster.models.tokens import Token
 
 __all__ = [
     "AuditEntry",
     "Change",
     "Cursor",
+    "Identity",
     "Log",
     "LoginFailure",
     "LoginLink",
+    "MirroredCluster",
+    "MirroredKind",
     "Object",
+    "Outgoing",
     "Ownership",
+    "ProgramsLease",
     "Record",
+    "Refusal",
     "RoleBinding",
     "Timer",
     "Token",

@@ -10,10 +10,25 @@ from django.db.models import Q
 ROLES = [(role, role) for role in ("viewer", "submitter", "operator", "administrator")]
 
 
+def this_cluster() -> str:
+    """Return how a role binding names the cluster of this process."""
+    name: str = settings.ROLES_OF
+    return name
+
+
+class BindingsHere(models.Manager["RoleBinding"]):
+    """The role bindings of the cluster of this process."""
+
+    def get_queryset(self) -> models.QuerySet[RoleBinding]:
+        return super().get_queryset().filter(cluster=this_cluster())
+
+
 class RoleBinding(models.Model):
     """One role of one user, one group or one service account, in one namespace or ("*") everywhere.
 
     A service account is named by its own namespace and name, as in Kubernetes: it need not exist.
+    `cluster` is where it counts, as the name of that cluster's state directory; "" is the cluster that
+    keeps the accounts, which is the only one unless there are several.
     """
 
     user = models.ForeignKey(
@@ -24,6 +39,10 @@ class RoleBinding(models.Model):
     account = models.CharField(max_length=253, blank=True, default="")
     namespace = models.CharField(max_length=63)
     role = models.CharField(max_length=16, choices=ROLES)
+    cluster = models.CharField(max_length=80, blank=True, default="")
+
+    objects = BindingsHere()
+    of_all: models.Manager[RoleBinding] = models.Manager()
 
     class Meta:
         constraints = [
@@ -34,13 +53,17 @@ class RoleBinding(models.Model):
                 name="rolebinding_one_subject",
             ),
             models.UniqueConstraint(
-                fields=["user", "namespace"], condition=Q(user__isnull=False), name="rolebinding_user"
+                fields=["user", "cluster", "namespace"],
+                condition=Q(user__isnull=False),
+                name="rolebinding_user",
             ),
             models.UniqueConstraint(
-                fields=["group", "namespace"], condition=Q(group__isnull=False), name="rolebinding_group"
+                fields=["group", "cluster", "namespace"],
+                condition=Q(group__isnull=False),
+                name="rolebinding_group",
             ),
             models.UniqueConstraint(
-                fields=["account_namespace", "account", "namespace"],
+                fields=["account_namespace", "account", "cluster", "namespace"],
                 condition=~Q(account=""),
                 name="rolebinding_account",
             ),
@@ -51,6 +74,23 @@ class RoleBinding(models.Model):
         if not self.account:
             subject = str(self.user) if self.user_id is not None else f"group {self.group}"
         return f"{subject} is {self.role} in {self.namespace}"
+
+
+class Identity(models.Model):
+    """An account of an OpenID Connect provider, by which a user logs in; a subject is never given to two people."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="identity_subject"),
+            models.UniqueConstraint(fields=["user", "issuer"], name="identity_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.subject} at {self.issuer}"
 
 
 class LoginLink(models.Model):

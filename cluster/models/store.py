@@ -49,7 +49,10 @@ class Change(models.Model):
 class Object(models.Model):
     """A living object: its key, its newest revision and the columns of `kube.resources.Index`.
 
-    Keys compare bytewise on every database: a migration gives the column that collation on PostgreSQL.
+    Two things are in migrations alone. Keys compare bytewise on every database: on PostgreSQL the column has that
+    collation. And jobs have an index `object_listed` with all by which lists filter, count and sort, so that
+    they read no object's row for it; `terms`, of any length, is in it on SQLite only, where an entry may be as long.
+    Two more, `object_by_queue` and `object_by_creator`, have jobs in these orders.
     """
 
     key = models.CharField(primary_key=True, max_length=446)
@@ -65,6 +68,7 @@ class Object(models.Model):
     owner = models.CharField(max_length=36)
     creator = models.CharField(max_length=350)
     trouble = models.CharField(max_length=64, default="", db_default="")
+    terms = models.TextField(default="", db_default="")
 
     class Meta:
         indexes = [
@@ -133,6 +137,27 @@ class Timer(models.Model):
         return f"{self.cursor} {self.kind} {self.key} at {self.due}"
 
 
+class Refusal(models.Model):
+    """What a consumer wants to write about `key` and cannot, while that goes on (`cluster.runtime.retries`).
+
+    It was tried `tries` times since `since`, `error` says what stood against it the last time, and it is looked
+    at again at `due`; times are in epoch ms.
+    """
+
+    consumer = models.CharField(max_length=40)
+    key = models.CharField(max_length=600)
+    since = models.BigIntegerField()
+    tries = models.IntegerField()
+    error = models.TextField()
+    due = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["consumer", "key"], name="refusal_key")]
+
+    def __str__(self) -> str:
+        return f"{self.consumer} {self.key}: {self.error}"
+
+
 class Record(models.Model):
     """What is kept of an object beyond its life: its last JSON and its history, which its own package folds.
 
@@ -147,6 +172,8 @@ class Record(models.Model):
     phase = models.CharField(max_length=32)
     queue = models.CharField(max_length=253)
     creator = models.CharField(max_length=350)
+    trouble = models.CharField(max_length=64, default="", db_default="")
+    terms = models.TextField(default="", db_default="")
     created = models.BigIntegerField()
     deleted = models.BigIntegerField()
     revision = models.BigIntegerField()

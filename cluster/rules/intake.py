@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from kube import lenient, names
 from kube.errors import Cause, invalid
 from kube.kinds.scheduling import QueueState
-from kube.usage import DEFAULT_QUEUE, ROOT_QUEUE
+from kube.usage import DEFAULT_QUEUE, QUEUE_ANNOTATION, ROOT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,12 @@ class QueuesView(Protocol):
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
+
+
+class NamespacesView(Protocol):
+    """What may be asked about namespaces."""
+
+    def namespace(self, name: str) -> Object | None: ...
 
 
 def check(name: str, what: str, view: QueuesView) -> Iterator[Cause]:
@@ -51,9 +57,28 @@ def check(name: str, what: str, view: QueuesView) -> Iterator[Cause]:
         yield invalid(FIELD, name, detail)
 
 
+def refusal(name: str, state: str, *, has_children: bool) -> str:
+    """Return in a few words why a queue takes no new work; "" for one that does, as `check` says at length."""
+    if name == ROOT_QUEUE:
+        return "root of all queues"
+    if state != QueueState.OPEN:
+        return state.lower()
+    return "has queues below it" if has_children else ""
+
+
 def queue_state(queue: Object) -> str:
     """Return a queue's state; one that its controller has not seen is what it wishes to be."""
     return lenient.text(queue, "status", "state") or lenient.text(queue, "spec", "state") or QueueState.OPEN
+
+
+def default_group(group: Object, old: Object | None, view: NamespacesView) -> None:
+    """Let a new pod group without a queue, or in the default one, come into the queue that its namespace names, if any."""
+    spec = group.setdefault("spec", {})
+    if old is not None or not isinstance(spec, dict) or _queue_of(group) != DEFAULT_QUEUE:
+        return
+    namespace = view.namespace(lenient.text(group, "metadata", "namespace")) or {}
+    if named := lenient.text(namespace, "metadata", "annotations", QUEUE_ANNOTATION):
+        spec["queue"] = named
 
 
 def check_group(group: Object, old: Object | None, view: QueuesView) -> list[Cause]:

@@ -18,6 +18,7 @@ NO_STEPS_BACK = "must not contain '..'"
 FILE_MODE = 0o644
 _TEXTS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+NAMED_SOURCES = (("configMap", "name", "config map"), ("secret", "secretName", "secret"))
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -94,6 +95,7 @@ def _check_names(spec: dict[str, Any], path: str) -> Iterator[Cause]:
         elif problem := names.dns_label(name):
             yield invalid(f"{path}.volumes[{number}].name", name, problem)
         seen.add(name)
+        yield from _check_source(volume, f"{path}.volumes[{number}]")
         yield from _check_files(volume, f"{path}.volumes[{number}]")
 
 
@@ -175,6 +177,14 @@ def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[C
             detail = "subPathExpr and subPath are mutually exclusive"
             yield invalid(f"{path}[{number}].subPathExpr", expression, detail)
         yield from _check_descending(expression, f"{path}[{number}].subPathExpr")
+
+
+def _check_source(volume: Any, path: str) -> Iterator[Cause]:
+    """A volume of an object's keys names the object; claims and paths have the schema's own word for that."""
+    for kind, field, said in NAMED_SOURCES:
+        source = volume.get(kind) if isinstance(volume, dict) else None
+        if isinstance(source, dict) and not lenient.text(source, field):
+            yield required(f"{path}.{kind}.{field}", f"name the {said} whose keys are the volume's files.")
 
 
 def _check_files(volume: Any, path: str) -> Iterator[Cause]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from cluster.api import backend
 from cluster.runtime import consumer, registry
 from cluster.store import sql, store
 from kube.errors import Expired
@@ -20,9 +21,16 @@ class Backlog:
         self._seen: dict[str, int] = {}  # cursor → the revision up to which nothing concerns it
 
     def of(self, queue: str, now: int) -> list[tuple[Registration, int]]:
-        """Return the shards of a queue with unread changes of their kinds, with due timers, or so far back that they hold up retention."""
+        """Return the shards of a queue that have something to do.
+
+        They have unread changes of their kinds, due timers or a plan on its way, have never looked, or are so far back that they
+        hold up retention.
+        """
         head = store.revision()
-        at = dict(sql.rows(store.using, "SELECT name, position FROM cluster_cursor"))
+        found = sql.rows(store.using, "SELECT name, position, holder FROM cluster_cursor")
+        at = {cursor: position for cursor, position, _ in found}
+        # Another shard has made its cursor, at the log's end: what was there before is still to be looked at.
+        untouched = {cursor for cursor, _, holder in found if not holder}
         late = sql.rows(store.using, "SELECT DISTINCT cursor FROM cluster_timer WHERE due <= %s", [now])
         with_timers = {cursor.partition("/")[0] for (cursor,) in late}
         known = Counter(cursor.partition("/")[0] for cursor in at)
@@ -34,8 +42,10 @@ class Backlog:
             # Shards that are no more have left something that those that are look for, and so have their timers.
             and (
                 cursor not in at
+                or cursor in untouched
                 or known[each.name] > each.shards
                 or each.name in with_timers
+                or backend.owes(each, shard, store)
                 or self._is_behind(cursor, each, at[cursor], head)
             )
         ]

@@ -4,9 +4,10 @@ A consumer keeps a picture of the part of the world that it cares about, kept
 up to date from the log, and plans writes from what changed. The plan, the
 cursor and the timers are committed in one transaction, so a change is
 neither lost nor handled twice, whichever process is killed at whichever
-moment. Picture and cursor belong together: when they do not match (another
-process was faster, a commit failed, the process is new), the picture is
-thrown away and loaded again.
+moment. Where the cluster has an API of its own, a plan is written down in that
+transaction, and done before the next is made. Picture and cursor belong
+together: when they do not match (another process was faster, a commit failed,
+the process is new), the picture is thrown away and loaded again.
 
 State is level-based: after a load a consumer looks at everything once.
 Events are edges: they come from consecutive versions of an object. A
@@ -25,12 +26,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
-from django.db import connections, transaction
+from django.db import transaction
 
 from cluster import clock
 from cluster.api import backend
 from cluster.runtime import division, nudge, registry
-from cluster.runtime.division import Position
+from cluster.runtime.division import LEASE_MS, Position
+from cluster.runtime.retries import RETRY, Retries
 from cluster.store import records, sql, store
 from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
@@ -43,16 +45,13 @@ if TYPE_CHECKING:
     from cluster.store import Change, Store, Stored
 
 State = TypeVar("State")
+__all__ = ["RETRY", "Consumer", "Plan", "Runner", "runner", "timers_for", "timers_of"]
 log = logging.getLogger(__name__)
 
 BATCH = 4000  # changes read in one step
 ROUNDS = 200  # steps of one run before it lets others have the worker process
-LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
 LAG = 5000  # irrelevant revisions after which a cursor is moved all the same, for retention's sake
 NEAR_MS = 1500  # timers due sooner are not left to beat's tick
-RETRY = "retry"  # the kind of the timers that bring failed groups back
-RETRY_MS = 50  # a group that fails a second time waits this long, then twice as long each time
-RETRY_MOST_MS = 30_000
 
 
 class Plan(msgspec.Struct):
@@ -160,8 +159,9 @@ class Runner(Generic[State]):
         self.position = -1  # of the state
         self.heard = -1  # up to where plan() has been told the changes
         self.written = 0
-        self.is_in_place = False  # what another number of shards left is taken over
-        self.tries: dict[str, int] = {}
+        self.has_taken_over = False  # what another number of shards left is taken over
+        self.retries = Retries(registration.name, self.cursor, using.using)
+        self.looks_at = 0.0  # when a run comes that was asked for, for a plan on its way
 
     def run(self) -> None:
         """Read, plan and commit until nothing is new."""
@@ -182,13 +182,17 @@ class Runner(Generic[State]):
     def step(self) -> bool:
         """Handle one batch; tell whether there may be more."""
         now = clock.milliseconds()
-        if not self.is_in_place:
+        if not self.has_taken_over:
             division.take_over(self.registration, self.store.using)
-            self.is_in_place = True
+            self.has_taken_over = True
         try:
+            if backend.owes(self.registration, self.shard, self.store):
+                return self._carry_out(now)
+            if not backend.may_plan(self.registration, self.shard, self.store):
+                return False
             with self.store.reading() as head:
                 cursor = self._read_cursor()
-                if cursor is None or _leads_another(cursor, self.holder, now):
+                if cursor is None or cursor.is_led_by_another(self.holder, now):
                     return False
                 known = self.state if cursor.generation == self.generation else None
                 state = self._load(cursor, head) if known is None else known
@@ -198,11 +202,11 @@ class Runner(Generic[State]):
                 return self._skip(cursor, head)
             self.consumer.lags(state, is_behind=self.heard < self.position)
             self._commit(cursor, self.consumer.plan(state, changes, timers, now), timers, now)
-        except Outrun:
+        except Exception as error:
             self.state = None
-        except Exception:
-            self.state = None
-            raise
+            self.retries.forget_memory()
+            if not isinstance(error, Outrun):
+                raise
         return True
 
     def _load(self, cursor: Position, head: int) -> State:
@@ -247,9 +251,8 @@ class Runner(Generic[State]):
             return []
 
     def _changes(self, after: int, until: int | None = None) -> list[Change]:
-        wanted = self.registration
-        edges = wanted.hears == "edges"
-        return self.store.changes(after, wanted.resources, limit=BATCH, until=until, previous=edges)
+        kinds, edges = self.registration.resources, self.registration.hears == "edges"
+        return self.store.changes(after, kinds, limit=BATCH, until=until, previous=edges)
 
     def _advance(self, state: State) -> list[Change]:
         """Bring the state up to the newest change, or through one batch; return the changes.
@@ -280,36 +283,66 @@ class Runner(Generic[State]):
         with transaction.atomic(using=self.store.using):
             sql.lock_head(self.store.using)  # before the cursor's row, as who puts other shards in place
             self._move_cursor(cursor, now)
-            outcomes = backend.commit(plan.groups, now, self.store)
-            again = self._again(plan.groups, outcomes, now)
+            outcomes = backend.commit(self.cursor, plan.groups, now, self.store)
             self._drop_timers([*((t.kind, t.key) for t in timers), *plan.cancel])
-            self._set_timers([*plan.timers, *again])
+            self._set_timers(plan.timers)
+            self.retries.outlived(timers, plan.groups, plan.timers)
             records.put(plan.records, using=self.store.using)
-            done = _committed(plan.groups, outcomes)
-            self._drop_timers([key for group in done for key in group.cancel])
-            self._set_timers(following := [timer for group in done for timer in group.timers])
+            following = [] if outcomes is None else self._conclude(plan.groups, outcomes, now)
         self.generation = cursor.generation + 1
+        if outcomes is not None:
+            self._learn(plan.groups, outcomes)
+        self._wake_for([t.due for t in (*plan.timers, *following)], now)
+
+    def _carry_out(self, now: int) -> bool:
+        """Have the plan done that the backend owes; tell whether it is, so that the next can be made."""
+        cursor = self._read_cursor()
+        if cursor is None or cursor.is_led_by_another(self.holder, now):
+            return False
+        with transaction.atomic(using=self.store.using):
+            self._hold(cursor, cursor.generation, now)
+        carried = backend.carry_out(self.registration, self.shard, self.store)
+        if isinstance(carried, float):
+            self._look_again(carried)
+            return False
+        with transaction.atomic(using=self.store.using):
+            sql.lock_head(self.store.using)
+            self._hold(cursor, cursor.generation + 1, now)
+            outcomes = carried.settle()
+            following = self._conclude(carried.groups, outcomes, now)
+            seen = self.store.revision()
+        if self.generation == cursor.generation:
+            self.generation += 1
+            self._learn(carried.groups, outcomes)
+            # A binding, or an end, was waited for in the log and has no revision in its outcome.
+            self.written = max(self.written, seen)
+        self._wake_for([t.due for t in following], now)
+        return True
+
+    def _look_again(self, after_s: float) -> None:
+        """Have the shard run again after some time; each run before then would ask for another one."""
+        if self.looks_at <= (moment := clock.monotonic()):
+            self.looks_at = moment + after_s
+            nudge.wake(self.registration, self.shard, delay_s=after_s)
+
+    def _conclude(
+        self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
+    ) -> list[Timer]:
+        """Set the timers that follow from what became of groups, and drop those that went with them; return the new ones."""
+        again = self.retries.timers(groups, outcomes, now)
+        self._drop_timers([(t.kind, t.key) for t in again])  # of two the sooner would stay
+        self._set_timers(again)
+        done = [g for g, outcome in zip(groups, outcomes, strict=True) if not isinstance(outcome, ApiError)]
+        self._drop_timers([key for group in done for key in group.cancel])
+        self._set_timers(following := [timer for group in done for timer in group.timers])
+        return [*again, *following]
+
+    def _learn(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:
+        """Tell the consumer what became of its plan, and how far its state must be read before the next."""
         rows = (row for outcome in outcomes if not isinstance(outcome, ApiError) for row in outcome)
         self.written = max((row.revision for row in rows), default=self.written)
         if self.state is not None:
-            self.consumer.committed(self.state, plan.groups, outcomes)
-        self._wake_for([t.due for t in (*plan.timers, *again, *following)], now)
-
-    def _again(
-        self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
-    ) -> list[Timer]:
-        """Return the timers that bring failed groups back."""
-        timers = []
-        for group, outcome in zip(groups, outcomes, strict=True):
-            if not isinstance(outcome, ApiError):
-                self.tries.pop(group.key, None)
-                continue
-            tries = self.tries[group.key] = self.tries.get(group.key, 0) + 1
-            log.info("consumer %s will look at %s again: %s", self.cursor, group.key, outcome)
-            if group.key:
-                wait = 0 if tries == 1 else min(RETRY_MOST_MS, RETRY_MS << min(tries - 2, 20))
-                timers.append(Timer(RETRY, group.key, now + wait, {"error": str(outcome), "tries": tries}))
-        return timers
+            self.consumer.committed(self.state, groups, outcomes)
 
     def _wake_for(self, dues: Sequence[int], now: int) -> None:
         soon = min(dues, default=now + NEAR_MS) - now
@@ -324,22 +357,15 @@ class Runner(Generic[State]):
         return found[self.cursor] if found.keys() == set(self.registration.cursors) else None
 
     def _move_cursor(self, cursor: Position, now: int) -> None:
-        """Move the cursor unless somebody else did since it was read; the first to do so makes those of all shards."""
-        handled = msgspec.json.encode(division.beyond(cursor.handled, self.heard)).decode()
-        with connections[self.store.using].cursor() as db:
-            if cursor.generation == 0:
-                db.executemany(
-                    "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
-                    " VALUES (%s, %s, %s, '', 0, '[]') ON CONFLICT (name) DO NOTHING",
-                    [(name, self.heard, int(name != self.cursor)) for name in self.registration.cursors],
-                )
-            db.execute(
-                "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
-                " held_until = %s, handled = %s WHERE name = %s AND generation = %s",
-                [self.heard, self.holder, now + LEASE_MS, handled, self.cursor, cursor.generation],
-            )
-            if db.rowcount != 1:
-                raise Outrun(self.cursor)
+        """Move the cursor unless somebody else did since it was read."""
+        lead = self.holder, now + LEASE_MS
+        if not division.move(self.registration, self.shard, cursor, self.heard, lead, self.store.using):
+            raise Outrun(self.cursor)
+
+    def _hold(self, cursor: Position, generation: int, now: int) -> None:
+        lead = self.holder, now + LEASE_MS
+        if not division.hold(self.cursor, cursor, generation, lead, self.store.using):
+            raise Outrun(self.cursor)
 
     def _due(self, now: int) -> list[Timer]:
         return division.due_timers(self.cursor, now, BATCH, self.store.using)
@@ -350,11 +376,6 @@ class Runner(Generic[State]):
     def _set_timers(self, timers: Sequence[Timer]) -> None:
         rows = [(self.cursor, t.kind, t.key, t.due, msgspec.json.encode(t.payload).decode()) for t in timers]
         division.put_timers(rows, self.store.using)
-
-
-def _committed(groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> list[Group]:
-    pairs = zip(groups, outcomes, strict=True)
-    return [group for group, outcome in pairs if not isinstance(outcome, ApiError)]
 
 
 def timers_of(name: str, shard: int, kind: str, using: Store = store) -> list[Timer]:
@@ -370,15 +391,6 @@ def timers_for(name: str, kind: str, key: str, using: Store = store) -> list[Tim
 
 
 _runners: dict[str, Runner[Any]] = {}
-
-
-def _leads_another(cursor: Position, holder: str, now: int) -> bool:
-    """Say whether another worker process leads.
-
-    None leads for longer than LEASE_MS: one that is told to has got its lease
-    before the clock was set back, and may be dead.
-    """
-    return cursor.holder not in ("", holder) and 0 < cursor.held_until - now <= LEASE_MS
 
 
 def runner(name: str, shard: int) -> Runner[Any]:

@@ -29,6 +29,9 @@ Layers: TypeAlias = (
 )
 
 
+LEASE_MS = 5000  # how long a silent leader keeps other worker processes out
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """A cursor as read: position, generation, who leads, and what was told beyond the position."""
@@ -38,6 +41,14 @@ class Position:
     holder: str
     held_until: int
     handled: Layers = ()
+
+    def is_led_by_another(self, holder: str, now: int) -> bool:
+        """Say whether another worker process leads.
+
+        None leads for longer than LEASE_MS: one that is told to has got its lease
+        before the clock was set back, and may be dead.
+        """
+        return self.holder not in ("", holder) and 0 < self.held_until - now <= LEASE_MS
 
 
 def was_told(layers: Layers, key: str, revision: int) -> bool:
@@ -74,6 +85,56 @@ def read(registration: Registration, using: str) -> dict[str, Position]:
         name: Position(position, generation, holder, held_until, decoded(layers))
         for name, position, generation, holder, held_until, layers in found
     }
+
+
+def move(
+    registration: Registration,
+    shard: int,
+    cursor: Position,
+    position: int,
+    lead: tuple[str, int],
+    using: str,
+) -> bool:
+    """Move a shard's cursor unless somebody else did since it was read, and say so; the first to do so makes those of all shards.
+
+    lead is who leads now, and until when (epoch ms).
+    """
+    name = registration.cursor_of(shard)
+    handled = _encoded(beyond(cursor.handled, position))
+    with connections[using].cursor() as db:
+        if cursor.generation == 0:
+            db.executemany(
+                "INSERT INTO cluster_cursor (name, position, generation, holder, held_until, handled)"
+                " VALUES (%s, %s, %s, '', 0, '[]') ON CONFLICT (name) DO NOTHING",
+                [(each, position, int(each != name)) for each in registration.cursors],
+            )
+        db.execute(
+            "UPDATE cluster_cursor SET position = %s, generation = generation + 1, holder = %s,"
+            " held_until = %s, handled = %s WHERE name = %s AND generation = %s",
+            [position, *lead, handled, name, cursor.generation],
+        )
+        return bool(db.rowcount == 1)
+
+
+def hold(name: str, cursor: Position, generation: int, lead: tuple[str, int], using: str) -> bool:
+    """Have somebody lead where a cursor stands, with a generation; say whether nobody else has moved it since it was read."""
+    with connections[using].cursor() as db:
+        db.execute(
+            "UPDATE cluster_cursor SET generation = %s, holder = %s, held_until = %s"
+            " WHERE name = %s AND generation = %s",
+            [generation, *lead, name, cursor.generation],
+        )
+        return bool(db.rowcount == 1)
+
+
+def skip(names: Sequence[str], position: int, using: str) -> None:
+    """Let cursors pass what somebody else has seen to; what this process's runners know of them counts for nothing then."""
+    with connections[using].cursor() as db:
+        db.executemany(
+            "UPDATE cluster_cursor SET position = %s, generation = generation + 1, handled = '[]'"
+            " WHERE name = %s AND position < %s",
+            [(position, name, position) for name in names],
+        )
 
 
 def take_over(registration: Registration, using: str) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from cluster.store import strategy
 from cluster.store.types import Create, Delete, Mirror, Patch, Stored, Update, key_of
 from kube.errors import AlreadyExists, BadRequest, NotFound
-from kube.meta import parse_time
+from kube.meta import is_older, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -151,9 +151,9 @@ class Ledger:
             else:
                 row.body = _encode(obj)
             return row
+        if old is not None and _is_known(write, obj, old):
+            return old
         if old is not None and same:
-            if old.object["metadata"]["resourceVersion"] == metadata["resourceVersion"]:
-                return old
             self._enter("MODIFIED", row, old)
             return row
         if old is not None:
@@ -191,6 +191,14 @@ class Ledger:
         for entry in self.entries:
             first.setdefault(entry.row.key, entry.previous)
         return [Turn(key, before, self.rows[key]) for key, before in first.items()]
+
+
+def _is_known(write: Mirror, obj: Object, old: Row) -> bool:
+    """Whether the store has what a mirrored object says already, or something newer."""
+    if write.anew:
+        return obj == old.object
+    version, stored = obj["metadata"]["resourceVersion"], old.object["metadata"]["resourceVersion"]
+    return is_older(write.at or version, stored) or (version == stored and obj["metadata"]["uid"] == old.uid)
 
 
 def no_name(resource: Resource, base: str | None) -> BadRequest | AlreadyExists:

@@ -95,6 +95,21 @@ def of_names(
     return [Change(*row) for row in sorted(found)]
 
 
+def newest_by_uid(
+    resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default"
+) -> dict[str, int]:
+    """Return the newest revision that the log still knows of each object that had one of the names, by its uid."""
+    found: dict[str, int] = {}
+    for start in range(0, len(names), sql.CHUNK):
+        chunk = names[start : start + sql.CHUNK]
+        text = (
+            "SELECT c.uid, MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
+            f" AND c.name IN ({sql.marks(len(chunk))}) GROUP BY c.uid"
+        )
+        found.update(sql.rows(using, text, [resource.id, namespace, *chunk]))
+    return found
+
+
 def snapshot(resource: str, namespace: str = "", name: str = "", *, using: str = "default") -> Snapshot:
     """Return the revisions of a kind's objects, all from one state, in the order of namespace and name."""
     where, params = "o.resource = %s", [resource]

@@ -85,7 +85,7 @@ class _Span:
         )  # 0 follows the slash
         if self._filters:
             # Without filters the key says it all, and counting needs no more than its index.
-            narrow, more = Filter(**self._filters).where(self._resource.id)
+            narrow, more = Filter(**self._filters).where(self._resource.id, sql.vendor(self._using))
             where, params = f"{where} AND {narrow}", [*params, *more]
         return where, params
 

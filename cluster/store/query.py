@@ -3,32 +3,93 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kube import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Mapping
 
-ORDERS = {
-    "name": "o.namespace, o.name",
-    "-name": "o.namespace DESC, o.name DESC",
-    "created": "o.created, o.revision",
-    "-created": "o.created DESC, o.revision DESC",
-    "phase": "o.phase, o.created DESC",
-    "-phase": "o.phase DESC, o.created DESC",
-    "queue": "o.queue, o.created DESC",
-    "-queue": "o.queue DESC, o.created DESC",
-    "revision": "o.revision",
-    "-revision": "o.revision DESC",
-    "creator": "o.creator, o.created DESC",
-    "-creator": "o.creator DESC, o.created DESC",
+    from kube.selector import Requirement
+
+# Columns, with a minus those that run backwards. `made` is `created`, but that a later change of an object does not
+# move it among those that were made in the same moment; and it is answered by an index alone.
+ORDERS: dict[str, tuple[str, ...]] = {
+    "name": ("namespace", "name"),
+    "created": ("created", "revision"),
+    "-created": ("-created", "-revision"),
+    "made": ("created", "namespace", "name"),
+    "-made": ("-created", "namespace", "name"),
+    "phase": ("phase", "-created", "namespace", "name"),
+    "-phase": ("-phase", "-created", "namespace", "name"),
+    "queue": ("queue", "-created", "namespace", "name"),
+    "-queue": ("-queue", "-created", "namespace", "name"),
+    "revision": ("revision",),
+    "-revision": ("-revision",),
+    "creator": ("creator", "-created", "namespace", "name"),
+    "-creator": ("-creator", "-created", "namespace", "name"),
+    "-name": ("-namespace", "-name"),
 }
 PARTIAL = ("node", "owner", "trouble")  # columns whose index leaves out what is empty
-GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner")
+GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner", "trouble")
+VALUES = ("namespace", "queue")  # columns of which an index of every kind has the values in order
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")  # of a selector that `Filter.labels` takes
+_LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}  # in which capitals are small letters
+_PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
+_COLUMNS = ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid", "trouble")
+
+
+def ordered(order: str, *, backwards: bool = False, is_sorted: bool = False) -> str:
+    """Return what follows ORDER BY; `is_sorted` keeps databases from walking all objects in the order of an index."""
+    columns = []
+    for each in ORDERS[order]:
+        name = each.removeprefix("-")
+        is_down = each.startswith("-") is not backwards
+        column = f"o.{name}"
+        if is_sorted:  # an expression has no index
+            column = f"+{column}" if name in ("created", "revision") else f"{column} || ''"
+        columns.append(f"{column}{' DESC' if is_down else ''}")
+    return ", ".join(columns)
+
+
+def is_sooner_sorted(order: str, filters: Mapping[str, Any]) -> bool:
+    """Say whether what filters find is sooner sorted than met with in an order, whose index lacks what they look at."""
+    return order.removeprefix("-") in ("name", "queue", "creator") and any(
+        name != "namespace" and value for name, value in filters.items()
+    )
+
+
+FEW = 2_000  # rows that are sooner sorted than met with on a walk through all
+
+
+class Span(NamedTuple):
+    """Which rows of a search to read, perhaps from its other end; `is_few` says that they are sooner sorted than met with."""
+
+    limit: int
+    offset: int
+    backwards: bool = False
+    is_few: bool = False
+
+    @classmethod
+    def of(cls, limit: int, offset: int, total: int | None) -> Span:
+        """Return the span for a page; `total` is how many rows the search finds, None where nobody counted."""
+        if total is None:
+            return cls(limit, offset)
+        limit = max(min(limit, total - offset), 0)
+        if not limit:
+            return cls(0, 0)
+        if offset > total // 2:
+            return cls(limit, total - offset - limit, True, total <= FEW)
+        return cls(limit, offset, False, total <= FEW)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filter:
-    """What objects to find; None means any. A collection matches any of its members."""
+    """What objects to find; None means any. A collection matches any of its members.
+
+    `since` and `until` bound when an object was made, in ms; the second is left out. `labels` are conditions with
+    `LABEL_OPERATORS`, and `exit_code` is one with which a container ended: only kinds whose index has terms have these.
+    """
 
     namespace: str | Collection[str] | None = None
     name: str | Collection[str] | None = None
@@ -41,11 +102,14 @@ class Filter:
     trouble: str | Collection[str] | None = None
     text: str | None = None
     since: int | None = None
+    until: int | None = None
+    labels: Collection[Requirement] = ()
+    exit_code: int | None = None
 
-    def where(self, resource: str) -> tuple[str, list[Any]]:
-        """Return the condition (without WHERE) and its parameters."""
+    def where(self, resource: str, vendor: str) -> tuple[str, list[Any]]:
+        """Return the condition (without WHERE) and its parameters, for a database of Django's vendor name."""
         parts, params = ["o.resource = %s"], list[Any]([resource])
-        for column in ("namespace", "name", "phase", "queue", "node", "owner", "creator", "uid", "trouble"):
+        for column in _COLUMNS:
             value = getattr(self, column)
             if value is None:
                 continue
@@ -55,14 +119,45 @@ class Filter:
             if column in PARTIAL and values:
                 # Without the index's own condition SQLite reads all objects of the kind instead.
                 parts.append(f"NOT (o.{column} = '')")
-        if self.text:
-            parts.append("LOWER(o.name) LIKE %s ESCAPE '!'")
-            params.append(f"%{_escaped(self.text.lower())}%")
-        if self.since is not None:
-            parts.append("o.created >= %s")
-            params.append(self.since)
+        for part, more in self._others(vendor):
+            parts.append(part)
+            params.extend(more)
         return " AND ".join(parts), params
 
+    def _others(self, vendor: str) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the conditions that are more than a column's values."""
+        if self.text:
+            yield _named(self.text, vendor)
+        if self.since is not None:
+            yield "o.created >= %s", [self.since]
+        if self.until is not None:
+            yield "o.created < %s", [self.until]
+        for each in self.labels:
+            yield _labelled(each, vendor)
+        if self.exit_code is not None:
+            yield _has_term([terms.exit_code(self.exit_code)], vendor)
 
-def _escaped(text: str) -> str:
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+def _named(text: str, vendor: str) -> tuple[str, list[Any]]:
+    """Return the condition that a text is in the name; an escape costs SQLite as much again, and few texts need one."""
+    sought = text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    escape = " ESCAPE '!'" if sought != text or "\\" in text else ""
+    return f"o.name {_LIKE[vendor]} %s{escape}", [f"%{sought}%"]
+
+
+def _labelled(wanted: Requirement, vendor: str) -> tuple[str, list[Any]]:
+    if wanted.operator not in LABEL_OPERATORS:
+        raise ValueError(f"labels are not searched by {wanted.operator}; use {', '.join(LABEL_OPERATORS)}")
+    has_values = wanted.operator in ("In", "NotIn")
+    sought = (
+        [terms.label(wanted.key, value) for value in sorted(wanted.values)]
+        if has_values
+        else [terms.label(wanted.key)]
+    )
+    text, params = _has_term(sought, vendor)
+    return (text if wanted.operator in ("In", "Exists") else f"NOT {text}"), params
+
+
+def _has_term(sought: list[str], vendor: str) -> tuple[str, list[Any]]:
+    """Return the condition that one of these parts is in the terms; LIKE would not tell capitals from small letters."""
+    return f"({' OR '.join([f'{_PLACE_IN[vendor]}(o.terms, %s) > 0'] * len(sought))})", [*sought]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from cluster import clock
 from cluster.store import sql
-from cluster.store.query import ORDERS, Filter
+from cluster.store.query import Filter, ordered
 from cluster.writes import Record
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ BATCH = 500
 DAY_MS = 24 * 3600 * 1000
 
 _COLUMNS = (
-    "o.namespace, o.name, o.uid, o.phase, o.queue, o.creator, o.created, o.deleted, o.revision, o.object"
+    "o.namespace, o.name, o.uid, o.phase, o.queue, o.creator, o.trouble, o.terms, o.created, o.deleted,"
+    " o.revision, o.object"
 )
 _FIELDS = (
     "uid",
@@ -37,6 +38,8 @@ _FIELDS = (
     "phase",
     "queue",
     "creator",
+    "trouble",
+    "terms",
     "created",
     "deleted",
     "revision",
@@ -94,17 +97,17 @@ def find(
     **filters: Any,
 ) -> list[Record]:
     """Return the records, without their histories, of deleted objects that match; the filters are `query.Filter`'s."""
-    where, params = Filter(**filters).where(resource.id)
+    where, params = Filter(**filters).where(resource.id, sql.vendor(using))
     text = (
         f"SELECT {_COLUMNS} FROM cluster_record o WHERE {where} AND o.deleted > 0"
-        f" ORDER BY {ORDERS[order]} LIMIT %s OFFSET %s"
+        f" ORDER BY {ordered(order)} LIMIT %s OFFSET %s"
     )
     return [_record(resource, row) for row in sql.rows(using, text, [*params, limit, offset])]
 
 
 def count(resource: Resource, *, using: str = "default", **filters: Any) -> int:
     """Return how many deleted objects match and have a record."""
-    where, params = Filter(**filters).where(resource.id)
+    where, params = Filter(**filters).where(resource.id, sql.vendor(using))
     text = f"SELECT COUNT(*) FROM cluster_record o WHERE {where} AND o.deleted > 0"
     return int(sql.rows(using, text, params)[0][0])
 
@@ -158,7 +161,7 @@ def expire(until: float, *, now: int, using: str = "default") -> int:
 
 
 def _record(resource: Resource, row: Sequence[Any]) -> Record:
-    namespace, name, uid, phase, queue, creator, created, deleted, revision, body = row
+    namespace, name, uid, phase, queue, creator, trouble, terms, created, deleted, revision, body = row
     return Record(
         resource,
         namespace,
@@ -171,4 +174,6 @@ def _record(resource: Resource, row: Sequence[Any]) -> Record:
         deleted=deleted,
         revision=revision,
         object=bytes(body),
+        trouble=trouble,
+        terms=terms,
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COLUMNS = "o.resource, o.namespace, o.name, o.uid, o.revision, o.created, c.body"
 # What an object's row says of it beside its name and revision: by most of these it is searched.
-INDEXED = ("uid", "created", "phase", "queue", "node", "owner", "creator", "trouble")
+INDEXED = ("uid", "created", "phase", "queue", "node", "owner", "creator", "trouble", "terms")
 FROM = "FROM cluster_object o JOIN cluster_change c ON c.revision = o.revision"
 CHUNK = 500  # keys in one IN list
 
@@ -25,7 +25,7 @@ INSERT_CHANGE = (
 INSERT_OBJECT = (
     "INSERT INTO cluster_object"
     f" ({', '.join(INDEXED)}, revision, key, resource, namespace, name)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 )
 DELETE_OBJECT = "DELETE FROM cluster_object WHERE key = %s AND revision = %s"
 INSERT_OWNER = "INSERT INTO cluster_ownership (key, owner) VALUES (%s, %s)"
@@ -45,6 +45,12 @@ def update_object(changed: tuple[str, ...]) -> str:
 def marks(count: int) -> str:
     """Return `count` placeholders for an IN list."""
     return ", ".join(["%s"] * count)
+
+
+def vendor(using: str) -> str:
+    """Return which kind of database it is, in Django's word: sqlite or postgresql."""
+    found: str = connections[using].vendor
+    return found
 
 
 def rows(using: str, text: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from cluster import clock
 from cluster.store import log, owners, sql, strategy
 from cluster.store.ledger import Ledger, Row, keys_of, no_name
-from cluster.store.query import GROUPS, ORDERS, Filter
+from cluster.store.query import GROUPS, VALUES, Filter, Span, is_sooner_sorted, ordered
 from cluster.store.types import AllBut, Change, Create, Group, Stored, Write, decode, key_of
 from kube import resources
 from kube.errors import ApiError, NotFound
@@ -105,6 +105,10 @@ class Store:
                     indexed=tuple(indexed),
                 )  # fmt: skip
         return found
+
+    def named(self, groups: Sequence[Group]) -> Sequence[Group]:
+        """Return groups with the names that `commit` would give to what wishes for generated ones."""
+        return self._named(groups)[0]
 
     def _named(self, groups: Sequence[Group]) -> tuple[Sequence[Group], Collection[str]]:
         """Return the groups with generated names where they are wished for, and the keys of these, which are free."""
@@ -226,25 +230,38 @@ class Store:
         order: str = "name",
         limit: int | None = None,
         offset: int = 0,
+        total: int | None = None,
         **filters: Any,
     ) -> list[Stored]:
-        """Return the objects that match; the filters are the fields of `query.Filter`."""
-        where, params = Filter(**filters).where(resource.id)
-        tail = f" ORDER BY {ORDERS[order]}"
-        if limit is not None:
-            tail += " LIMIT %s OFFSET %s"
-            params = [*params, limit, offset]
-        return self._select(where, params, tail)
+        """Return the objects that match; the filters are the fields of `query.Filter`.
+
+        Whoever knows how many match in all says so with `total`: a page is then read from the nearer end.
+        """
+        where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
+        if limit is None:
+            return self._select(where, params, f" ORDER BY {ordered(order)}")
+        span = Span.of(limit, offset, total)
+        is_sorted = span.is_few or (total is not None and is_sooner_sorted(order, filters))
+        # Only the uids of a page are looked for: the objects before it are passed over by index, and never read. An
+        # expression in place of the kind keeps SQLite from walking all objects in their order to find those again.
+        text = (
+            f"SELECT {sql.COLUMNS} FROM (SELECT o.uid FROM cluster_object o WHERE {where}"
+            f" ORDER BY {ordered(order, backwards=span.backwards, is_sorted=is_sorted)} LIMIT %s OFFSET %s) p"
+            " JOIN cluster_object o ON o.uid = p.uid JOIN cluster_change c ON c.revision = o.revision"
+            f" WHERE o.resource || '' = %s ORDER BY {ordered(order)}"
+        )
+        rows = sql.rows(self.using, text, [*params, span.limit, span.offset, resource.id])
+        return [Stored(*row) for row in rows]
 
     def names(self, resource: Resource, **filters: Any) -> dict[str, str]:
         """Return the namespace/name key of each object that matches, by uid, without reading the objects."""
-        where, params = Filter(**filters).where(resource.id)
+        where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
         text = f"SELECT o.uid, o.namespace, o.name FROM cluster_object o WHERE {where}"
         return {uid: f"{namespace}/{name}" for uid, namespace, name in sql.rows(self.using, text, params)}
 
     def phases(self, resource: Resource, **filters: Any) -> dict[str, str]:
         """Return the phase of each object that matches, by name, without reading the objects; one namespace's at a time."""
-        where, params = Filter(**filters).where(resource.id)
+        where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
         return dict(
             sql.rows(self.using, f"SELECT o.name, o.phase FROM cluster_object o WHERE {where}", params)
         )
@@ -283,17 +300,42 @@ class Store:
             found.update(row[0] for row in sql.rows(self.using, text, chunk))
         return frozenset(found)
 
+    def unbound(self, uids: Sequence[str]) -> frozenset[str]:
+        """Return those of the uids that belong to a stored pod without a node."""
+        found: set[str] = set()
+        for start in range(0, len(uids), sql.CHUNK):
+            chunk = list(uids[start : start + sql.CHUNK])
+            text = f"SELECT uid FROM cluster_object WHERE node = '' AND uid IN ({sql.marks(len(chunk))})"
+            found.update(row[0] for row in sql.rows(self.using, text, chunk))
+        return frozenset(found)
+
     def count(self, resource: Resource, *, by: str = "phase", **filters: Any) -> dict[str, int]:
         """Return how many objects match, grouped by one column of the index."""
         if by not in GROUPS:
             raise ValueError(f"count by {by!r}; use one of {', '.join(GROUPS)}")
-        where, params = Filter(**filters).where(resource.id)
-        text = f"SELECT o.{by}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.{by}"
+        where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
+        # As an expression a column does not tempt SQLite to read rows in the order of an index that lacks the filters.
+        column = f"o.{by} || ''" if len(params) > 1 and by != "phase" else f"o.{by}"
+        text = f"SELECT {column}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY {column}"
         return dict(sql.rows(self.using, text, params))
+
+    def values(self, resource: Resource, column: str) -> list[str]:
+        """Return the values that a column of VALUES has among the objects of a kind, in order.
+
+        Each value is one look into an index, however many objects have it.
+        """
+        if column not in VALUES:
+            raise ValueError(f"values of {column!r}; use one of {', '.join(VALUES)}")
+        first = f"SELECT MIN(o.{column}) FROM cluster_object o WHERE o.resource = %s"
+        text = (
+            f"WITH RECURSIVE found(value) AS ({first} UNION ALL SELECT ({first} AND o.{column} > found.value)"
+            " FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL"
+        )
+        return [value for (value,) in sql.rows(self.using, text, [resource.id, resource.id])]
 
     def count_owned(self, resource: Resource, owners: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return how many objects of a kind each controller has, by its uid and their phase."""
-        where, params = Filter(owner=owners).where(resource.id)
+        where, params = Filter(owner=owners).where(resource.id, sql.vendor(self.using))
         text = (
             f"SELECT o.owner, o.phase, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY o.owner, o.phase"
         )
@@ -371,6 +413,7 @@ def _indexed(row: Row) -> tuple[Any, ...]:
         index.owner,
         index.creator,
         index.trouble,
+        index.terms,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube import apply, gates, names, patch
+from kube import apply, definitions, gates, names, patch, schema
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, forbidden
 from kube.kinds.pod import ENDED
 from kube.meta import SERVER_METADATA, parse_time, timestamp
@@ -52,14 +52,19 @@ def created(resource: Resource, obj: Object, now: int, uid: str) -> Object:
 
 
 def mirrored(write: Mirror) -> Object:
-    """Return another cluster's object as it is stored here; objects of a list do not say what they are."""
+    """Return another cluster's object as it is stored here.
+
+    Objects of a list do not say what they are. An API server writes null for a time that is not there, where ours
+    writes nothing; it means the same, and readers expect values.
+    """
     resource, metadata = write.resource, write.object["metadata"]
     check_namespace(resource, metadata.get("namespace") or "")
     if not (metadata.get("name") and metadata.get("uid") and metadata.get("resourceVersion")):
         raise BadRequest(
             f"{resource.id}: an object of another cluster has a name, a uid and a resourceVersion."
         )
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **write.object}
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **write.object}
+    return schema.without_nulls(whole, definitions.of(resource))
 
 
 def updated(write: Update, old: Object, now: int) -> Object:

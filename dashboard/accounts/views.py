@@ -9,18 +9,22 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView, View
 
 from cluster import access
 from cluster.access import accounts, logins
+from cluster.several import addresses
+from dashboard.accounts.refusals import passwords_are_off, refusal
 from kube.errors import ApiError, NotFound, TooManyRequests
 
 if TYPE_CHECKING:
@@ -35,6 +39,8 @@ else:
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 YEAR_S = 31_536_000
+ID_TOKEN = "oidc_id_token"  # noqa: S105 - the session's key of the token by which somebody logged in
+LEFT = "left_provider"  # the session's key of what is said once to who logged out of a provider's session
 
 
 def _private(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -61,7 +67,12 @@ class Login(LoginView):
     redirect_authenticated_user = True
     attempt: logins.Attempt
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, **self.request.session.pop(LEFT, {}))
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not settings.PASSWORD_LOGIN:
+            return passwords_are_off(request)
         name = request.POST.get("username", "")
         try:
             self.attempt = logins.attempt(name, address_of(request), request.COOKIES)
@@ -95,7 +106,14 @@ class Logout(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.user.is_authenticated:
             logins.logged_out(request.user)
-        return super().post(request, *args, **kwargs)
+        token = request.session.get(ID_TOKEN)
+        response = super().post(request, *args, **kwargs)
+        if token:
+            from dashboard.accounts import provider
+
+            back = known_address(request, "accounts:login")
+            request.session[LEFT] = {"left": True, "leave": provider.leave(token, back)}
+        return response
 
 
 @private
@@ -123,15 +141,16 @@ class Link(View):
         except NotFound as error:
             return self._refuse(request, token, error)
         login(request, user, backend=BACKEND)
-        response = redirect("/")
+        response = redirect(settings.LOGIN_REDIRECT_URL)
         remember_browser(request, response, user)
         return response
 
     def _refuse(self, request: HttpRequest, token: str, error: NotFound) -> HttpResponse:
         """Explain, except to somebody whom this very link has let in already."""
         if request.user.pk is not None and logins.owner(token) == request.user.pk:
-            return redirect("/")
-        return render(request, "registration/link_refused.html", {"problem": error.message}, status=404)
+            return redirect(settings.LOGIN_REDIRECT_URL)
+        heading = "This link does not log you in"
+        return refusal(request, error.message, 404, title="Login link", heading=heading)
 
 
 @private
@@ -139,6 +158,13 @@ class Password(LoginRequiredMixin, PasswordView):
     """Changes one's own password, or sets the first one; other sessions of the user end."""
 
     template_name = "registration/password_change.html"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return (
+            super().dispatch(request, *args, **kwargs)
+            if settings.PASSWORD_LOGIN
+            else passwords_are_off(request)
+        )
 
     def get_form_class(self) -> type[SetPasswordForm[User]]:
         return PasswordChangeForm if self._user.has_usable_password() else SetPasswordForm
@@ -160,7 +186,7 @@ class Password(LoginRequiredMixin, PasswordView):
             return self.form_invalid(form)
         update_session_auth_hash(self.request, self._user)
         messages.success(self.request, "The password is changed. Other sessions of yours have ended.")
-        return redirect("/")
+        return redirect(settings.LOGIN_REDIRECT_URL)
 
     @property
     def _user(self) -> User:
@@ -183,9 +209,19 @@ def address_of(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR") or "unknown")
 
 
+def known_address(request: HttpRequest, name: str) -> str:
+    """Return the address of a page that the provider was told of: with several clusters the first one's, for all."""
+    path = reverse(name)
+    if settings.CLUSTERS:
+        path = f"/{addresses.prefix(settings.CLUSTERS[0].name)}{path.removeprefix(f'/{settings.PREFIX}')}"
+    return request.build_absolute_uri(path)
+
+
 def remember_browser(request: HttpRequest, response: HttpResponse, user: User) -> None:
     """Mark the browser as one in which this user has logged in."""
     name, value = logins.browser_cookie(user.get_username())
+    # With several clusters people log in at any of them.
+    path = "/" if settings.PREFIX else reverse("accounts:login")
     response.set_cookie(
-        name, value, max_age=YEAR_S, httponly=True, samesite="Lax", secure=request.is_secure(), path="/login/"
+        name, value, max_age=YEAR_S, httponly=True, samesite="Lax", secure=request.is_secure(), path=path
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -53,14 +54,16 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         user = self.scope["user"]
         self.actor = access.for_user(user)
         self.hub = hub.current()
-        self.topics: dict[str, Hashable] = {}
+        self.topics: dict[
+            str, Hashable
+        ] = {}  # the scope of rights in which each is read; None: to be joined anew
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
         self.waiting: deque[str] = deque()
         self.waiting_chars = 0
         self.allowance, self.asked = float(BURST), clock.monotonic()
         self.cut = False
         self.ended = False
-        self.something = asyncio.Event()
+        self.something, self.look_again = asyncio.Event(), asyncio.Event()
         self.tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._check())]
         if not user.is_authenticated:
             # Accepted first: only then does a browser learn the reason and stop asking.
@@ -172,6 +175,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             self.waiting.clear()
             self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
 
+    def rejoin(self, topic: str) -> None:
+        """Subscribe to a topic anew: the hub has ended the subscription, because somebody's rights have changed."""
+        if topic in self.topics:
+            self.topics[topic] = None
+            self.look_again.set()
+
     async def _write(self) -> None:
         while True:
             await self.something.wait()
@@ -184,7 +193,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     async def _check(self) -> None:
         """Look again and again whether the session and its rights still stand."""
         while True:
-            await asyncio.sleep(CHECK_EVERY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.look_again.wait(), CHECK_EVERY_S)
+            self.look_again.clear()
             try:
                 if not await self.hub.in_thread(still_valid, self.scope):
                     await self._end(LOGGED_OUT)
@@ -200,7 +211,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 return
 
     async def _check_rights(self) -> None:
-        now = await self.hub.in_thread(hub.scope_of, self.actor)
+        now = await self.hub.in_thread(access.scope, self.actor)
         for topic, scope in [*self.topics.items()]:
             if scope != now:
                 self.hub.part(self, topic, scope)

@@ -3,7 +3,7 @@
 It follows the log, looks up which renderings watch what changed, renders each
 once in a thread and offers the difference to all who read it. Bursts merge by
 themselves, as with every follower, and live pages take a bounded share of the machine.
-A topic that costs much, as the timeline of thousands of pods does, rests longer, and delays no other.
+A topic that costs much, as a timeline of hundreds of pods does, rests longer, and delays no other.
 
 A head tells the sockets that the log was read up to a revision. Heads come from
 the loop that reads, so that a page which hears none knows that it is stale.
@@ -85,7 +85,7 @@ class Hub(Follower):
         render = topics.find(name)
         if render is None:
             raise LookupError(f"There is no topic {name[:80]}.")
-        scope = await self.in_thread(scope_of, actor)
+        scope = await self.in_thread(access.scope, actor)
         rendering = self._renderings.get((topic, scope))
         if rendering is None:
             rendering = Rendering(topic, scope, render, params, actor)
@@ -175,6 +175,8 @@ class Hub(Follower):
             if not rendering.deserted:
                 self._index.put(rendering, parts.watches)
                 rendering.take(revision, parts)
+        except Outgrown:
+            self._part_ways(rendering)
         except ApiError as error:
             self._refuse(rendering, error.message)
         except AWAY as error:
@@ -197,6 +199,12 @@ class Hub(Follower):
         rendering.refuse(why)
         self._forget(rendering)
 
+    def _part_ways(self, rendering: Rendering) -> None:
+        """Let each reader join again in the scope of rights that he has now."""
+        self._forget(rendering)
+        for socket in (*rendering.readers, *rendering.joining):
+            socket.rejoin(rendering.topic)
+
     def _drop(self, rendering: Rendering, socket: Subscriber) -> None:
         rendering.readers.discard(socket)
         rendering.joining.pop(socket, None)
@@ -210,18 +218,14 @@ class Hub(Follower):
             del self._renderings[rendering.topic, rendering.scope]
 
 
-def scope_of(actor: Actor) -> Hashable:
-    """Return what two readers must have in common to be shown the same: roles, and the name where that matters.
-
-    A submitter may do things to his own objects only, so what he is shown is his alone.
-    """
-    grants = access.grants(actor)
-    personal = any(role == access.Role.SUBMITTER for role in grants.roles.values())
-    return frozenset(grants.roles.items()), actor.groups, grants.name if personal else ""
+class Outgrown(Exception):
+    """In whose name a topic is rendered may see something else by now than those who read it together."""
 
 
 def _render(rendering: Rendering) -> tuple[int, Parts, float]:
-    """Return the revision, the parts, and the processor time that they took, in seconds."""
+    """Return the revision, the parts, and the processor time that they took, in seconds; or raise Outgrown."""
+    if access.scope(rendering.actor) != rendering.scope:
+        raise Outgrown
     begun = time.thread_time()
     with store.reading() as revision:
         parts = rendering.render(topics.TopicRequest(rendering.actor, rendering.params))

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 
 class Subscriber(Protocol):
-    """A socket, as the hub sees it: `offer` never waits."""
+    """A socket, as the hub sees it; neither method waits."""
 
-    def offer(self, text: str) -> None: ...
+    def offer(self, text: str) -> None:
+        """Send a message."""
+
+    def rejoin(self, topic: str) -> None:
+        """Subscribe to a topic anew, with the rights of now."""
 
 
 @dataclass(eq=False)

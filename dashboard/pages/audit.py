@@ -9,7 +9,8 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.access import audit
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from kube import resources
 from kube.errors import Forbidden
 

@@ -12,7 +12,8 @@ from cluster.store import store
 from dashboard import live
 from dashboard.live import Parts, Watch
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from kube.kinds.core import Event
 from kube.resources import EVENTS
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.api import backend
 from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, live
 from dashboard.live import Parts, Watch
 from dashboard.pages import events
 from dashboard.parts import paging, phases, svg, usage_bar
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.core import Pod
@@ -34,25 +37,33 @@ if TYPE_CHECKING:
 
 UP = ("Ready", "Unschedulable")
 STATES = (*phases.NODE_STATES, "Unschedulable")
-SPEC = Spec(
-    name="dashboard:nodes",
-    columns=(
-        Column("Node", sort="name", kind="name"),
-        Column("State", sort="phase"),
-        Column("Kind", priority="low"),
-        Column("CPU", sort="cpu", kind="bar"),
-        Column("Memory", sort="memory", kind="bar"),
-        Column("Pods", sort="pods", kind="bar"),
-        Column("Age", sort="created", kind="time", priority="low"),
-    ),
-    filters=(
-        Filter("phase", "State", choices=STATES, hidden=True),
-        Filter("kind", "Kind", choices=("real", "simulated"), everything="Real and simulated"),
-    ),
-    search="Part of a node's name",
-    noun="node",
-    plural="nodes",
-)
+KINDS = Filter("kind", "Kind", choices=("real", "simulated"), everything="Real and simulated")
+
+
+def spec(*, is_mirror: bool) -> Spec:
+    """Return the list of nodes; those of a cluster with an API of its own are what they are there, and of no kind."""
+    return Spec(
+        name="dashboard:nodes",
+        columns=(
+            Column("Node", sort="name", kind="name"),
+            Column("State", sort="phase"),
+            *(() if is_mirror else (Column("Kind", priority="low"),)),
+            Column("CPU", sort="cpu", kind="bar"),
+            Column("Memory", sort="memory", kind="bar"),
+            Column("Pods", sort="pods", kind="bar"),
+            Column("Age", sort="created", kind="time", priority="low"),
+        ),
+        filters=(
+            Filter("phase", "State", choices=STATES, hidden=True),
+            *(() if is_mirror else (KINDS,)),
+        ),
+        search="Part of a node's name",
+        noun="node",
+        plural="nodes",
+    )
+
+
+SPEC = spec(is_mirror=backend.is_mirror)
 PODS_SPEC = Spec(
     name="dashboard:node-pods",
     columns=(
@@ -60,7 +71,7 @@ PODS_SPEC = Spec(
         Column("Phase", sort="phase"),
         Column("Job"),
         Column("Asks for", priority="low"),
-        Column("Started", sort="created", kind="time"),
+        Column("Created", sort="created", kind="time"),
     ),
     filters=(Filter("phase", "Phase", choices=phases.POD_PHASES, hidden=True),),
     order="-created",
@@ -70,7 +81,12 @@ PODS_SPEC = Spec(
 EMPTY = {
     "symbol": "server",
     "title": "There are no nodes",
-    "text": "The node agent of this machine registers it when it starts; simulated nodes come with make up NODES=10.",
+    "text": (
+        "The cluster has none, or these pages may not read them; the strip at the top says so then."
+        if backend.is_mirror
+        else "The node agent of this machine registers it when it starts; simulated nodes come with"
+        f" VOLCANO_UI_NODES=10 {settings.UP_COMMAND}."
+    ),
 }
 
 
@@ -155,18 +171,32 @@ def _share(node: NodeFacts, taken: dict[str, Amounts], resource: str) -> float:
 def _row(shown: Picture, node: NodeFacts) -> str:
     taken = shown.on_node.get(node.name, {})
     pairs = tuple((taken.get(name, 0), node.allocatable.get(name, 0)) for name in usage_bar.FIRST)
-    return _row_html(node.name, node.state, node.simulated, node.created, pairs)
+    return row_html(node.name, node.state, node.simulated, node.created, pairs, is_mirror=backend.is_mirror)
 
 
 # A thousand nodes of which few changed: most rows are the same text as before.
 @lru_cache(maxsize=4096)
-def _row_html(
-    name: str, state: str, simulated: bool, created: str, pairs: tuple[tuple[int, int], ...]
+def row_html(
+    name: str,
+    state: str,
+    simulated: bool,
+    created: str,
+    pairs: tuple[tuple[int, int], ...],
+    *,
+    is_mirror: bool,
 ) -> str:
+    """Return a node's row, with as many cells as `spec` has columns."""
     uses = [usage_bar.of(resource, *pair) for resource, pair in zip(usage_bar.FIRST, pairs, strict=True)]
     return render_to_string(
         "dashboard/_node_row.html",
-        {"name": name, "state": state, "simulated": simulated, "created": created, "uses": uses},
+        {
+            "name": name,
+            "state": state,
+            "simulated": simulated,
+            "created": created,
+            "uses": uses,
+            "is_mirror": is_mirror,
+        },
     )
 
 
@@ -214,7 +244,7 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         page = paging.Page(view.page, view.per, total)
         found = store.find(
             PODS, node=name, phase=view.get("phase") or None, text=view.q or None,
-            order=view.sort, limit=page.size, offset=page.offset, **scope,
+            order=view.order, total=total, limit=page.size, offset=page.offset, **scope,
         )  # fmt: skip
     return Table(
         view=view,
@@ -230,7 +260,7 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         empty={
             "symbol": "boxes",
             "title": "No pod is on this node",
-            "text": "The scheduler puts pods here when a job fits. You see the pods of namespaces in which you have a role.",
+            "text": "The scheduler puts pods here when a job fits. You see the pods of namespaces in which you may list them.",
         },
     )
 
@@ -246,7 +276,7 @@ def _pod_row(stored: Stored) -> str:
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
             "asked": [amounts.show(name, amount) for name, amount in _asked(pod).items() if name != "pods"],
-            "started": pod.status.start_time or pod.metadata.creation_timestamp,
+            "created": stored.created,
         },
     )
 

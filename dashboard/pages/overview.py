@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.template.loader import render_to_string
+from django.utils.http import urlencode
 
 from cluster import access, clock
+from cluster.api import backend
 from cluster.store import store
 from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
-from dashboard.parts import phases, svg, usage_bar
+from dashboard.parts import phases, sight, svg, usage_bar
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
-from kube.resources import JOBS, NODES, POD_GROUPS, PODS
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -53,11 +55,17 @@ CRASH_LOOP = "CrashLoopBackOff"
 
 class _Status(View):
     state: JobState = JobState()
+    exit_codes: list[int] = []
+
+
+class _Spec(View):
+    queue: str = ""
 
 
 class _Job(View):
     """As much of a job as the overview says."""
 
+    spec: _Spec = _Spec()
     status: _Status = _Status()
 
 
@@ -77,6 +85,21 @@ class Trouble(NamedTuple):
     sentence: str
     since: str | int
     more: int = 0  # other jobs of which the same is to be said
+    alike: Alike | None = None  # what it and the others have in common, if that can be listed
+
+
+class Alike(NamedTuple):
+    """Jobs that failed with the same exit code in a queue."""
+
+    phase: str
+    exit_code: int
+    queue: str
+
+    @property
+    def query(self) -> str:
+        """The filters by which the list of jobs shows them all."""
+        filters = {"phase": self.phase, "exit": str(self.exit_code), "queue": self.queue}
+        return urlencode({name: value for name, value in filters.items() if value})
 
 
 @live.topic(TOPIC)
@@ -89,6 +112,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     """Return the overview's parts and the revision that they show; in one namespace or in all."""
     visible = access.namespaces(actor, JOBS)
     chosen = events.namespaces_of(namespace, visible)
+    pods = events.namespaces_of(namespace, access.namespaces(actor, PODS))
     sees_cluster = access.allowed(actor, "list", NODES, "")
     now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
@@ -101,7 +125,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         troubles = [
             *_node_troubles(shown if sees_cluster else None),
             *_failures(failed, now),
-            *_crash_loops(chosen),
+            *_crash_loops(chosen, pods),
             *_waits(hopeless[:MOST]),
             *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
         ]
@@ -112,7 +136,10 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "total": sum(counts.values()),
             "namespace": namespace,
             "sees_cluster": sees_cluster,
-            "offers": offers.current() if not counts and _may_submit(actor, namespace) else [],
+            "sees_queues": access.allowed(actor, "list", QUEUES, ""),
+            "sight": sight.of(visible),
+            "is_mirror": backend.is_mirror,
+            "offers": offers.current() if not counts and may_submit(actor, namespace) else [],
             "waiting": counts.get("Pending", 0),
             "failed": sum(counts.get(word, 0) for word in FAILED),
             **_cluster(shown),
@@ -125,8 +152,11 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
 
 
-def _may_submit(actor: Actor, namespace: str) -> bool:
-    return access.allowed(actor, "create", JOBS, namespace or "default")
+def may_submit(actor: Actor, namespace: str) -> bool:
+    """Say whether the actor may submit jobs in the namespace that the overview is about, or ("") in any."""
+    if namespace:
+        return access.allowed(actor, "create", JOBS, namespace)
+    return access.somewhere(actor, "create", JOBS)
 
 
 def _named(counts: Mapping[str, int]) -> dict[str, int]:
@@ -161,28 +191,34 @@ def _node_troubles(shown: Picture | None) -> list[Trouble]:
 
 
 def _failures(failed: list[Stored], now: int) -> list[Trouble]:
-    """Return the newest failures; jobs of a namespace that failed alike, but for their names, are told once."""
-    found: dict[tuple[str, str, str], Trouble] = {}
+    """Return the newest failures; jobs that failed alike are told once.
+
+    Alike are those of a queue that failed with one exit code, and others of a namespace that say the same but for their names.
+    """
+    found: dict[tuple[str, ...] | Alike, Trouble] = {}
     for stored in failed:
-        state = stored.read(_Job).status.state
+        job = stored.read(_Job)
+        state = job.status.state
         if not _is_recent(stored, state, now):
             continue
         sentence = state.message or state.reason or "It gives no reason."
         sentence = sentence.replace(f"{stored.name}-", "")
-        key = stored.namespace, state.phase, sentence
+        codes = job.status.exit_codes
+        alike = Alike(state.phase, codes[0], job.spec.queue) if len(codes) == 1 else None
+        key = alike or (stored.namespace, state.phase, sentence)
         if key in found:
-            found[key] = found[key]._replace(more=found[key].more + 1)
+            found[key] = found[key]._replace(more=found[key].more + 1, alike=alike)
             continue
         since = state.last_transition_time or stored.created
         found[key] = Trouble(state.phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
     return list(found.values())[:MOST]
 
 
-def _crash_loops(namespaces: str | Collection[str] | None) -> Iterator[Trouble]:
-    """Yield the jobs with the most pods that are crash-looping."""
-    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, namespace=namespaces)
+def _crash_loops(jobs: str | Collection[str] | None, pods: str | Collection[str] | None) -> Iterator[Trouble]:
+    """Yield the jobs with the most pods that are crash-looping, given the namespaces of jobs and of pods that are seen."""
+    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, namespace=pods)
     most = sorted(looping, key=lambda uid: (-looping[uid], uid))[:MOST]
-    for stored in store.find(JOBS, uid=most) if most else ():
+    for stored in store.find(JOBS, namespace=jobs, uid=most) if most else ():
         number = looping[stored.uid]
         state = stored.read(_Job).status.state
         said = "1 pod is crash-looping: it" if number == 1 else f"{number} pods are crash-looping: each"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from cluster import access, api
 from cluster.access import accounts, tokens
 from cluster.access.roles import EVERYWHERE, Role
+from cluster.several import addresses
 from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.parts.forms import Form, NamespaceForm, PasswordForm, RoleForm, UserForm
 from kube.errors import ApiError, Forbidden
-from kube.resources import NAMESPACES
+from kube.resources import JOBS, NAMESPACES
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -49,14 +52,27 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
     context = {
         "link": request.session.pop(LINK, None),
         "everywhere": everywhere,
+        "decided_by": settings.TARGET.name if settings.TARGET and access.decides_elsewhere(JOBS) else "",
+        "keeper": _keeper(),
         "users": accounts.users() if everywhere else [],
         "bindings": bindings,
         "tokens": tokens.visible(actor),
         "namespaces": _namespaces(actor),
+        "may_create_namespace": access.allowed(actor, "create", NAMESPACES, ""),
         "roles": list(Role),
         **{name: forms.get(name) or form for name, form in _empty_forms().items()},
     }
     return render(request, "dashboard/access.html", context, status=status)
+
+
+def _keeper() -> dict[str, str] | None:
+    """Return name and access page of the cluster that keeps the accounts, None where that is this one."""
+    if settings.ACCOUNTS_DATABASE == "default":
+        return None
+    first = settings.CLUSTERS[0].name
+    own = reverse(HERE)
+    address = addresses.counterpart(own, settings.PREFIX, addresses.prefix(first), lambda path: path == own)
+    return {"name": first, "address": address}
 
 
 def _empty_forms() -> dict[str, Form]:
@@ -203,6 +219,8 @@ def unbind_role(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def create_namespace(request: HttpRequest) -> HttpResponse:
+    # The form is on the page only for those who may: a refusal would have no place there.
+    access.require(access.of(request), "create", NAMESPACES, "")
     form = NamespaceForm(request.POST, auto_id="namespace_%s")
     if form.is_valid():
         name = form.cleaned_data["name"]

@@ -34,8 +34,8 @@ def show_overview(request: HttpRequest) -> HttpResponse:
         "topic": address(overview.TOPIC, {"namespace": namespace}),
         "revision": revision,
         "namespace": namespace,
-        "may_submit": access.allowed(actor, "create", JOBS, namespace or "default"),
-        "roleless": not access.grants(actor).roles,
+        "may_submit": overview.may_submit(actor, namespace),
+        "why_nothing": "" if access.somewhere(actor, "list", JOBS) else access.remedy("list", JOBS),
     }
     return render(request, "dashboard/overview.html", context)
 

@@ -12,6 +12,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from cluster import access, api
+from dashboard.parts import drafts
 from kube.errors import ApiError
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def back(request: HttpRequest, name: str, *arguments: str) -> HttpResponseRedire
 
 
 def say(request: HttpRequest, text: str) -> None:
-    """Tell the reader that something was done; it appears as a toast on the next page."""
-    messages.success(request, text)
+    """Tell the reader that something was done; it appears as a toast on the next page, which ends the form's draft."""
+    messages.success(request, text, extra_tags=drafts.sent(request))
 
 
 def refuse(request: HttpRequest, error: ApiError) -> None:
@@ -63,7 +64,7 @@ def delete(
     listing: str,
     page_key: tuple[str, str] | None = None,
 ) -> HttpResponseRedirect:
-    """Delete the object that the reader saw, by its `uid`, and go to the list of its namespace; or say why not on its page.
+    """Delete the object that the reader saw, by its `uid`, and go to the list; or say why not on its page.
 
     page_key is the address of that page where it is not the key of the object.
     """
@@ -73,7 +74,7 @@ def delete(
         refuse(request, error)
         return HttpResponseRedirect(reverse(page, args=page_key or key))
     say(request, said)
-    return HttpResponseRedirect(f"{reverse(listing)}?namespace={key[0]}")
+    return HttpResponseRedirect(reverse(listing))
 
 
 def show_at_fields(form: BaseForm, error: ApiError, fields: Mapping[str, str]) -> None:

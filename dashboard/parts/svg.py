@@ -48,11 +48,11 @@ def bar(used: float, capacity: float, label: str) -> SafeString:
     return _svg("bar", label, body)
 
 
-def stack(shares: Iterable[Share], whole: float = 0) -> SafeString:
-    """Draw shares side by side; whole is the full width, by default their sum."""
+def stack(shares: Iterable[Share], whole: float = 0, label: str = "") -> SafeString:
+    """Draw shares side by side; whole is the full width, by default their sum, label the words in place of the numbers."""
     pieces = [share for share in shares if share.size > 0]
     width = max(whole, sum(share.size for share in pieces))
-    label = ", ".join(f"{share.size:g} {share.label}" for share in pieces) or "nothing"
+    label = label or ", ".join(f"{share.size:g} {share.label}" for share in pieces) or "nothing"
     body = ['<rect class="bar-track" width="100%" height="100%"/>']
     start = 0.0
     for share in pieces:
@@ -62,6 +62,19 @@ def stack(shares: Iterable[Share], whole: float = 0) -> SafeString:
         )
         start = round(start + length, 2)
     return _svg("bar", label, "".join(body))
+
+
+def plain_stack(shares: Sequence[Share], whole: float) -> str:
+    """Draw shares side by side for a row in which words say the same; what is left of the whole is the track."""
+    width = max(whole, sum(share.size for share in shares))
+    body, start = [], 0.0
+    for share in shares:
+        length = _percent(share.size, width)
+        if length:
+            at = f' x="{start:g}%"' if start else ""
+            body.append(f'<rect data-hue={share.hue}{at} width="{length:g}%"/>')
+        start = round(start + length, 2)
+    return f"<svg class=bar>{''.join(body)}</svg>"
 
 
 def sparkline(values: Sequence[float], label: str) -> SafeString:

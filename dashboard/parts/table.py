@@ -18,6 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.live.topics import Parts, Watch, address
 from dashboard.parts import paging, phases
+from dashboard.parts.filters import Field, Filter, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from dashboard.parts.bulk import Bulk
-
-LONGEST_VALUE = 253  # no name of Kubernetes is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +36,6 @@ class Column:
     sort: str = ""
     kind: str = "text"
     priority: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A filter besides the text; without choices every name is valid, hidden means that chips offer it."""
-
-    name: str
-    title: str
-    choices: tuple[str, ...] = ()
-    everything: str = "All"
-    hidden: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One option of a filter's select box."""
-
-    value: str
-    label: str
-    chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +72,16 @@ class TableView:
     def filtered(self) -> bool:
         return bool(self.values)
 
+    @property
+    def is_newest_first(self) -> bool:
+        """Whether what is new comes first, and pushes down what somebody reads."""
+        return self.sort in ("-created", "-revision")
+
+    @property
+    def order(self) -> str:
+        """The store's order of this view, in which a change of a row does not move it among those made in the same moment."""
+        return self.sort.replace("created", "made")
+
     def get(self, name: str) -> str:
         """The value of a filter, empty when it is not set."""
         return self.values.get(name, "")
@@ -114,13 +103,20 @@ class TableView:
         """The address of the same table without filters."""
         return "?" + urlencode(self.of)
 
+    def said(self, *, without: str = "") -> str:
+        """Say which filters are set, but for one: `text “tf”, namespace “team-a”`."""
+        filters = {each.name: each for each in self.spec.filters}
+        said = []
+        for name, value in self.values.items():
+            if value and name != without:
+                each = filters.get(name)
+                said.append(f"{each.title.lower()} “{each.said(value)}”" if each else f"text “{value}”")
+        return ", ".join(said)
+
     def obeyed(self, *, without: str = "phase") -> str:
         """Say which filters the counts obey, for readers."""
-        titles = {"q": "text", **{each.name: each.title.lower() for each in self.spec.filters}}
-        said = [
-            f"{titles[name]} “{value}”" for name, value in self.values.items() if name != without and value
-        ]
-        return "Counts obey " + ", ".join(said) if said else "Counts cover everything you may see"
+        said = self.said(without=without)
+        return f"Counts obey {said}" if said else "Counts cover everything you may see"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +138,9 @@ class Spec:
     def read(self, params: QueryDict | Mapping[str, str]) -> TableView:
         """Read a query; what is invalid is left out with a note."""
         notes: list[str] = []
-        values = {"q": self._text("q", params.get("q", ""), notes)}
+        values = {"q": plain_text("q", params.get("q", ""), notes)}
         for each in self.filters:
-            values[each.name] = self._choice(each, params.get(each.name, ""), notes)
+            values[each.name] = each.read(params.get(each.name, ""), notes)
         per = _number(params.get("per", ""), paging.DEFAULT_SIZE, notes, "Rows per page")
         if per not in paging.SIZES:
             notes.append(
@@ -160,20 +156,6 @@ class Spec:
             notes=tuple(notes),
             of={name: value for name in self.of if (value := params.get(name, ""))},
         )
-
-    def _text(self, title: str, value: str, notes: list[str]) -> str:
-        value = value.strip()
-        if len(value) > LONGEST_VALUE or not value.isprintable():
-            notes.append(f"The filter {title} was left out: it is too long or has unprintable characters.")
-            return ""
-        return value
-
-    def _choice(self, each: Filter, value: str, notes: list[str]) -> str:
-        value = self._text(each.title.lower(), value, notes)
-        if value and each.choices and value not in each.choices:
-            notes.append(f"There is no {each.title.lower()} “{value[:40]}”; the filter was left out.")
-            return ""
-        return value
 
     def _sort(self, value: str, notes: list[str]) -> str:
         if not value:
@@ -275,9 +257,24 @@ class Table:
         return self.view.obeyed(without=self.by)
 
     @property
-    def fields(self) -> list[tuple[Filter, list[Choice]]]:
-        """Each filter with its options; a value that is not among them is offered as well."""
-        return [(each, self._options(each)) for each in self.view.spec.filters if not each.hidden]
+    def fields(self) -> list[Field]:
+        """The filters that are always shown."""
+        return [self._field(each) for each in self.view.spec.filters if not (each.hidden or each.more)]
+
+    @property
+    def more_fields(self) -> list[Field]:
+        """The filters behind "More filters"."""
+        return [self._field(each) for each in self.view.spec.filters if each.more]
+
+    @property
+    def more_set(self) -> int:
+        """How many of those are set."""
+        return sum(bool(each.value) for each in self.more_fields)
+
+    def _field(self, each: Filter) -> Field:
+        chosen = self.view.get(each.name)
+        is_choice = each.kind == "choice"
+        return Field(each, chosen, each.options(chosen, self.choices.get(each.name, ())) if is_choice else ())
 
     @property
     def kept(self) -> list[tuple[str, str, str]]:
@@ -286,16 +283,6 @@ class Table:
         kept = [("sort", view.sort, spec.order), ("per", str(view.per), str(paging.DEFAULT_SIZE))]
         kept += [(name, value, "") for name, value in view.of.items()]
         return kept + [(each.name, view.get(each.name), "") for each in spec.filters if each.hidden]
-
-    def _options(self, each: Filter) -> list[Choice]:
-        chosen = self.view.get(each.name)
-        offered = list(each.choices or self.choices.get(each.name, ()))
-        if chosen and chosen not in offered:
-            offered.append(chosen)
-        return [
-            Choice("", each.everything, not chosen),
-            *(Choice(value, value, value == chosen) for value in offered),
-        ]
 
     @property
     def filtered(self) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django import template
+from django.conf import settings
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -13,7 +14,12 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from cluster import access
-from dashboard.parts import phases, svg
+from dashboard.parts import cluster_strip as strip
+from dashboard.parts import cluster_switch as switch
+from dashboard.parts import drafts, phases, svg
+from dashboard.parts import refusals as standing
+from kube import resources
+from kube.errors import ServiceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +43,25 @@ def icon(name: str, label: str = "") -> SafeString:
             address,
         )
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}"/></svg>', address)
+
+
+@register.simple_tag
+def command(name: str) -> str:
+    """Name a command as people type it on the server: `manage.py loginlink`, of a wheel `volcano-ui loginlink`."""
+    return settings.UP_COMMAND if name == "up" else f"{settings.MANAGE_COMMAND} {name}"
+
+
+@register.simple_tag
+def logins() -> dict[str, Any]:
+    """Return by what people log in: `passwords`, and `provider`, the name of the OpenID Connect provider or ""."""
+    return {"passwords": settings.PASSWORD_LOGIN, "provider": settings.OIDC_NAME}
+
+
+@register.simple_tag(takes_context=True)
+def draft(context: Mapping[str, Any], of: str, which: str = "") -> SafeString:
+    """Make a form's text a draft that the browser keeps; `of` and `which` say what it is a draft of."""
+    name = f"{of} {which}".strip()
+    return format_html('data-draft="{}" data-draft-id="{}"', name, drafts.sent(context["request"]))
 
 
 @register.simple_tag
@@ -147,12 +172,41 @@ def theme(context: dict[str, Any]) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def role(context: dict[str, Any]) -> str:
-    """The strongest role that the reader holds anywhere; pages that it does not open are not offered."""
+def lists(context: dict[str, Any], resource: str) -> bool:
+    """Whether the reader may list a resource (by its id) somewhere; pages of what he may not are not offered."""
     request: HttpRequest | None = context.get("request")
     if request is None or not request.user.is_authenticated or request.user.pk is None:
-        return ""
-    return access.grants(access.of(request)).highest() or ""
+        return False
+    try:
+        return access.somewhere(access.of(request), "list", resource)
+    except ServiceUnavailable:  # what he may do there is not known; the page itself says so
+        return False
+
+
+@register.simple_tag
+def cluster_state() -> str:
+    """The name of the cluster's state directory, "" for the embedded one: what a browser keeps of one is not another's."""
+    return settings.DATA.name if settings.TARGET else ""
+
+
+@register.simple_tag
+def cluster_strip() -> SafeString:
+    """Which cluster with an API of its own the pages show, and how fresh that is; nothing for the embedded one."""
+    return strip.html()
+
+
+@register.inclusion_tag("partials/_cluster_switch.html", takes_context=True)
+def cluster_switch(context: dict[str, Any]) -> dict[str, Any]:
+    """The menu by which a reader goes to the same page of another cluster; nothing where there is one only."""
+    request: HttpRequest | None = context.get("request")
+    choices = [] if request is None else switch.choices(request)
+    return {"choices": choices, "here": settings.CLUSTER_NAME}
+
+
+@register.simple_tag
+def refusals(kind: str, namespace: str, name: str, revision: int) -> SafeString:
+    """What cannot be written about an object of a kind (a resource's id); nothing to be seen while all can."""
+    return standing.html(resources.by_id(kind), namespace, name, revision)
 
 
 @register.simple_tag(takes_context=True)
@@ -162,8 +216,8 @@ def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str)
         addresses = [reverse(each) for each in (name, *more)]
     except NoReverseMatch:
         return SafeString("")
-    path = _path(context)
-    current = path == addresses[0] or any(each != "/" and path.startswith(each) for each in addresses)
+    path, top = _path(context), reverse("dashboard:overview")
+    current = path == addresses[0] or any(each != top and path.startswith(each) for each in addresses)
     return format_html(
         '<a href="{}{}" class="nav-link"{}>{}<span>{}</span></a>',
         addresses[0],

@@ -1,11 +1,13 @@
 // Asks the server what a text would do, a moment after the last key, and only for the newest text.
 
 const PAUSE_MS = 250;
+const FRESH_MS = 10_000; // how long what may be chosen is not asked for again
 
 // Returns check(text); told(report, text) hears the answer, failed(words) that there is none.
 export function checker(url, token, { asking, told, failed }) {
   let timer = 0;
   let running = null;
+  let asked = Date.now(); // when it was told last what may be chosen
 
   async function ask(text) {
     running?.abort();
@@ -15,6 +17,7 @@ export function checker(url, token, { asking, told, failed }) {
     try {
       const body = new FormData();
       body.set("text", text);
+      if (Date.now() - asked > FRESH_MS) body.set("choices", "1");
       const answer = await fetch(url, {
         method: "POST",
         body,
@@ -24,7 +27,9 @@ export function checker(url, token, { asking, told, failed }) {
       if (answer.redirected || answer.status === 403) {
         failed("You are not signed in any more. Sign in in another tab; your text stays here.");
       } else if (answer.ok) {
-        told(await answer.json(), text);
+        const report = await answer.json();
+        if (report.choices) asked = Date.now();
+        told(report, text);
       } else {
         failed(`The server could not check the text (${answer.status}). It stays here.`);
       }

@@ -21,10 +21,12 @@ export function place(input, path) {
 // Shows a field of the view; what a person is typing in stays as it is.
 export function fill(input, field) {
   const isForeign = field.state === "foreign";
-  if (input !== document.activeElement && input.value !== field.text) setValue(input, field.text);
-  if (input.tagName === "SELECT") input.disabled = isForeign;
+  const isBox = input.type === "checkbox";
+  if (isBox) input.checked = field.text === "true";
+  else if (input !== document.activeElement && input.value !== field.text) setValue(input, field.text);
+  if (isBox || input.tagName === "SELECT") input.disabled = isForeign;
   else input.readOnly = isForeign;
-  const hint = input.closest(".env-row, .field")?.querySelector(":scope > [data-why]");
+  const hint = input.closest(".entry, .field")?.querySelector(":scope > [data-why]");
   if (hint) why(hint, isForeign ? field.why : "");
 }
 

@@ -1,31 +1,43 @@
 // The form side of the job editor: shows what editor-model.js reads, and turns each change into a new text.
 
+import { combobox } from "./editor-combobox.js";
 import { fill, place, why } from "./editor-field.js";
+import { inWords, useAll } from "./editor-gang.js";
+import { orderGraph } from "./editor-graph.js";
+import { jobVolumes } from "./editor-job-volumes.js";
 import { pluginList } from "./editor-plugins.js";
 import { policyList } from "./editor-policies.js";
 import { taskForm } from "./editor-task.js";
-import * as yaml from "./editor-write.js";
+import { addTask } from "./editor-tasks.js";
+import { write } from "./editor-write.js";
 
-// page offers text(), the YAML at present, and write(text). Returns show(view) and blame(causes).
+// page offers text(), the YAML at present, and write(text). Returns show(view), blame(causes) and offer(choices).
 export function form(panel, root, page) {
   const tasks = panel.querySelector("[data-part=tasks]");
   const template = (name) =>
     root.querySelector(`template[data-template="${name}"]`).content.firstElementChild.cloneNode(true);
   const policies = policyList(panel.querySelector("[data-part=policies]"), template, page, "job");
   const plugins = pluginList(panel.querySelector("[data-part=plugins]"), template, page);
+  const volumes = jobVolumes(panel.querySelector("[data-part=job-volumes]"), template, page);
+  const order = orderGraph(panel.querySelector("[data-part=order-graph]"));
   const fields = new Map(); // name in the view -> input
   const shown = [];
   let view = { ok: false, tasks: [] };
 
-  for (const input of panel.querySelectorAll("input[data-path]")) {
+  for (const input of panel.querySelectorAll(":is(input, select)[data-path]")) {
     const path = input.dataset.path.split(".");
     fields.set(path.at(-1), input);
     place(input, path);
-    input.addEventListener("input", () => page.write(yaml.write(page.text(), path, input.value)));
+    input.addEventListener("input", () => page.write(write(page.text(), path, input.value)));
   }
+  const comboboxes = [...panel.querySelectorAll("[data-offers]")].map((input) => [input.dataset.path, combobox(input)]);
   panel.querySelector("[data-do=add-task]").addEventListener("click", () => {
-    page.write(yaml.addTask(page.text()));
+    page.write(addTask(page.text()));
     shown.at(-1)?.focus();
+  });
+  panel.querySelector("[data-do=use-all]").addEventListener("click", () => {
+    page.write(useAll(page.text()));
+    fields.get("minAvailable").focus();
   });
 
   function show(next) {
@@ -39,8 +51,12 @@ export function form(panel, root, page) {
       return;
     }
     for (const [name, input] of fields) fill(input, view.job[name]);
+    for (const [, box] of comboboxes) box.show();
+    showGang();
     policies.show(view.policies);
     plugins.show(view.plugins);
+    volumes.show(view.volumes);
+    order.show(view.tasks);
     panel.querySelector("[data-do=add-task]").disabled = Boolean(view.tasksWhy);
     while (shown.length > view.tasks.length) shown.pop().element.remove();
     const names = view.tasks.map((task) => task.name.text);
@@ -54,6 +70,12 @@ export function form(panel, root, page) {
     why(panel.querySelector("[data-path='spec.tasks'][data-error]"), view.tasksWhy ?? "");
   }
 
+  function showGang() {
+    const { text, mayUseAll } = inWords(view);
+    why(panel.querySelector("[data-part=gang]"), text);
+    panel.querySelector("[data-do=use-all]").hidden = !mayUseAll;
+  }
+
   // Shows each cause and each warning at its field, or at the nearest field around it.
   function blame(causes, warnings) {
     const inputs = new Map();
@@ -65,7 +87,12 @@ export function form(panel, root, page) {
     for (const { field, message } of warnings) tell(nearest(inputs, field), message, "warning");
   }
 
-  return { show, blame };
+  // Hears what may be chosen, by the paths of fields.
+  function offer(choices) {
+    for (const [path, box] of comboboxes) box.offer(choices[path]);
+  }
+
+  return { show, blame, offer };
 }
 
 // Writes spec.tasks[0].requests[cpu], and the older taskSpecs, as one spelling in which a dot leads to every part.
@@ -78,7 +105,7 @@ function normal(path) {
 
 function errorOf(input) {
   if (input.hasAttribute("data-error")) return input;
-  const cell = input.closest("td, .env-row, .word");
+  const cell = input.closest("td, .entry, .word");
   const holder = cell ? cell.closest(".field") : input.closest(".field");
   return holder?.querySelector(":scope > [data-error]") ?? null;
 }

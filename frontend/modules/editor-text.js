@@ -14,9 +14,11 @@ export function parse(text) {
   return parseDocument(text, PARSE);
 }
 
+const UNORDERED = () => [];
+
 // Returns text with value at path; parents that are missing are made.
-// order lists keys in the order in which a new one among them is placed.
-export function set(text, path, value, order = []) {
+// order(path) lists the keys beside the last of path, in the order in which a new one is placed among them.
+export function set(text, path, value, order = UNORDERED) {
   return change(
     text,
     (doc) => doc.setIn(path, doc.createNode(value)),
@@ -40,7 +42,7 @@ export function remove(text, path, keep = path.length) {
 }
 
 // Returns text with value added at the end of the list at path, which is made when missing.
-export function append(text, path, value, order = []) {
+export function append(text, path, value, order = UNORDERED) {
   const doc = parse(text);
   const list = doc.getIn(path);
   if (!isSeq(list) || list.items.length === 0) return set(text, path, [value], order);
@@ -89,7 +91,9 @@ function spliceSet(doc, text, path, value, order) {
   if (doc.hasIn(path.slice(0, depth + 1))) {
     return replace(doc, text, path.slice(0, depth + 1), doc.getIn(path.slice(0, depth + 1), true), rest);
   }
-  if (isMap(holder) && typeof step === "string") return insert(holder, text, step, rest, order);
+  if (isMap(holder) && typeof step === "string") {
+    return insert(holder, text, step, rest, order(path.slice(0, depth + 1)));
+  }
   if (holder === null || holder === undefined) {
     const lead = text === "" || text.endsWith("\n") ? text : `${text}\n`;
     return `${lead}${keyText(step)}:${after(rest, 0)}\n`;

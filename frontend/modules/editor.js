@@ -38,10 +38,12 @@ export function mount(root) {
   });
   area.hidden = true;
   part("form").hidden = false;
+  form.offer(JSON.parse(document.getElementById("editor-choices").textContent));
   form.show(read(area.value));
   check(area.value, 0);
 
   function told(report, text) {
+    if (report.choices) form.offer(report.choices);
     if (text !== code.text()) return;
     form.blame(report.causes, report.warnings);
     code.mark([
@@ -116,7 +118,7 @@ export function mount(root) {
   }
 
   function leave(event) {
-    if (!submitting && code.text() !== begun) event.preventDefault();
+    if (!submitting && code.text() !== begun && !("draftKept" in root.dataset)) event.preventDefault();
   }
 
   // A page that the browser kept and shows again may be submitted again; its token makes that the same job.

@@ -1,6 +1,6 @@
 // The keys of every page: / ? g-something j k Enter c Esc. Rows are the rows of the first data-module="rows" table.
 const CHORD_MS = 1500;
-const PLACES = { o: "/", j: "/jobs/", q: "/queues/", n: "/nodes/", e: "/events/", a: "/audit/" };
+const PLACES = { o: "", j: "jobs/", q: "queues/", n: "nodes/", e: "events/", a: "audit/" };
 let chord = 0;
 
 function typing(target) {
@@ -22,6 +22,11 @@ function step(by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// Goes to a page by its address below the first one.
+function visit(path) {
+  location.assign(document.body.dataset.root + path);
+}
+
 function help() {
   document.getElementById("help")?.togglePopover();
 }
@@ -31,7 +36,7 @@ const ACTIONS = {
   "?": help,
   j: () => step(1),
   k: () => step(-1),
-  c: () => location.assign("/jobs/new/"),
+  c: () => visit("jobs/new/"),
   g: () => {
     chord = Date.now();
   },
@@ -52,7 +57,7 @@ function pressed(event) {
 }
 
 function go(key) {
-  return PLACES[key] && (() => location.assign(PLACES[key]));
+  return key in PLACES && (() => visit(PLACES[key]));
 }
 
 export function start() {

@@ -3,9 +3,10 @@
 // data-live="topic?query" data-revision="123" on a container subscribes to the topic. A message's parts are
 // found by their ids; `order` lists the ids of the container's children. stream() is for text that flows, as logs do.
 
-import { element, morph, move } from "./morph.js";
+import { order as bring } from "./hold.js";
+import { element, morph } from "./morph.js";
 import { connect } from "./socket.js";
-import { correct, showAll } from "./time.js";
+import { correct } from "./time.js";
 
 const topics = new Map(); // topic -> { revision, answered, denied, containers: Set }
 const streams = new Map(); // id -> { name, params, receive }
@@ -61,20 +62,6 @@ function scan() {
   report();
 }
 
-function arrange(container, order, fresh) {
-  const wanted = new Set(order);
-  for (const child of [...container.children]) {
-    if (!wanted.has(child.id)) child.remove();
-  }
-  let at = container.firstElementChild;
-  for (const id of order) {
-    const child = document.getElementById(id) ?? fresh.get(id);
-    if (!child) continue;
-    if (child === at) at = at.nextElementSibling;
-    else move(container, child, at);
-  }
-}
-
 function refocus(before) {
   if (!before || document.activeElement === before || before.isConnected || before === document.body) return;
   document.querySelector("[data-module=rows] tbody a[href]")?.focus({ preventScroll: true });
@@ -94,12 +81,7 @@ function apply(known, { set, order }) {
       fresh.set(id, made);
     }
   }
-  if (order) for (const container of known.containers) arrange(container, order, fresh);
-  for (const made of fresh.values()) {
-    if (!made.isConnected) continue;
-    showAll(made);
-    globalThis.htmx?.process(made);
-  }
+  for (const container of known.containers) bring(container, order, fresh);
   refocus(focused);
 }
 

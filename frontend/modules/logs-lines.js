@@ -1,120 +1,229 @@
-// The lines of a log on the page. Lines are text in blocks of 200, and the browser lays out only the blocks
-// that are seen (content-visibility), so that 100,000 lines scroll like 100. Older blocks than that are dropped.
+// The lines of logs on the page, in the order of their times. Lines that are older than the newest MOST leave the page,
+// so its memory is bounded.
+
+import { append, draw, makeBlock, ranges } from "./logs-block.js";
 
 const BLOCK = 200;
-const MOST_BLOCKS = 500;
-const MOST_FOUND = 1000;
+const MOST = 30000;
+const NEAR = "600px"; // how far from what is seen lines have elements
+const NOBODY = { uid: "", key: "" };
 
-// Returns add, say, clear, times, find and next for the lines inside box.
-export function lines(box) {
-  const blocks = []; // { element, text, entries: [[time, stream, text]] }
-  let withTimes = false;
-  let open = false; // the last line goes on in the next piece
-  let dropped = 0;
-  let [wanted, found, at] = ["", [], -1];
+export const keyOf = ({ log, offset }) => `${log.key}.${offset}`;
 
-  function block() {
+// Returns what adds, hides, finds and marks lines inside box. What was added or chosen is seen after show().
+// isRead() says whether somebody reads, so that lines that leave the page must not move the others.
+export function lines(box, isRead) {
+  const blocks = [];
+  const open = new Map(); // log and stream -> the entry that goes on in the next piece
+  const hidden = new Set(); // uids of pods
+  let [count, dropped, hits] = [0, 0, 0];
+  let [wanted, only, chosen, marked] = ["", false, null, null];
+  const seen = new IntersectionObserver(moved, { root: box, rootMargin: NEAR });
+
+  function moved(changes) {
+    for (const { target, isIntersecting } of changes) {
+      const block = blocks.find(({ element }) => element === target);
+      if (block) block.isSeen = isIntersecting;
+    }
+    show();
+  }
+
+  function lastBlock() {
     const last = blocks.at(-1);
     if (last && last.entries.length < BLOCK) return last;
-    const element = document.createElement("div");
-    element.className = "log-block";
-    const made = { element, entries: [] };
+    const made = makeBlock(box);
     blocks.push(made);
-    box.append(element);
-    if (blocks.length > MOST_BLOCKS) forget();
+    seen.observe(made.element);
     return made;
   }
 
   function forget() {
-    const gone = blocks.shift();
-    gone.element.remove();
-    dropped += gone.entries.length;
-    let said = box.querySelector(".log-dropped");
-    if (!said) {
-      said = document.createElement("p");
-      said.className = "log-dropped soft small";
-      box.prepend(said);
+    const { element, entries } = blocks.shift();
+    const height = isRead() ? element.offsetHeight : 0;
+    seen.unobserve(element);
+    element.remove();
+    if (height) box.scrollTop -= height;
+    const left = entries.filter(({ log }) => log.key);
+    count -= left.length;
+    dropped += left.length;
+    hits -= left.filter(({ isHit }) => isHit).length;
+  }
+
+  // Adds a line, or a piece of one, where its time belongs, behind what its pod has printed before.
+  function add(log, time, stream, text, isWhole, offset) {
+    const piece = `${log.key} ${stream}`;
+    let entry = open.get(piece);
+    if (entry) {
+      entry.text += text;
+      entry.block.isStale = true;
+      judge(entry);
+    } else {
+      entry = { log, time, text, offset, block: null };
+      judge(entry);
+      insert(entry);
+      count += 1;
     }
-    said.textContent = `${dropped.toLocaleString()} older lines left the page to keep it quick; the download has them all.`;
+    if (isWhole) open.delete(piece);
+    else open.set(piece, entry);
+    if (count > MOST + BLOCK) forget();
   }
 
-  function draw(one) {
-    const text = one.entries.map(([time, , line]) => (withTimes && time ? `${local(time)}  ${line}` : line)).join("\n");
-    one.element.textContent = `${text}\n`;
-    one.element.style.setProperty("--lines", one.entries.length);
+  // Says something between the lines, at the end or where a moment belongs.
+  function say(text, time = "") {
+    const moment = time || (blocks.at(-1)?.entries.at(-1).time ?? "");
+    insert({ log: NOBODY, time: moment, text, offset: 0, isShown: true, block: null });
   }
 
-  function add(entries) {
-    const touched = new Set();
-    for (const [time, stream, text, whole] of entries) {
-      const one = open ? blocks.at(-1) : block();
-      if (open) one.entries.at(-1)[2] += text;
-      else one.entries.push([time, stream, text]);
-      open = !whole;
-      touched.add(one);
+  function insert(entry) {
+    let [at, index] = [blocks.length - 1, blocks.at(-1)?.entries.length ?? 0];
+    while (at >= 0) {
+      const before = blocks[at].entries[index - 1];
+      if (before && (before.time <= entry.time || before.log.uid === entry.log.uid)) break;
+      if (before) index -= 1;
+      else if (at === 0) break;
+      else index = blocks[--at].entries.length;
     }
-    touched.forEach(draw);
+    const isLast = at < 0 || (at === blocks.length - 1 && index === blocks[at].entries.length);
+    entry.block = isLast ? lastBlock() : blocks[at];
+    if (isLast) entry.block.entries.push(entry);
+    else entry.block.entries.splice(index, 0, entry);
+    if (!isLast || !entry.block.isRich || entry.block.isStale) entry.block.isStale = true;
+    else if (entry.isShown) append(entry.block, entry);
   }
 
-  function say(words) {
-    open = false;
-    add([["", "", words, true]]);
+  // Decides whether a line is seen, and whether the wanted words are in it.
+  function judge(entry) {
+    if (!entry.log.key) return;
+    const isHit = wanted !== "" && entry.text.toLowerCase().includes(wanted);
+    hits += Number(isHit) - Number(Boolean(entry.isHit));
+    entry.isHit = isHit;
+    entry.isShown = !hidden.has(entry.log.uid) && (isHit || !only || wanted === "");
   }
 
-  function clear() {
-    blocks.length = 0;
-    [dropped, open] = [0, false];
-    box.replaceChildren();
-  }
-
-  function times(isOn) {
-    withTimes = isOn;
-    blocks.forEach(draw);
-    find(wanted);
-  }
-
-  // Marks where words stand, without touching the text, and counts them.
-  function find(words) {
-    wanted = words;
-    found = [];
-    const small = words.toLowerCase();
-    for (const { element } of small ? blocks : []) {
-      const node = element.firstChild;
-      const text = node?.data.toLowerCase() ?? "";
-      for (let from = text.indexOf(small); from >= 0; from = text.indexOf(small, from + small.length)) {
-        if (found.length >= MOST_FOUND) break;
-        const range = new Range();
-        range.setStart(node, from);
-        range.setEnd(node, from + small.length);
-        found.push(range);
-      }
+  function judgeAll() {
+    for (const block of blocks) {
+      block.entries.forEach(judge);
+      block.isStale = true;
     }
-    at = -1;
+    show();
+  }
+
+  // Draws what has changed. The end has elements at once, because most readers follow it.
+  function show() {
+    for (const [index, block] of blocks.entries()) {
+      const isRich = block.isSeen || index >= blocks.length - 2 || block.element.contains(document.activeElement);
+      if (block.isStale || isRich !== block.isRich) draw(block, isRich);
+    }
     paint();
-    return { count: found.length, more: found.length >= MOST_FOUND };
   }
 
   function paint() {
     if (!globalThis.Highlight) return;
-    CSS.highlights.set("log-found", new Highlight(...found));
-    CSS.highlights.set("log-chosen", new Highlight(...(found[at] ? [found[at]] : [])));
+    const found = new Highlight();
+    const current = new Highlight();
+    for (const block of wanted ? blocks : []) {
+      for (const entry of block.rows.keys()) {
+        if (!entry.isHit) continue;
+        for (const range of ranges(block, entry, wanted)) (entry === chosen ? current : found).add(range);
+      }
+    }
+    CSS.highlights.set("log-found", found);
+    CSS.highlights.set("log-chosen", current);
   }
 
+  const all = () => blocks.flatMap(({ entries }) => entries);
+  const isLine = ({ log, isShown }) => log.key && isShown;
+
+  // Says which words are wanted, and whether only lines with them are seen; judgeAll() then acts upon it.
+  function find(words, onlyThese) {
+    [wanted, only, chosen] = [words.toLowerCase(), onlyThese, null];
+  }
+
+  // Goes to the next line, or the one before, that has the wanted words.
   function next(step) {
-    if (found.length === 0) return;
-    at = (at + step + found.length) % found.length;
-    paint();
-    found[at].startContainer.parentElement.scrollIntoView({ block: "nearest" });
-    const { top, bottom } = found[at].getBoundingClientRect();
-    const view = box.getBoundingClientRect();
-    if (top < view.top || bottom > view.bottom) box.scrollTop += top - view.top - view.height / 2;
+    const found = all().filter((entry) => isLine(entry) && entry.isHit);
+    if (!found.length) return;
+    const at = chosen ? found.indexOf(chosen) : step > 0 ? -1 : 0;
+    chosen = found[(at + step + found.length) % found.length];
+    reveal(chosen);
   }
 
-  return { add, say, clear, times, find, next };
-}
+  // Returns the element of a line, which is made if it has none.
+  function rowOf(entry) {
+    const { block } = entry;
+    if (!block.isRich || block.isStale) draw(block, true);
+    return block.rows.get(entry);
+  }
 
-function local(time) {
-  const moment = new Date(time);
-  if (Number.isNaN(moment.getTime())) return time;
-  return `${moment.toLocaleTimeString(undefined, { hour12: false })}.${String(moment.getMilliseconds()).padStart(3, "0")}`;
+  function entryOf(row) {
+    const block = blocks.find(({ element }) => element === row.parentElement);
+    return block && [...block.rows].find(([, each]) => each === row)?.[0];
+  }
+
+  // Returns the seen line beside one, before it or behind it.
+  function beside(entry, step) {
+    const found = all().filter(isLine);
+    return found[found.indexOf(entry) + step];
+  }
+
+  function mark(entry) {
+    for (const [each, isMarked] of [
+      [marked, false],
+      [entry, true],
+    ]) {
+      if (!each) continue;
+      each.isMarked = isMarked;
+      each.block.isStale = true;
+    }
+    marked = entry;
+    show();
+  }
+
+  // Scrolls a line to the middle. Blocks that were never drawn get their true height on the way, so it looks twice.
+  function reveal(entry) {
+    rowOf(entry)?.scrollIntoView({ block: "center" });
+    paint();
+    requestAnimationFrame(() => {
+      rowOf(entry)?.scrollIntoView({ block: "center" });
+      paint();
+    });
+  }
+
+  function clear() {
+    seen.disconnect();
+    blocks.length = 0;
+    open.clear();
+    [count, dropped, hits, chosen, marked] = [0, 0, 0, null, null];
+    box.replaceChildren();
+    paint();
+  }
+
+  function hide(uid, isHidden) {
+    if (isHidden) hidden.add(uid);
+    else hidden.delete(uid);
+  }
+
+  const first = () => all().find(({ log }) => log.key);
+  const last = () => all().findLast(({ log }) => log.key);
+  const byKey = (key) => all().find((entry) => entry.log.key && keyOf(entry) === key);
+  const numbers = () => ({ count, dropped, hits });
+  return {
+    add,
+    say,
+    show,
+    clear,
+    hide,
+    judgeAll,
+    find,
+    next,
+    rowOf,
+    entryOf,
+    beside,
+    byKey,
+    mark,
+    reveal,
+    first,
+    last,
+    numbers,
+  };
 }

@@ -1,9 +1,9 @@
 // Changes an element into another one in place, so that focus, selection, scroll, typed text and open <details> stay.
-import { show, showAll } from "./time.js";
+import { show, showAll, stamp } from "./time.js";
 
 // What the reader, not the server, decides.
 const READERS = { DETAILS: ["open"], DIALOG: ["open"], INPUT: ["value", "checked"], OPTION: ["selected"] };
-const OURS = ["data-changed", "data-chosen", "data-told"];
+const OURS = ["data-changed", "data-chosen", "data-told", "data-left"];
 
 function kept(element, name) {
   if (READERS[element.tagName]?.includes(name) || OURS.includes(name)) return true;
@@ -72,6 +72,7 @@ export function morph(old, fresh) {
     return;
   }
   if (old.tagName === "TIME") {
+    stamp(fresh);
     attributes(old, fresh);
     show(old);
     return;

@@ -61,7 +61,14 @@ function words(moment, mode) {
   return `${coarse(passed)} ago`;
 }
 
+// A time may come as its own text: 2026-11-23 07:49:39Z.
+export function stamp(element) {
+  const text = element.textContent.replace(" ", "T");
+  if (!element.hasAttribute("datetime") && !Number.isNaN(Date.parse(text))) element.dateTime = text;
+}
+
 export function show(element) {
+  stamp(element);
   const moment = Date.parse(element.dateTime);
   if (Number.isNaN(moment)) return;
   const text = words(moment, element.dataset.mode);
@@ -74,7 +81,7 @@ export function show(element) {
 
 export function showAll(root = document) {
   if (root.tagName === "TIME") show(root);
-  for (const element of root.querySelectorAll("time[datetime]")) show(element);
+  for (const element of root.querySelectorAll("time")) show(element);
 }
 
 export function start() {

@@ -1,9 +1,11 @@
 // The pieces of the timeline's picture, as SVG elements. Colours are CSS classes; waiting is striped as well.
 
+import { span } from "./time.js";
+
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const STEPS = [
   100, 200, 500, 1000, 2000, 5000, 10000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000, 7200000,
-  21600000, 43200000, 86400000, 172800000, 604800000,
+  21600000, 43200000, 86400000, 172800000, 604800000, 2592000000, 7776000000, 31536000000,
 ];
 const LANE = 22;
 
@@ -15,17 +17,29 @@ export function svg(name, attributes, text) {
   return made;
 }
 
-// Returns the rule of time above the rows, with a line down at each tick.
-export function axis({ width, labels, from, to, scale }, height) {
-  const wanted = ((to - from) / Math.max(width - labels, 100)) * 80;
-  const step = STEPS.find((each) => each >= wanted) ?? STEPS.at(-1);
-  const found = [stripes()];
+// Returns the rule of time above the rows, with a line down at each tick, and the wait that is folded.
+export function axis({ width, from, to, scale, each, gap }, height) {
+  const wanted = 80 / each;
+  const step = STEPS.find((size) => size >= wanted) ?? STEPS.at(-1);
+  const found = [stripes(), ...folded(gap, scale, height)];
   for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
+    if (gap && time > gap[0] && time < gap[1]) time = Math.ceil(gap[1] / step) * step;
     const x = scale(time);
     found.push(svg("line", { class: "t-tick", x1: x, x2: x, y1: 18, y2: height }));
-    if (x < width - 36) found.push(svg("text", { class: "t-time", x: x + 3, y: 13 }, short(time, step)));
+    const isHidden = gap && x > scale(gap[0]) - 36 && x < scale(gap[1]);
+    if (x < width - 36 && !isHidden) found.push(svg("text", { class: "t-time", x: x + 3, y: 13 }, short(time, step)));
   }
   return found;
+}
+
+function folded(gap, scale, height) {
+  if (!gap) return [];
+  const [x1, x2] = gap.map(scale);
+  const middle = { x: (x1 + x2) / 2, y: 13, "text-anchor": "middle" };
+  return [
+    svg("rect", { class: "t-gap", x: x1, y: 18, width: x2 - x1, height: Math.max(height - 18, 0) }),
+    svg("text", { class: "t-time", ...middle }, `⋯ ${span(gap[1] - gap[0])} ⋯`),
+  ];
 }
 
 function stripes() {
@@ -55,7 +69,7 @@ function short(time, step) {
   return hours < 48 ? `${Number(hours.toFixed(1))} h` : `${Number((hours / 24).toFixed(1))} d`;
 }
 
-// Returns one row a pod, under a heading for each task.
+// Returns one row a pod, under a heading for each lane: those that failed, then each task's others.
 export function barRows(data, frame) {
   const row = data.bars.length > 200 ? 6 : data.bars.length > 60 ? 10 : 20;
   const elements = [];
@@ -66,7 +80,7 @@ export function barRows(data, frame) {
       elements.push(...heading(data, lane, frame, y));
       y += LANE;
     }
-    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-` }, y, row));
+    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-`, chosen: bar[0] === frame.chosen }, y, row));
     y += row;
   });
   return { elements, height: y };
@@ -89,15 +103,16 @@ export function waitRow(data, { width, labels, top, scale, present }) {
 }
 
 function heading(data, lane, { width }, y) {
-  const pods = data.bars?.filter((bar) => bar[1] === lane).length;
+  const [title, shown, total] = data.lanes[lane];
+  const counted = shown < total ? `${title} · ${shown} of ${total}` : shown > 1 ? `${title} · ${shown}` : title;
   return [
     svg("line", { class: "t-lane", x1: 0, x2: width, y1: y + 2, y2: y + 2 }),
-    svg("text", { class: "t-task", x: 4, y: y + 16 }, pods > 1 ? `${data.tasks[lane]} · ${pods}` : data.tasks[lane]),
+    svg("text", { class: lane === 0 ? "t-task t-task-failed" : "t-task", x: 4, y: y + 16 }, counted),
   ];
 }
 
 function pod([name, , created, scheduled, started, ended, state, code, , runs], index, frame, y, row) {
-  const group = svg("g", { "data-row": index, class: "t-pod" });
+  const group = svg("g", { "data-row": index, class: frame.chosen ? "t-pod t-chosen" : "t-pod" });
   const { scale, labels, width, present, prefix } = frame;
   const [top, size] = [y + (row > 8 ? 2 : 1), row > 8 ? row - 4 : row - 1];
   group.append(svg("rect", { class: "t-hit", x: 0, y, width, height: row }));
@@ -145,48 +160,6 @@ function cut(name, labels) {
   return name.length <= most ? name : `…${name.slice(1 - most)}`;
 }
 
-// Returns one band a task: how many pods waited, ran, succeeded and failed at each moment.
-export function bandRows(data, frame) {
-  const elements = [];
-  let y = frame.top;
-  data.bands.forEach((points, lane) => {
-    elements.push(...heading(data, lane, frame, y));
-    y += LANE;
-    const most = Math.max(1, ...points.map(([, ...counts]) => counts.reduce((sum, count) => sum + count, 0)));
-    elements.push(svg("text", { class: "t-name", x: 12, y: y + 14 }, `${most} pods`));
-    elements.push(...areas(points, most, frame, y, 72));
-    y += 80;
-  });
-  return { elements, height: y };
-}
-
-function areas(points, most, frame, y, height) {
-  const kinds = ["waiting", "running", "succeeded", "failed"];
-  // From the bottom: what has ended, what runs, what waits.
-  const order = [3, 2, 1, 0];
-  const last = points.at(-1);
-  const shown = last ? [...points, [Math.max(frame.present, last[0]), ...last.slice(1)]] : [];
-  const below = shown.map(() => 0);
-  return order.map((kind) => {
-    const path = [];
-    const upper = shown.map((point, index) => below[index] + point[kind + 1]);
-    const at = (value) => y + height - (value / most) * height;
-    const x = (time) => Math.min(Math.max(frame.scale(time), frame.labels), frame.width);
-    shown.forEach(([time], index) => {
-      if (index) path.push(`${x(time)},${at(upper[index - 1])}`);
-      path.push(`${x(time)},${at(upper[index])}`);
-    });
-    for (let index = shown.length - 1; index >= 0; index -= 1) {
-      path.push(`${x(shown[index][0])},${at(below[index])}`);
-      if (index) path.push(`${x(shown[index][0])},${at(below[index - 1])}`);
-    }
-    upper.forEach((value, index) => {
-      below[index] = value;
-    });
-    return svg("polygon", { class: `t-${kinds[kind]}`, points: path.join(" ") });
-  });
-}
-
 // Returns the line at the moment when as many pods as are needed ran.
 export function gangLine(data, { scale, labels, width }, height) {
   if (data.met === null || data.needed < 2) return [];
@@ -200,7 +173,7 @@ export function gangLine(data, { scale, labels, width }, height) {
       {
         class: "t-met-text",
         x: right ? x - 4 : x + 4,
-        y: data.waits.length > 0 ? 36 + LANE : 36,
+        y: 39,
         "text-anchor": right ? "end" : "start",
       },
       `gang of ${data.needed} runs`,

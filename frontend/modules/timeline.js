@@ -1,19 +1,25 @@
-// Draws a job's timeline: one bar a pod with its waiting and running, lanes by task, the moment the gang was met.
-// The data comes in data-drawn, which the live page replaces; what runs is drawn anew each second.
+// Draws a job's timeline: one bar a pod with its waiting and running, pods that failed first, then lanes by task, and
+// the moment the gang was met. A click chooses a pod, whose log is a click away. The data comes in data-drawn, which
+// the live page replaces; what runs is drawn anew each second.
 
 import { logAddress } from "./runs.js";
 import { clockTime, now, span } from "./time.js";
-import { axis, bandRows, barRows, gangLine, markLines, svg, waitRow } from "./timeline-draw.js";
+import { axis, barRows, gangLine, markLines, svg, waitRow } from "./timeline-draw.js";
+import { quiet, scaleOf } from "./timeline-scale.js";
 
 const LABELS = 150;
 const TOP = 24;
 const WAITS = { queue: "waits for its queue", gang: "waits for the gang's nodes", starting: "the gang starts" };
 const END = 56; // room for the words at the end of a pod that failed
+const MARGIN = 0.02; // after the last moment, of the time that is drawn
+const STILL = 4; // pixels that a click may move by
 
 export function mount(root) {
   let data = JSON.parse(root.dataset.drawn);
   let window_ = null; // [from, to] in ms since data.zero; null is everything
   let timer = 0;
+  let chosen = ""; // the name of the pod that was clicked
+  let scale = null;
   const box = document.createElement("div");
   const tools = document.createElement("div");
   const tip = document.createElement("div");
@@ -26,7 +32,10 @@ export function mount(root) {
     button("Wider", "−", () => zoom(2)),
     button("All of the time", "All", () => look(null)),
   );
-  root.append(tools, box, tip);
+  const about_ = document.createElement("p");
+  Object.assign(about_, { className: "timeline-chosen small", hidden: true });
+  about_.setAttribute("aria-live", "polite");
+  root.append(tools, box, about_, tip);
 
   function button(label, text, act) {
     const made = document.createElement("button");
@@ -38,30 +47,27 @@ export function mount(root) {
   }
 
   const present = () => Math.max(now() - data.zero, 0);
-  const isOpen = () =>
-    data.waits.some(([, , to]) => to === null) ||
-    (data.bars ?? []).some((row) => row[5] === null) ||
-    lastCounts().some((row) => row[1] + row[2] > 0);
-  const lastCounts = () => (data.bands ?? []).map((points) => points.at(-1) ?? [0, 0, 0, 0, 0]);
+  const isOpen = () => data.waits.some(([, , to]) => to === null) || data.bars.some((row) => row[5] === null);
 
   function whole() {
-    const ends = (data.bars ?? []).map((row) => row[5] ?? present());
-    const points = (data.bands ?? []).map((band) => band.at(-1)?.[0] ?? 0);
+    const ends = data.bars.map((row) => row[5] ?? present());
     const waited = data.waits.map(([, , to]) => to ?? present());
-    const last = Math.max(1000, ...ends, ...points, ...waited, isOpen() ? present() : 0);
-    return [0, last * 1.02];
+    const last = Math.max(1000, ...ends, ...waited, isOpen() ? present() : 0);
+    const [opens, closes] = quiet(data, [0, last]) ?? [0, 0];
+    return [0, last + (last - (closes - opens)) * MARGIN];
   }
 
   function draw() {
     const width = Math.max(box.clientWidth, 280);
     const labels = width < 560 ? 84 : LABELS;
     const [from, to] = window_ ?? whole();
-    const end = !window_ && data.bars?.some((row) => row[6] === "failed") ? END : 8;
-    const scale = (time) => labels + ((time - from) / (to - from)) * (width - labels - end);
-    const frame = { width, labels, top: TOP, scale, from, to, present: present() };
+    const end = !window_ && data.bars.some((row) => row[6] === "failed") ? END : 8;
+    const gap = window_ ? null : quiet(data, [from, to]);
+    scale = { ...scaleOf([from, to], labels, width - end, gap), gap, left: labels, right: width - end };
+    const drawn = { from, to, gap, each: scale.each, scale: scale.x };
+    const frame = { width, labels, top: TOP, present: present(), chosen, ...drawn };
     const waits = waitRow(data, frame);
-    const below = { ...frame, top: waits.height };
-    const rows = data.bands ? bandRows(data, below) : barRows(data, below);
+    const rows = barRows(data, { ...frame, top: waits.height });
     const height = rows.height + 6;
     const picture = svg("svg", {
       width,
@@ -85,7 +91,7 @@ export function mount(root) {
   function words() {
     const met =
       data.met === null ? "the gang is not met yet" : `the gang of ${data.needed} was met after ${span(data.met)}`;
-    return `Timeline of ${data.pods} pods in ${data.tasks.length} tasks; ${met}. The table of pods says the same in words.`;
+    return `Timeline of ${data.bars.length} pods; ${met}. The table of pods says the same in words.`;
   }
 
   function look(next) {
@@ -101,15 +107,19 @@ export function mount(root) {
   }
 
   function zoom(factor, at = 0.5) {
+    if (!window_ && factor > 1) return;
     const [from, to] = window_ ?? whole();
-    const middle = from + (to - from) * at;
-    look([middle - (to - from) * factor * at, middle + (to - from) * factor * (1 - at)]);
+    const folded = scale.gap ? scale.gap[1] - scale.gap[0] : 0;
+    const size = (to - from - folded) * factor;
+    const middle = scale.time(scale.left + (scale.right - scale.left) * at);
+    // The first look closer leaves out what is folded.
+    const begun = Math.max(middle - size * at, scale.gap ? scale.gap[1] - size * 0.1 : 0);
+    look([begun, begun + size]);
   }
 
   function part(event) {
-    const { left, width } = box.getBoundingClientRect();
-    const labels = width < 560 ? 84 : LABELS;
-    return Math.min(Math.max((event.clientX - left - labels) / (width - labels - 8), 0), 1);
+    const x = event.clientX - box.getBoundingClientRect().left;
+    return Math.min(Math.max((x - scale.left) / (scale.right - scale.left), 0), 1);
   }
 
   function wheel(event) {
@@ -142,6 +152,9 @@ export function mount(root) {
       "+": () => zoom(0.5),
       "-": () => zoom(2),
       0: () => look(null),
+      ArrowDown: () => choose(data.bars[next(1)]?.[0]),
+      ArrowUp: () => choose(data.bars[next(-1)]?.[0]),
+      Enter: () => chosen && location.assign(logAddress(chosen)),
       ArrowLeft: () => look([from - step, to - step]),
       ArrowRight: () => look([from + step, to + step]),
     }[event.key];
@@ -151,7 +164,7 @@ export function mount(root) {
   }
 
   function hover(event) {
-    const row = data.bars?.[event.target.closest("[data-row]")?.dataset.row];
+    const row = rowAt(event);
     const wait = data.waits[event.target.closest("[data-wait]")?.dataset.wait];
     tip.hidden = !row && !wait;
     if (tip.hidden) return;
@@ -165,8 +178,8 @@ export function mount(root) {
     return `${WAITS[kind]}: ${to === null ? `${span(present() - from)} so far` : exact(to - from)}`;
   }
 
-  function about([name, task, created, scheduled, started, ended, state, code, node, runs]) {
-    const lines = [`${name} (${data.tasks[task]}): ${state}${code === null ? "" : `, exit code ${code}`}`];
+  function about([name, , created, scheduled, started, ended, state, code, node, runs]) {
+    const lines = [`${name}: ${state}${code === null ? "" : `, exit code ${code}`}`];
     lines.push(`created ${clockTime(data.zero + created)}`);
     lines.push(scheduled === null ? `has waited ${span(present() - created)}` : `waited ${exact(scheduled - created)}`);
     if (started !== null) lines.push(`ran ${exact((ended ?? present()) - started)}${node ? ` on ${node}` : ""}`);
@@ -174,18 +187,48 @@ export function mount(root) {
     return lines.join("\n");
   }
 
-  function open(event) {
-    const row = data.bars?.[event.target.closest("[data-row]")?.dataset.row];
-    if (row) location.assign(logAddress(row[0]));
+  const rowAt = (event) => data.bars[event.target.closest("[data-row]")?.dataset.row];
+
+  function next(step) {
+    const index = data.bars.findIndex((row) => row[0] === chosen);
+    return Math.min(Math.max(index < 0 ? 0 : index + step, 0), data.bars.length - 1);
   }
 
-  const listeners = { wheel, pointerdown: drag, keydown: keys, pointermove: hover, dblclick: open };
+  function choose(name) {
+    if (!name) return;
+    chosen = name;
+    tellChosen();
+    // Not drawn anew: a second click has to meet the same bar.
+    box.querySelector(".t-chosen")?.classList.remove("t-chosen");
+    const bar = box.querySelector(`[data-row="${data.bars.findIndex((row) => row[0] === name)}"]`);
+    bar.classList.add("t-chosen");
+    bar.scrollIntoView({ block: "nearest" });
+  }
+
+  function tellChosen() {
+    const row = data.bars.find((each) => each[0] === chosen);
+    about_.hidden = !row;
+    if (!row) return;
+    const log = document.createElement("a");
+    Object.assign(log, { href: logAddress(chosen), textContent: "Open its log" });
+    about_.replaceChildren(`${about(row).replaceAll("\n", " · ")} · `, log);
+  }
+
+  let pressed = 0; // where the pointer went down: who drags does not choose
+  const press = (event) => {
+    pressed = event.clientX;
+    drag(event);
+  };
+  const click = (event) => Math.abs(event.clientX - pressed) <= STILL && choose(rowAt(event)?.[0]);
+  const open = (event) => rowAt(event) && location.assign(logAddress(rowAt(event)[0]));
+  const listeners = { wheel, pointerdown: press, keydown: keys, pointermove: hover, click, dblclick: open };
   for (const [name, act] of Object.entries(listeners)) box.addEventListener(name, act, { passive: false });
   box.addEventListener("pointerleave", () => {
     tip.hidden = true;
   });
   const news = new MutationObserver(() => {
     data = JSON.parse(root.dataset.drawn);
+    tellChosen();
     draw();
   });
   news.observe(root, { attributeFilter: ["data-drawn"] });

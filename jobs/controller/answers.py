@@ -8,6 +8,8 @@ from msgspec.structs import replace
 
 from jobs.controller import asked, pod_events
 from jobs.controller.asked import Asked
+from jobs.lifecycle import fired
+from jobs.lifecycle.fired import Fired
 from kube import meta
 from kube.kinds.batch import Action, JobEvent
 from kube.kinds.core import PodPhase
@@ -147,10 +149,10 @@ def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
 
 def _why(event: JobEvent, what: str, policy: Policy) -> str:
     """Say what happened and what the policy for it asks for: `PodFailed: main-0 exited with code 3. …`"""
-    return f"{event}: {what}. The policy for it is {policy.action}{_after(policy, event)}."
+    return fired.write(Fired(event, what, policy.action, _after(policy, event)))
 
 
 def _after(policy: Policy, event: JobEvent) -> str:
     if not policy.delay_ms or event is JobEvent.POD_PENDING:
         return ""
-    return f" after {meta.duration_text(policy.delay_ms)}"
+    return meta.duration_text(policy.delay_ms)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from jobs.controller.requests import Request
 from jobs.lifecycle.phases import STEPS, TARGETED, action_of
+from kube.commands import order
 from kube.kinds.batch import Action, JobPhase
-from kube.meta import controller_reference
-from kube.resources import COMMANDS, JOBS
+from kube.resources import JOBS
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
@@ -20,19 +20,7 @@ _ALWAYS = frozenset({Action.SYNC_JOB, Action.ENQUEUE_JOB})
 
 def to_job(namespace: str, name: str, uid: str, action: Action) -> Object:
     """Return a Command to a job, as vcctl makes it."""
-    target = controller_reference(JOBS, name, uid)
-    metadata = {
-        "generateName": f"{name}-{action.lower()}-",
-        "namespace": namespace,
-        "ownerReferences": [target],
-    }
-    return {
-        "apiVersion": COMMANDS.api_version,
-        "kind": COMMANDS.kind,
-        "metadata": metadata,
-        "action": str(action),
-        "target": target,
-    }
+    return order(JOBS, namespace, name, uid, action)
 
 
 def request(command: CommandFact, job: JobFact) -> Request:

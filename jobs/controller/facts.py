@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from jobs.lifecycle import policies
+from jobs.lifecycle import causes, policies
+from jobs.lifecycle.causes import START_ERROR, Failure
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
@@ -21,7 +22,7 @@ from kube import meta
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
-from kube.kinds.pod import ENDED
+from kube.kinds.pod import ENDED, OUT_OF_SYNC
 from kube.resources import JOBS
 from scheduler.engine.message import people
 
@@ -32,9 +33,6 @@ JOB_NAME = "volcano.sh/job-name"
 JOB_VERSION = "volcano.sh/job-version"
 TASK_SPEC = "volcano.sh/task-spec"
 TASK_INDEX = "volcano.sh/task-index"
-OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
-START_ERROR = "StartError"  # the reason of a container whose command could not be run
-LONGEST_MESSAGE = 200  # characters of a container's message that a job repeats
 
 
 class Dependency(Struct, frozen=True):
@@ -145,7 +143,8 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     created: str = ""  # when, as it is written
     ready: bool
     restarts: int
-    exit_code: int | None
+    exit_code: int | None  # of the first container, which policies look at
+    bad_exit_code: int | None = None  # of the first container that ended badly
     reason: str
     message: str = ""
 
@@ -170,6 +169,11 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
         )
 
     @property
+    def how_failed(self) -> Failure:
+        """How the pod failed, to be told with others."""
+        return Failure(self.name, self.task, self.bad_exit_code, self.reason, self.message)
+
+    @property
     def failure(self) -> str:
         """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`."""
         reason = f" ({self.reason})" if self.reason not in ("", "Error") else ""
@@ -190,6 +194,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     phase: str
     deleting: bool
     waiting: str
+    waiting_reason: str
     spec: dict[str, Any]
 
     @property
@@ -202,6 +207,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
         return (
             self.is_admitted == other.is_admitted
             and self.waiting == other.waiting
+            and self.waiting_reason == other.waiting_reason
             and self.uid == other.uid
             and self.owner == other.owner
             and self.spec == other.spec
@@ -254,12 +260,15 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
     metadata, status = pod.metadata, pod.status
     notes = metadata.annotations
     statuses = status.container_statuses
-    ended = statuses[0].state.terminated if statuses else None
+    first = statuses[0].state.terminated if statuses else None
+    task = intern(notes.get(TASK_SPEC, ""))
+    ended = (each.state.terminated for each in (*status.init_container_statuses, *statuses))
+    failed = causes.failure(metadata.name, task, status.reason, status.message, filter(None, ended))
     fact = PodFact(
         name=metadata.name,
         uid=metadata.uid,
         owner=intern(_controller(metadata.owner_references)),
-        task=intern(notes.get(TASK_SPEC, "")),
+        task=task,
         index=_index(notes.get(TASK_INDEX, "")),
         phase=intern(status.phase or PodPhase.PENDING.value),
         deleting=bool(metadata.deletion_timestamp),
@@ -268,9 +277,10 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         created=intern(metadata.creation_timestamp),
         ready=bool(statuses) and all(each.ready for each in statuses),
         restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
-        exit_code=ended.exit_code if ended else None,
-        reason=intern(status.reason or (ended.reason if ended else "")),
-        message=_one_line(status.message or (ended.message if ended else "")),
+        exit_code=first.exit_code if first else None,
+        bad_exit_code=failed.exit_code,
+        reason=intern(failed.reason or (first.reason if first else "")),
+        message=failed.message or causes.one_line(first.message if first else ""),
     )
     return _job_key(metadata), fact
 
@@ -278,13 +288,15 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
 def read_group(body: bytes) -> GroupFact:
     """Read what matters of a pod group."""
     group = _decode_group(body)
+    holding = _holding(group.status.conditions)
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,
         owner=_controller(group.metadata.owner_references),
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),
-        waiting=_waiting(group.status.conditions),
+        waiting=people(holding.message) if holding else "",
+        waiting_reason=holding.reason if holding else "",
         spec=group.spec,
     )
 
@@ -451,13 +463,8 @@ def _moment(text: str) -> int:
     return meta.parse_time(text) if text else 0
 
 
-def _waiting(conditions: list[meta.Condition]) -> str:
-    """Return what the newest true condition tells people, unless that one says Scheduled."""
+def _holding(conditions: list[meta.Condition]) -> meta.Condition | None:
+    """Return the newest true condition, which says why the group is not placed; None where that one says Scheduled."""
     holding = [condition for condition in conditions if condition.status == "True"]
     newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
-    return "" if newest is None or newest.type == "Scheduled" else people(newest.message)
-
-
-def _one_line(text: str) -> str:
-    """Return a message as part of a sentence; what a container wrote may be long, and of many lines."""
-    return " ".join(text.split())[:LONGEST_MESSAGE].rstrip(".")
+    return None if newest is None or newest.type == "Scheduled" else newest

@@ -19,11 +19,11 @@ import msgspec
 
 from cluster.api import quota_room
 from cluster.rules import quotas
-from cluster.runtime import registry
+from cluster.runtime import registry, retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
-from jobs.controller import answers, asked, facts, news, plan, products, ssh_keys
+from jobs.controller import answers, asked, facts, news, plan, products, ssh_keys, unfilled
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from jobs.controller.facts import JobFact, PodFact
     from jobs.plugins.contract import KeyPair
+    from kube.meta import Object
 
 T = TypeVar("T")
 NAME = "jobs"
@@ -113,6 +114,7 @@ class JobConsumer(Consumer[JobsState]):
     def plan(self, state: JobsState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Plan every job that something happened to, as far as one transaction should reach."""
         groups = [_expiry(timer) for timer in timers if timer.kind == TTL]
+        groups += retries.told(timers, lambda key: _about(state, key), now, plan.COMPONENT)
         lost = _look_back(state, now)
         failed = [timer.key for timer in timers if timer.kind == RETRY and state.holds(timer.key)]
         left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
@@ -156,7 +158,7 @@ class JobConsumer(Consumer[JobsState]):
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
-        return Plan(groups, [*more, *deadlines, *looks], over)
+        return Plan(groups, [*more, *deadlines, *looks, *_put_off(state, timers, now)], over)
 
     def key_of(self, change: Change) -> str:
         """Return the key of the job that a change is about; none for what many jobs depend on."""
@@ -178,6 +180,20 @@ class JobConsumer(Consumer[JobsState]):
             else:
                 state.note_asked(group.key, state.entries[group.key].left_asked)
                 sent.revisions = frozenset(row.revision for row in outcome if row.resource in _APPLY)
+
+
+def _put_off(state: JobsState, timers: Sequence[Timer], now: int) -> list[Timer]:
+    """Return the failed groups that came back and for which there was no room: how often they failed stays known."""
+    return [
+        Timer(RETRY, timer.key, now, {**timer.payload, "news": False})
+        for timer in timers
+        if timer.kind == RETRY and timer.key in state.touched
+    ]
+
+
+def _about(state: JobsState, key: str) -> Object | None:
+    entry = state.entries.get(key)
+    return None if entry is None else plan.about(entry.known.job)
 
 
 def _plan_one(state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int) -> list[Write]:
@@ -267,7 +283,7 @@ def _apply_job(state: JobsState, change: Change) -> None:
         if key in state.commands:
             state.touched[key] = None
         return
-    job = facts.read_job(change.body)
+    job = facts.read_job(unfilled.filled_in(change.body))
     entry = state.entries.get(key)
     if entry is None or entry.known.job.uid != job.uid:
         if not job.is_finished:

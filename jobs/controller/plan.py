@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from cluster.writes import Create, Delete, Patch, Update, Write
-from jobs.controller import dependencies, facts, namespace_limits, pod_diff, pod_group, products, status
+from jobs.controller import dependencies, namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name
 from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import messages, phases
+from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.table import PLUGINS
 from kube import events
 from kube.kinds.batch import Action, JobPhase
+from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 COMPONENT = "vc-controller-manager"
+MOST_EXIT_CODES = 32  # that a status lists
 ROOM = 1000  # pods made or deleted in one round: a transaction of about a tenth of a second
 _TOLD = {  # reason → that of the event
-    "Unschedulable": "PodGroupPending",
+    phases.UNSCHEDULABLE: "PodGroupPending",
     "FailedCreate": "FailedCreate",
     "PluginBlocked": "PluginError",
 }
@@ -360,7 +363,7 @@ class _Round:
         self.room -= len(removed)
         for pod in removed:
             if not pod.out_of_sync:
-                mark = {"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}}
+                mark = {"metadata": {"annotations": {OUT_OF_SYNC: "true"}}}
                 self.writes.append(Patch(PODS, self.job.namespace, pod.name, mark, uid=pod.uid))
             self.writes.append(Delete(PODS, self.job.namespace, pod.name, uid=pod.uid))
             if pod.name not in self.diff.leftovers:
@@ -386,7 +389,7 @@ class _Round:
 
     def _situation(self, is_admitted: bool) -> Situation:
         group = self.known.group
-        failed = self.diff.failed[: pod_diff.SHOWN_FAILURES]
+        failed = self.diff.failed[:MOST_FAILURES]
         return Situation(
             tasks=self.job.tasks,
             counts=self.counts,
@@ -396,7 +399,7 @@ class _Round:
             max_retry=self.job.max_retry,
             admitted=is_admitted,
             waiting=group.waiting if group else "",
-            failures=tuple(pod.failure for pod in failed),
+            failures=tuple(pod.how_failed for pod in failed),
             held=tuple(self.diff.held),
             held_back=tuple(self._held_back()),
             blocked=self.blocked,
@@ -410,6 +413,7 @@ class _Round:
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.job.is_new and (controlled := _controlled(self.job, self.whole)):
             changes["controlledResources"] = controlled
+        changes |= self._causes(decision)
         wanted = status.status_after(self.job, decision, self.counts, self.now, **changes)
         if wanted == self.job.status:
             return
@@ -423,8 +427,19 @@ class _Round:
             self._tell(_TOLD[decision.reason], decision.message, events.WARNING)
         metadata = {"namespace": self.job.namespace, "name": self.job.name, "uid": self.job.uid}
         self.writes.append(
-            Update(JOBS, {**_about(self.job), "metadata": metadata, "status": wanted}, "status")
+            Update(JOBS, {**about(self.job), "metadata": metadata, "status": wanted}, "status")
         )
+
+    def _causes(self, decision: Decision) -> dict[str, Any]:
+        """Say in words and numbers that can be searched why the job waits, and how its pods ended."""
+        codes = sorted({pod.bad_exit_code for pod in self.diff.failed if pod.bad_exit_code})
+        group = self.known.group
+        why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
+        changes: dict[str, Any] = {"waitingReason": why or None}
+        # Pods that a job which is over does without have ended all the same.
+        if codes or self.job.phase not in phases.FINISHED:
+            changes["exitCodes"] = codes[:MOST_EXIT_CODES] or None
+        return changes
 
     def _tell(self, reason: str, message: str, kind: str = events.NORMAL) -> None:
         """Tell people of something; the same twice in one round is one event."""
@@ -436,10 +451,11 @@ class _Round:
 
 def event(job: JobFact, reason: str, message: str, now: int, *, kind: str) -> Object:
     """Return an Event by which the controller tells people of a job."""
-    return events.event(_about(job), reason, message, now, component=COMPONENT, kind=kind)
+    return events.event(about(job), reason, message, now, component=COMPONENT, kind=kind)
 
 
-def _about(job: JobFact) -> Object:
+def about(job: JobFact) -> Object:
+    """Return as much of a job as an Event names."""
     metadata = {"namespace": job.namespace, "name": job.name, "uid": job.uid}
     return {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": metadata}
 

@@ -14,8 +14,6 @@ from kube.kinds.core import PodPhase
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-SHOWN_FAILURES = 3
-
 
 class PodDiff(Struct):
     """What one look at a job's pods finds."""

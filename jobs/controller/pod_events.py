@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.controller.facts import OUT_OF_SYNC
 from jobs.lifecycle import messages
 from kube.kinds.batch import JobEvent
 from kube.kinds.core import PodPhase
+from kube.kinds.pod import OUT_OF_SYNC
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -6,7 +6,7 @@ its own name, index and, where a plugin asks for it, its own containers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ class Blueprint:
             common: Object = {"metadata": {"annotations": self.annotations}, "spec": self.spec}
             ranging.fill(common, ranges)
             self.annotations = common["metadata"]["annotations"]
-        self.hooks = [plugin.pods(context) for plugin, context in table.of_job(whole)]
+        self.hooks = [(plugin.name, plugin.pods(context)) for plugin, context in table.of_job(whole)]
 
     def pod(self, index: int) -> Object:
         """Return the pod with an index of the task."""
@@ -73,9 +73,7 @@ class Blueprint:
             labels["volcano.sh/partition-id"] = str(
                 index // self.partition_size if self.partition_size > 0 else 0
             )
-        draft, place = Draft(self.spec, self.annotations), Place(self.task, index, name)
-        for hook in self.hooks:
-            draft = hook(draft, place)
+        *_, (_, draft) = self.drafts(index)
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -89,6 +87,15 @@ class Blueprint:
             "spec": draft.spec,
             "status": {"phase": PodPhase.PENDING},
         }
+
+    def drafts(self, index: int) -> Iterator[tuple[str, Draft]]:
+        """Yield the pod with an index as it is made: first without plugins, then after each of them, with its name."""
+        draft = Draft(self.spec, self.annotations)
+        place = Place(self.task, index, f"{self.job.name}-{self.task}-{index}")
+        yield "", draft
+        for name, hook in self.hooks:
+            draft = hook(draft, place)
+            yield name, draft
 
     def _labels(self, template: Object, job_metadata: Object) -> dict[str, str]:
         return {

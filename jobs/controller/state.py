@@ -11,7 +11,7 @@ import msgspec
 
 from cluster.rules.quota_accounts import Account
 from cluster.runtime import registry
-from jobs.controller import facts
+from jobs.controller import facts, unfilled
 from jobs.controller.plan import Known, World
 
 if TYPE_CHECKING:
@@ -135,6 +135,6 @@ def readable(jobs: Iterable[Stored]) -> Iterator[JobFact]:
     """Yield what can be read of stored jobs; of the others the log tells."""
     for stored in jobs:
         try:
-            yield facts.read_job(stored.body)
+            yield facts.read_job(unfilled.filled_in(stored.body))
         except msgspec.ValidationError as error:
             log.error("ignored job %s, which cannot be read: %s", stored.key, error)

@@ -22,7 +22,7 @@ from kube.kinds.batch import CronJob
 from kube.resources import CRON_JOBS, EVENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.api.cluster_view import ClusterView
     from jobs.crons.plan import Notice, Run
@@ -44,8 +44,9 @@ class CronConsumer(Maker):
 
     def look(self, state: MakerState, families: Sequence[Family], now: int) -> Iterator[Group | Timer]:
         """Make the jobs whose time has come, and keep the status."""
-        known = {family.owner.key: _known(family) for family in _readable(families)}
-        runs = {key: plan.wanted(each.cron, now) for key, each in known.items()}
+        every = {family.owner.key: _known(family) for family in _readable(families)}
+        runs = dict(_wanted(every, now))
+        known = {key: every[key] for key in runs}
         wanted = {f"{known[key].cron.metadata.namespace}/{run.name}": key for key, run in runs.items() if run}
         made = {f"{each.cron.metadata.namespace}/{job.name}" for each in known.values() for job in each.jobs}
         taken = maker.holders([key for key in wanted if key not in made], state, wanted)
@@ -53,6 +54,15 @@ class CronConsumer(Maker):
         view = maker.view()
         for key, each in known.items():
             yield from _look_at(state, each, runs[key], view, now, is_taken=key in names)
+
+
+def _wanted(known: Mapping[str, Known], now: int) -> Iterator[tuple[str, Run | None]]:
+    """Yield by its key the run that each cron job wants now; one that cannot be planned never stops the others."""
+    for key, each in known.items():
+        try:
+            yield key, plan.wanted(each.cron, now)
+        except Exception:
+            log.exception("cron job %s cannot be planned; it waits until something about it changes", key)
 
 
 def _look_at(

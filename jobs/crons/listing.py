@@ -14,7 +14,8 @@ from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
 from dashboard.pages import events
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from jobs.crons import calendar, plan, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
@@ -125,12 +126,14 @@ class Detail:
 
     stored: Stored
     now: int
+    sees_jobs: bool = True
 
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, now: int) -> Detail:
         """Read a cron job; Forbidden or NotFound says why there is nothing to show."""
         access.require(actor, "get", CRON_JOBS, namespace, name)
-        return cls(store.get(CRON_JOBS, namespace, name), now)
+        sees_jobs = access.allowed(actor, "list", JOBS, namespace)
+        return cls(store.get(CRON_JOBS, namespace, name), now, sees_jobs)
 
     @cached_property
     def cron(self) -> CronJob:
@@ -138,6 +141,8 @@ class Detail:
 
     @cached_property
     def jobs(self) -> list[MadeJob]:
+        if not self.sees_jobs:
+            return []
         found = store.find(JOBS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
         return [stored.read(MadeJob) for stored in found]
 
@@ -174,7 +179,7 @@ class Detail:
             "weeks": calendar.weeks(times, self.jobs, self.where, self.now),
             "weekdays": WEEKDAYS,
             "zone": cron.spec.time_zone or "UTC",
-            "may_change": access.allowed(actor, "update", CRON_JOBS, place, owner=owner),
+            "may_change": access.allowed(actor, "patch", CRON_JOBS, place, owner=owner),
             "may_run": access.allowed(actor, "create", JOBS, place),
             "may_delete": access.allowed(actor, "delete", CRON_JOBS, place, owner=owner),
         }
@@ -194,6 +199,8 @@ class Detail:
     def job_table(self, view: TableView) -> Table:
         """Return a page of the jobs that were made for it."""
         filters: dict[str, Any] = {"namespace": self.stored.namespace, "owner": self.stored.uid}
+        if not self.sees_jobs:
+            filters["namespace"] = ()
         wanted = view.get("phase")
         phase = ("Pending", "") if wanted == "Pending" else wanted or None
         counts: dict[str, int] = {}
@@ -211,7 +218,9 @@ class Detail:
             fixed={"namespace": self.stored.namespace, "name": self.stored.name},
             empty={
                 "symbol": "layers",
-                "title": "It has made no job yet",
+                "title": "It has made no job yet"
+                if self.sees_jobs
+                else f"You may not see the jobs of {self.stored.namespace}",
                 "text": "Jobs that have ended are kept as far as its history limits say.",
             },
         )

@@ -11,6 +11,7 @@ from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
 from jobs.editor import job_text, yaml_write
+from jobs.editor.job_text import API_VERSION, KIND
 from jobs.pages import past
 from jobs.sweeps import placeholders
 from kube import amounts, definitions, lenient, schema
@@ -222,9 +223,24 @@ def copy_text(namespace: str, name: str, uid: str = "") -> str | None:
     source = _source(namespace, name, uid)
     if source is None:
         return None
+    return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, _taken(namespace, name))))
+
+
+def template_text(template: Stored) -> str:
+    """Return the YAML of a job of a template, named as that is if the name is free."""
+    namespace, name = template.namespace, template.name
+    taken = _taken(namespace, name)
+    if name in taken:
+        name = yaml_write.next_name(name, taken)
+    metadata = {"name": name, "namespace": namespace}
+    spec = lenient.mapping(template.object, "spec")
+    return yaml_write.dump({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec})
+
+
+def _taken(namespace: str, name: str) -> frozenset[str]:
+    """Return the names of jobs among which a copy needs one of its own."""
     stem = name.rpartition("-")[0] or name
-    taken = frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
-    return yaml_write.dump(yaml_write.copy_of(source, yaml_write.next_name(name, taken)))
+    return frozenset(stored.name for stored in store.find(JOBS, namespace=namespace, text=stem, limit=5000))
 
 
 def _source(namespace: str, name: str, uid: str) -> dict[str, Any] | None:

@@ -13,7 +13,8 @@ from dashboard.live import Parts, Watch
 from dashboard.live.topics import address
 from dashboard.pages import events
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from jobs.editor import yaml_write
 from jobs.flows import graph
 from jobs.parameterized.declaration import ANNOTATION
@@ -88,7 +89,7 @@ def template_table(actor: Actor, view: TableView) -> Table:
         "title": "There are no job templates yet",
         "text": "A JobTemplate of flow.volcano.sh/v1alpha1 holds the spec of a job. Write one here, or give it to kubectl apply.",
     }
-    if allowed_actions.home(actor) is not None:
+    if allowed_actions.home(actor, JOB_TEMPLATES) is not None:
         empty |= {"url": reverse("jobs:template-new"), "label": "New template"}
     return _table(actor, view, JOB_TEMPLATES, _template_row, empty)
 
@@ -179,7 +180,8 @@ def parts(actor: Actor, stored: Stored) -> Parts:
     """Return what is shown of a flow: what may be done with it, its facts, its graph and its jobs."""
     flow = stored.read(JobFlow)
     drawn = graph.of(flow, lenient.mapping(stored.object, "status"))
-    keys = store.names(JOBS, namespace=stored.namespace, owner=stored.uid).values()
+    sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
+    keys = store.names(JOBS, namespace=stored.namespace, owner=stored.uid).values() if sees_jobs else ()
     context = {
         "stored": stored,
         "state": flow.status.state,
@@ -201,7 +203,9 @@ def template_parts(actor: Actor, stored: Stored) -> Parts:
     """Return what is shown of a template: what may be done with it, its facts and its text."""
     facts = _template_facts(stored)
     made = facts["made"]
-    there = store.by_keys(JOBS, [f"{stored.namespace}/{name}" for name in made[-MOST_JOBS:]])
+    sees_jobs = access.allowed(actor, "list", JOBS, stored.namespace)
+    wanted = [f"{stored.namespace}/{name}" for name in made[-MOST_JOBS:]]
+    there = store.by_keys(JOBS, wanted if sees_jobs else ())
     context = {
         **facts,
         "stored": stored,

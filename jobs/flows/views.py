@@ -36,8 +36,8 @@ def flow_list(request: HttpRequest) -> HttpResponse:
 def template_list(request: HttpRequest) -> HttpResponse:
     actor = access.of(request)
     table = listing.template_table(actor, listing.TEMPLATES_SPEC.read(request.GET))
-    may_submit = allowed_actions.home(actor) is not None
-    return responses.listing(request, "flows/list.html", table, shows="templates", may_submit=may_submit)
+    may_create = allowed_actions.home(actor, JOB_TEMPLATES) is not None
+    return responses.listing(request, "flows/list.html", table, shows="templates", may_create=may_create)
 
 
 @require_GET

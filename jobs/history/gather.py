@@ -196,4 +196,6 @@ def _record(last: Change, history: History, revision: int) -> Record:
         revision=revision,
         object=last.body,
         history=kept.write(history),
+        trouble=index.trouble,
+        terms=index.terms,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobs.lifecycle import causes
+
 if TYPE_CHECKING:
     from jobs.lifecycle.situation import Situation
 
@@ -102,7 +104,7 @@ def task_minimum_missed(s: Situation) -> str:
 
 
 def outcome(s: Situation) -> str:
-    """`All 4 pods succeeded.` or `Exited with code 1 · a-0, a-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4.`"""
+    """`All 4 pods succeeded.` or `Exit 1 · a-0, a-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4.`"""
     if s.counts.succeeded == s.replicas:
         return "The pod succeeded." if s.replicas == 1 else f"All {pods(s.replicas)} succeeded."
     return _after_failures(s, f"{_ended(s)}; minAvailable is {s.min_available}.")
@@ -174,13 +176,6 @@ def _after_failures(s: Situation, text: str) -> str:
 
 
 def _failures(s: Situation) -> str:
-    """` Exited with code 1 · a-0, a-3 and 2 more.`: how pods failed, what is equal told once; empty when none did."""
-    if not s.failures:
-        return ""
-    names: dict[str, list[str]] = {}
-    for failure in s.failures:
-        name, _, how = failure.partition(" ")
-        names.setdefault(how, []).append(name)
-    told = "; ".join(f"{how[:1].upper()}{how[1:]} · {', '.join(own)}" for how, own in names.items())
-    more = s.counts.failed - len(s.failures)
-    return f" {told}{f' and {more} more' if more > 0 else ''}."
+    """` Exit 1 · a-0, a-3 and 2 more.`: how pods failed; empty when none did."""
+    told = causes.sentence(s.failures, max(s.counts.failed - len(s.failures), 0))
+    return f" {told}" if told else ""

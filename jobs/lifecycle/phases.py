@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.lifecycle.situation import Situation
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group has no place
 RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that was to restart once too often
 SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
 
@@ -82,7 +83,7 @@ PENDING_RULES = (
     PhaseRule(
         lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue
     ),
-    PhaseRule(lambda s: bool(s.waiting), None, "Unschedulable", messages.unschedulable),
+    PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
     PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "WaitingForPods", messages.progress),

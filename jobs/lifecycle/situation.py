@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from jobs.controller.counts import Counts
+from jobs.lifecycle.causes import Failure
 from kube.kinds.core import PodPhase
 
 
@@ -33,7 +34,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     max_retry: int = 3
     admitted: bool = True  # the scheduler has let the pod group into its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
-    failures: tuple[str, ...] = ()  # "worker-1 exited with code 3"
+    failures: tuple[Failure, ...] = ()  # some of them, where many failed
     refused: str = ""  # why the namespace's bounds let no more pods exist
     blocked: tuple[
         str, ...

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from cluster.api.cluster_view import ClusterView
+from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Group, store
 from cluster.store.types import read
 from cluster.writes import Timer
-from jobs.made.jobs import MadeJob
+from jobs.made.jobs import COMPONENT, MadeJob
 from kube.errors import ApiError
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.store import Change, Stored
+    from kube.meta import Object
     from kube.resources import Resource
 
 AGAIN, DUE = "again", "due"  # kinds of timers: a job that was refused is tried again; a time comes
@@ -102,10 +104,15 @@ class Maker(Consumer[MakerState]):
         found: list[Group | Timer] = []
         for start in range(0, len(keys), CHUNK):
             found += self.look(state, self._read(state, keys[start : start + CHUNK]), now)
+        told = retries.told(timers, self._about, now, COMPONENT)
         return Plan(
-            [each for each in found if isinstance(each, Group)],
+            [*told, *(each for each in found if isinstance(each, Group))],
             [each for each in found if isinstance(each, Timer)],
         )
+
+    def _about(self, key: str) -> Object | None:
+        found = store.by_keys(self.kind, [key]).get(key)
+        return None if found is None else found.object
 
     def committed(
         self, state: MakerState, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]

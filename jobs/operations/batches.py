@@ -9,8 +9,9 @@ person has when the batch begins.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from django.contrib.auth.models import User
 from django.db import connection
 from django.db import transaction as database
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 # The pause between two batches, in which others have the log's lock and the processor.
 PAUSE_S = 0.05
+T = TypeVar("T")
 GONE = Verdict(Result.GONE, "It was deleted before its turn came.")
 ASKED = Verdict(Result.ASKED)
 UPDATE = (
@@ -44,8 +46,7 @@ UPDATE = (
 
 def running() -> list[Operation]:
     """Return the operations that are not over, the oldest first."""
-    found = Operation.objects.filter(over=0).exclude(confirmed=0)
-    return list(found.select_related("user").order_by("pk"))
+    return list(Operation.objects.filter(over=0).exclude(confirmed=0).order_by("pk"))
 
 
 def ask(budget_s: float) -> bool:
@@ -64,15 +65,17 @@ def ask_batch(operation: Operation) -> bool:
     with transaction.transaction(dry_run=False):
         # Only now, with the log's lock held, can nobody else work on it or stop it.
         waiting = operation.items.filter(result=Result.WAITING)
-        items = list(waiting.order_by("pk")[: bulk.BATCH])
+        items = list(waiting.order_by("pk")[: api.backend.batch])
         if items:
             _ask(_actor_of(operation), actions.BY_NAME[operation.action], items)
-    return len(items) == bulk.BATCH
+    return len(items) == api.backend.batch
 
 
 def _actor_of(operation: Operation) -> Actor:
     """Return who asked, with the rights of today: none when the account is gone."""
-    return access.for_user(operation.user) if operation.user is not None else Actor(operation.actor)
+    # One account less may be here than there: of several clusters the first keeps them.
+    user = User.objects.filter(pk=operation.user_id or 0).first()
+    return access.for_user(user) if user is not None else Actor(operation.actor)
 
 
 def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
@@ -89,9 +92,9 @@ def _ask(actor: Actor, action: Action, items: Sequence[OperationItem]) -> None:
         else:
             item.marked = actions.mark(job)
             asking.append(item)
-    for item, outcome in zip(asking, _send(actor, action, asking), strict=True):
+    for item, outcome in answered(asking, _send(actor, action, asking)):
         verdicts[item.pk] = _answer(outcome)
-    _write([(item, verdicts[item.pk]) for item in items])
+    _write([(item, verdicts[item.pk]) for item in items if item.pk in verdicts])
 
 
 def _send(actor: Actor, action: Action, items: Sequence[OperationItem]) -> list[Stored | ApiError]:
@@ -102,10 +105,21 @@ def _send(actor: Actor, action: Action, items: Sequence[OperationItem]) -> list[
     return api.create_many(actor, COMMANDS, orders)
 
 
+def answered(asked: Sequence[T], outcomes: Sequence[Stored | ApiError]) -> list[tuple[T, Stored | ApiError]]:
+    """Return what was asked and its outcome; what the cluster could not take waits for the next batch.
+
+    ServiceUnavailable when it took nothing: then the batch is left undone.
+    """
+    pairs = [
+        pair for pair in zip(asked, outcomes, strict=True) if not isinstance(pair[1], ServiceUnavailable)
+    ]
+    if outcomes and not pairs:
+        raise next(outcome for outcome in outcomes if isinstance(outcome, ServiceUnavailable))
+    return pairs
+
+
 def _answer(outcome: Stored | ApiError) -> Verdict:
-    """Return what an answer of the door means for an item; a database that fails leaves the batch undone."""
-    if isinstance(outcome, ServiceUnavailable):
-        raise outcome
+    """Return what an answer of the door means for an item."""
     if isinstance(outcome, NotFound | Conflict):
         return GONE
     if isinstance(outcome, ApiError):

@@ -17,7 +17,8 @@ from cluster import access, clock
 from cluster.api import bulk
 from cluster.store import store
 from dashboard.parts import paging, phases, svg
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from jobs.models import Operation
 from jobs.pages.reading import Job
 from jobs.rules import actions, allowed_actions

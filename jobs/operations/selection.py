@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster import access
+from cluster import access, clock
 from cluster.store import store
 from jobs.pages import listing
 from kube.errors import BadRequest
@@ -55,12 +55,11 @@ def _matching(actor: Actor, form: QueryDict) -> Selection:
     found = _found(actor, view)
     if not found:
         raise BadRequest("No job matches these filters any more. Nothing was done.")
-    titles = {"q": "text", **{each.name: each.title.lower() for each in listing.SPEC.filters}}
-    said = ", ".join(f"{titles[name]} “{value}”" for name, value in view.values.items())
+    said = view.said()
     return Selection(found, f"all that match {said}" if said else "all jobs in sight")
 
 
 def _found(actor: Actor, view: TableView, **more: list[str]) -> dict[str, str]:
-    chosen = listing.filters(view, access.namespaces(actor, JOBS))
+    chosen = listing.filters(view, access.namespaces(actor, JOBS), clock.milliseconds())
     found = store.names(JOBS, **chosen, **more)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import transaction as database
 
 from cluster import api, clock
@@ -11,7 +12,7 @@ from jobs.controller import commands
 from jobs.operations import drafts
 from jobs.pages.reading import Job
 from jobs.rules import actions
-from jobs.rules.actions import Result
+from jobs.rules.actions import Kept, Result
 from kube.errors import Conflict
 from kube.resources import COMMANDS, JOBS
 
@@ -33,6 +34,11 @@ def send(actor: Actor, action: Action, job: Stored, uid: str) -> None:
         return
     api.create(actor, COMMANDS, commands.to_job(job.namespace, job.name, job.uid, action.order))
     note(actor, action, job)
+
+
+def kept() -> Kept:
+    """Return for how long something stays of a job that is deleted."""
+    return Kept(settings.JOB_HISTORY_DAYS, settings.LOG_DAYS)
 
 
 def note(actor: Actor, action: Action, job: Stored) -> None:

@@ -13,7 +13,7 @@ from cluster.store import store
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from jobs import tasks
-from jobs.operations import drafts, listing, selection
+from jobs.operations import drafts, listing, selection, single
 from jobs.operations.listing import Shown
 from jobs.rules import actions, allowed_actions
 from kube.errors import ApiError, BadRequest, Forbidden
@@ -41,7 +41,7 @@ def _prepare(request: HttpRequest) -> HttpResponse:
             names = ", ".join(each.name for each in actions.BULK)
             raise BadRequest(f"Say what to do with the jobs: {names}.")
         if action not in allowed_actions.in_bulk(actor):
-            raise Forbidden(f"Nowhere may you {action.infinitive} jobs; ask an administrator for a role.")
+            raise allowed_actions.nothing(action)
         operation = drafts.draft(actor, action, selection.read(actor, request.POST))
     except ApiError as error:
         responses.refuse(request, error)
@@ -60,7 +60,10 @@ def operation(request: HttpRequest, number: int) -> HttpResponse:
         context = {"operation": shown.operation, "action": shown.action}
         if shown.operation.is_draft:
             forecast = shown.forecast(actor)
-            context |= {"forecast": forecast, "effect": actions.effect(shown.action, forecast.extent)}
+            context |= {
+                "forecast": forecast,
+                "effect": actions.effect(shown.action, forecast.extent, single.kept()),
+            }
             return render(request, "jobs/operations/confirm.html", context)
         # Results are not in the log: no revision says how far a page is, so its socket brings it up to date whole.
         table = shown.table(listing.SPEC.read(request.GET))

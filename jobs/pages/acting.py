@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from cluster import access
@@ -33,7 +32,7 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
     stored = store.get(JOBS, namespace, name)
     if request.method != "POST":
         job = stored.read(Job)
-        effect = actions.effect(chosen, actions.extent([job]))
+        effect = actions.effect(chosen, actions.extent([job]), single.kept())
         context = {"stored": stored, "action": chosen, "effect": effect}
         return render(request, "jobs/confirm.html", {**context, "problem": actions.problem(chosen, job)})
     try:
@@ -49,5 +48,5 @@ def act(request: HttpRequest, namespace: str, name: str, action: str) -> HttpRes
             else "is deleted, and its pods with it"
         )
         responses.say(request, f"Job {name} {how}.")
-        return redirect(f"{reverse('jobs:list')}?namespace={namespace}")
+        return redirect("jobs:list")
     return redirect("jobs:detail", namespace, name)

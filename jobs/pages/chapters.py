@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.batch import JobPhase
@@ -119,6 +120,14 @@ def opening(before: Chapter | None) -> str:
     if before is None:
         return CREATED
     return RESUMED if before.phase in (JobPhase.ABORTING, JobPhase.ABORTED) else RESTARTED
+
+
+def index_at(runs: Sequence[Chapter], at: int) -> int:
+    """Return the index of the run that a moment (ms) belongs to; what was done when a run ended ended it."""
+    for index, (run, following) in enumerate(pairwise(runs)):
+        if at <= (following.times.begun if run.times.ended is None else run.times.ended):
+            return index
+    return len(runs) - 1
 
 
 def placed(pods: Sequence[Pod], needed: int) -> int | None:

@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from cluster import access
 from cluster.rules import simulation
@@ -17,34 +19,45 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
 from jobs.history.record import History
+from jobs.lifecycle import causes
 from jobs.operations import outcomes
 from jobs.pages import (
     chapters,
     delayed,
+    fired_policies,
+    happenings,
     milestones,
     past,
     plugin_sentences,
+    pods,
     policy_sentences,
     progress,
     timeline,
+    visible,
 )
 from jobs.pages.chapters import Chapter
-from jobs.pages.reading import Job, Pod, PodGroup
-from jobs.rules import actions, allowed_actions
+from jobs.pages.reading import Job, PodGroup
+from jobs.pages.visible import Sees
 from jobs.sweeps.record import sweep_of
 from kube.errors import NotFound
 from kube.kinds.batch import JobPhase
-from kube.kinds.core import Event
-from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from kube.kinds.core import PodPhase
+from kube.resources import JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from cluster.access import Actor
+    from jobs.history.record import PodSpan
+    from jobs.lifecycle.causes import Cause, Failure
+    from jobs.pages.chapters import Wait
+    from jobs.pages.pods import Read
+    from kube.kinds.core import Event
 
-MOST_EVENTS = 200
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
+# Phases whose message says how far the pods have come, which stands beside the phase already.
+_UNDER_WAY = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
 # Phases in which no run goes on, once something has ended the newest.
 _BETWEEN = progress.ENDING | {JobPhase.RESTARTING}
 
@@ -54,19 +67,20 @@ class Detail:
     """One job with everything that belongs to it; each part is read when it is asked for.
 
     `run` is the number of the run that is shown, 0 for the newest. `deleted` is when the job was deleted, in ms,
-    and 0 while it lives; then `told` holds all that is known of it.
+    and 0 while it lives; then `told` holds all that is known of it. `sees` is what of it the reader sees.
     """
 
     stored: Stored
     run: int = 0
     deleted: int = 0
     told: History = field(default_factory=History)
+    sees: Sees = visible.ALL
 
     @classmethod
     def of(cls, actor: Actor, namespace: str, name: str, run: int = 0) -> Detail:
         """Read the job; Forbidden or NotFound says why there is nothing to show."""
         access.require(actor, "get", JOBS, namespace, name)
-        return cls(store.get(JOBS, namespace, name), run)
+        return cls(store.get(JOBS, namespace, name), run, sees=Sees.of(actor, namespace))
 
     @classmethod
     def of_deleted(cls, actor: Actor, namespace: str, name: str, uid: str = "", run: int = 0) -> Detail:
@@ -78,19 +92,34 @@ class Detail:
         kept = past.of_deleted(namespace, name, uid)
         if kept is None:
             raise NotFound.of(JOBS.id, name)
-        return cls(past.stored_of(kept), run, kept.deleted, record.read(kept.history))
+        told, sees = record.read(kept.history), Sees.of(actor, namespace)
+        return cls(past.stored_of(kept), run, kept.deleted, told, sees)
 
     @cached_property
     def job(self) -> Job:
         return self.stored.read(Job)
 
     @cached_property
-    def pods(self) -> list[tuple[Stored, Pod]]:
-        """The pods that there are."""
-        if self.deleted:
+    def counts(self) -> dict[str, int]:
+        """How many pods there are in each phase."""
+        return {} if self.deleted or not self.sees.pods else pods.counts(self.stored)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether so few pods are there that all are read."""
+        return sum(self.counts.values()) <= timeline.MOST_BARS
+
+    @cached_property
+    def pods(self) -> Read:
+        """The pods that there are; of very many those that matter most."""
+        if not self.counts:
             return []
-        found = store.find(PODS, namespace=self.stored.namespace, owner=self.stored.uid, order="created")
-        return [(stored, stored.read(Pod)) for stored in found]
+        return pods.every(self.stored) if self.reads_all else pods.most_important(self.stored, self.counts)
+
+    @cached_property
+    def every_pod(self) -> Read:
+        """All pods that there are, however many."""
+        return self.pods if self.reads_all else pods.every(self.stored)
 
     @cached_property
     def history(self) -> History:
@@ -115,8 +144,8 @@ class Detail:
 
     def _newest(self, ended: list[Chapter]) -> Chapter:
         created = self.stored.created
-        pods = [pod for _, pod in self.pods]
-        times = milestones.times(self.job, None if ended else created, created, self.group, pods)
+        known = [pod for _, pod in self.pods] if self.reads_all else []
+        times = milestones.times(self.job, None if ended else created, created, self.group, known)
         phase = self.job.phase if self.job.phase in progress.STOPPED else ""
         opening = chapters.opening(ended[-1] if ended else None)
         return Chapter(len(ended) + 1, times, opening, phase, self.job.status.state.message)
@@ -130,49 +159,69 @@ class Detail:
     @property
     def shows_living(self) -> bool:
         """Whether the pods that are shown are those that there are."""
-        return self.chapter is self.chapters[-1] and (bool(self.pods) or not self.chapter.spans)
+        return self.chapter is self.chapters[-1] and (bool(self.counts) or not self.chapter.spans)
 
     @cached_property
-    def bars(self) -> list[timeline.Bar]:
+    def told_bars(self) -> list[timeline.Bar]:
+        """All pods of a run that is over, as its record tells of them."""
+        return [timeline.bar_of_span(span) for span in self._spans]
+
+    @property
+    def _spans(self) -> Sequence[PodSpan]:
+        """What the record tells of the pods of the run that is shown."""
+        return self.chapter.spans if self.sees.pods else ()
+
+    @cached_property
+    def bars(self) -> Sequence[timeline.Bar]:
+        """The pods of the run that is shown; of very many those that matter most."""
         if not self.shows_living:
-            return [timeline.bar_of_span(span) for span in self.chapter.spans]
-        pods = [pod for _, pod in self.pods]
-        ran = past.stretches(self.stored.namespace, self.stored.uid, pods)
+            return timeline.chosen(self.told_bars)
+        ran = past.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
         return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
+
+    @property
+    def total(self) -> int:
+        """How many pods the run that is shown has."""
+        return sum(self.counts.values()) if self.shows_living else len(self._spans)
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """How pods of the run that is shown failed."""
+        if not self.shows_living:
+            found = [span.pod for span in self._spans]
+        elif self.reads_all:
+            found = [pod for _, pod in self.pods]
+        else:
+            found = [pod for _, pod in pods.failed(self.stored)] if PodPhase.FAILED in self.counts else []
+        return [pod.failure for pod in found if pod.status.phase == PodPhase.FAILED]
+
+    @property
+    def simulated(self) -> int:
+        """How many pods of the run run on a clock; of very many those that ask for it."""
+        if self.reads_all:
+            return sum(bar.pod.is_simulated for bar in self.bars)
+        return pods.asking_for_simulation(self.stored)
 
     @cached_property
     def group(self) -> PodGroup | None:
-        if self.deleted:
+        if self.deleted or not self.sees.groups:
             return None
         found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
         return found[0].read(PodGroup) if found else None
 
-    @cached_property
+    @property
     def marks(self) -> list[timeline.Mark]:
         """What policies and Commands did to the job during the run that is shown."""
-        found = store.find(
-            EVENTS,
-            namespace=self.stored.namespace,
-            owner=self.stored.uid,
-            order="-created",
-            limit=MOST_EVENTS,
-        )
-        events = self._with_told({stored.name: stored.read(Event) for stored in found})
-        of_job = [event for event in events.values() if event.involved_object.kind == JOBS.kind]
-        return [mark for mark in timeline.marks_of(of_job) if self._is_in_chapter(mark)]
+        here = self.chapters.index(self.chapter)
+        found = [mark for mark in self.all_marks if chapters.index_at(self.chapters, mark.at) == here]
+        return found[-timeline.MOST_MARKS :]
 
-    def _is_in_chapter(self, mark: timeline.Mark) -> bool:
-        """What was done at the moment when a run ended ended it."""
-        times = self.chapter.times
-        is_first = self.chapter is self.chapters[0]
-        is_last = self.chapter is self.chapters[-1]
-        return (is_first or mark.at >= times.begun) and (
-            is_last or times.ended is None or mark.at <= times.ended
-        )
-
-    def _with_told(self, events: Mapping[str, Event]) -> dict[str, Event]:
-        """Return events by their names with those that the record has and that are no objects any more."""
-        return {**record.events(self.history), **events}
+    @cached_property
+    def all_marks(self) -> list[timeline.Mark]:
+        """What policies and Commands did to the job during all of its runs."""
+        if not self.sees.events:
+            return []
+        return timeline.marks_of(happenings.of_job(self.stored, self.history))
 
     @cached_property
     def delayed_actions(self) -> list[delayed.Delayed]:
@@ -185,7 +234,7 @@ class Detail:
         if self.deleted or self.job.phase not in ("Pending", "Restarting"):
             return ""
         group = self.group
-        return (group.why if group else "") or self.job.status.state.message
+        return (group.why if group else "") or self.job.status.state.message or happenings.held_back(group)
 
     @property
     def reasons(self) -> list[str]:
@@ -224,15 +273,21 @@ class Detail:
         return {**of, **({"run": str(self.run)} if self.run else {})}
 
     def head_parts(self) -> dict[str, str]:
-        """Return the phase with its gang, the runs, why the job waits, and the steps."""
+        """Return the phase with its gang, why pods failed or wait and the steps, and the runs."""
         began, ended = progress.duration(self.job)
-        pods = [bar.pod for bar in self.bars]
         context = {
             "job": self.job,
             "stored": self.stored,
             "deleted": self.deleted,
-            "looping": sum(pod.is_crash_looping for _, pod in self.pods),
+            "looping": pods.looping(self.stored) if self.counts else 0,
             "progress": progress.of_job(self.job),
+            "base": urlencode(self.query),
+            "otherwise": sum(len(each.failures) for each in self._causes[causes.MOST_CAUSES :]),
+            "causes": [
+                (each, [(one, self.log_url(one.pod)) for one in each.named])
+                for each in self._causes[: causes.MOST_CAUSES]
+            ],
+            "message": self.message,
             "why": self.reasons,
             "wish": self.wish,
             "steps": milestones.steps(self.chapter),
@@ -242,28 +297,34 @@ class Detail:
             "kept_days": settings.JOB_HISTORY_DAYS,
             "began": began,
             "ran": None if began is None or ended is None else max(ended - began, 0),
-            "simulated": sum(pod.is_simulated for pod in pods),
-            "pods": len(pods),
+            "simulated": self.simulated,
+            "pods": self.total,
             "sweep": sweep_of(self.stored.object),
         }
-        return _render(context, "head", "why", "runs", "steps")
+        return _render(context, "head", "runs")
 
-    def actions_html(self, actor: Actor) -> str:
-        """Return the buttons for what the actor may do with the job as it is, each with what it would do."""
-        allowed = allowed_actions.allowed(actor, self.job)
-        if self.deleted:
-            allowed = [action for action in allowed if action is actions.CLONE]
-        about = actions.extent([self.job])
-        context = {
-            "job": self.job,
-            "stored": self.stored,
-            "deleted": self.deleted,
-            "names": [action.name for action in allowed],
-            "confirmed": [
-                (action, actions.effect(action, about)) for action in allowed if action in actions.CONFIRMED
-            ],
-        }
-        return _render(context, "actions")["job-actions"]
+    @property
+    def _causes(self) -> list[Cause]:
+        return causes.causes(self.failures)
+
+    @property
+    def message(self) -> str:
+        """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
+        if self.job.phase in _UNDER_WAY:
+            return ""
+        more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
+        return causes.without(self.job.status.state.message, causes.sentence(self.failures, more))
+
+    def log_url(self, pod: str, run: int = 0) -> str:
+        """Return the address of the log of a pod, of the run that is shown or of another."""
+        url = reverse("jobs:detail", args=[self.stored.namespace, self.stored.name])
+        other = {"run": str(run)} if run else {}
+        return f"{url}?{urlencode({'tab': 'logs', **self.query, **other, 'pod': pod})}"
+
+    def _logs(self, row: fired_policies.Row) -> list[tuple[str, str]]:
+        """Return the pods that a row names, each with the address of its log in the row's run."""
+        run = 0 if row.run == self.chapter.number else row.run
+        return [(pod, self.log_url(pod, run)) for pod in row.named]
 
     def asked_part(self, now: int) -> tuple[str, int | None]:
         """Return what became of the last action that was asked of the job, and when (epoch ms) that reads otherwise."""
@@ -277,15 +338,21 @@ class Detail:
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
         bars, marks, chapter = self.bars, self.marks, self.chapter
         waits = chapters.waits(chapter.times)
+        fired = fired_policies.rows(self.all_marks, self.chapters)
         context = {
             "job": self.job,
-            "tasks": self._tasks(),
+            "sees_pods": self.sees.pods,
+            "tasks": self.tasks if len(self.tasks) > 1 or not self.shows_living else [],
             "summaries": timeline.summaries(bars),
-            "timeline": timeline.data(self.job, bars, chapter.times.begun, marks, waits),
+            "timeline": self._drawn(marks, waits),
             "waits": waits,
-            "marks": marks,
-            "most_bars": timeline.MOST_BARS,
-            "pods": len(bars),
+            "marks": [mark for mark in marks if not fired_policies.is_one(mark)],
+            "base": urlencode(self.query),
+            "shown": len(bars),
+            "pods": self.total,
+            "fired": [(row, self._logs(row)) for row in fired if row.run == chapter.number],
+            "elsewhere": [(row, self._logs(row)) for row in fired if row.run != chapter.number],
+            "of": self.stored.uid if self.deleted else "",
         }
         context |= {
             "delayed": self.delayed_actions,
@@ -293,38 +360,34 @@ class Detail:
             "restarts": policy_sentences.restarts(self.stored.object),
             "plugins": plugin_sentences.of_job(self.stored.object),
         }
-        return _render(context, "tasks", "timeline", "policies", "plugins")
+        return _render(context, "timeline", "tasks", "policies", "plugins")
 
-    def _tasks(self) -> list[tuple[str, progress.Progress]]:
+    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Wait]) -> str:
+        """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
+        times, bars = self.chapter.times, self.bars
+        if len(bars) == self.total:
+            met = timeline.gang_met(self.job, bars)
+            return timeline.data(self.job, bars, times.begun, marks, waits, met=met)
+        totals = {name: each.total - each.failed for name, each in self.tasks}
+        totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)
+        return timeline.data(self.job, bars, times.begun, marks, waits, met=times.running, totals=totals)
+
+    @cached_property
+    def tasks(self) -> list[tuple[str, progress.Progress]]:
+        """Each task's name and progress in the run that is shown."""
         if self.shows_living:
             return progress.of_tasks(self.job)
         phases: dict[str, list[str]] = {}
-        for bar in self.bars:
+        for bar in self.told_bars:
             phases.setdefault(bar.pod.task, []).append(bar.phase)
         return progress.of_past_tasks(self.job, phases)
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""
-        name = self.stored.name
-        # An event's name begins with that of its object, and those of a job's objects with the job's.
-        found = store.find(
-            EVENTS, namespace=self.stored.namespace, text=name, order="-created", limit=4 * MOST_EVENTS
-        )
-        living = {stored.name: stored.read(Event) for stored in found}
-        ours = {key: event for key, event in living.items() if self._is_ours(event)}
-        events = self._with_told(ours).values()
-        return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
-
-    def _is_ours(self, event: Event) -> bool:
-        about, name = event.involved_object, self.stored.name
-        if about.kind == "Job":
-            return about.uid == self.stored.uid if about.uid else about.name == name
-        if about.kind == "PodGroup":
-            return about.name == f"{name}-{self.stored.uid}"
-        if self.deleted:
-            return False  # another job of the name may have pods; the record tells of this one's
-        tasks = [task_name for task_name, _ in progress.of_tasks(self.job)]
-        return about.kind == "Pod" and any(about.name.startswith(f"{name}-{task}-") for task in tasks)
+        if not self.sees.events:
+            return []
+        tasks = [name for name, _ in progress.of_tasks(self.job)]
+        return happenings.everything(self.stored, self.history, tasks, is_deleted=bool(self.deleted))
 
 
 def _render(context: dict[str, Any], *parts: str) -> dict[str, str]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access, clock
-from cluster.store import Stored, records, store
+from cluster.api import backend
+from cluster.store import records, store
 from dashboard.live import Watch
+from dashboard.pages import events
 from dashboard.parts import bulk, paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table, TableView
-from jobs.pages import past, progress
-from jobs.pages.reading import CRASH_LOOP, Job
-from jobs.rules import allowed_actions
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table, TableView
+from jobs.pages import job_filters, past
+from jobs.pages.job_row import row, row_id
+from jobs.pages.reading import CRASH_LOOP
+from jobs.rules import allowed_actions, reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
-from kube.resources import CONFIGMAPS, JOBS, PODS
+from kube.resources import CONFIGMAPS, JOBS, PODS, QUEUES
 
 if TYPE_CHECKING:
     from cluster.access import Actor
@@ -42,7 +45,32 @@ SPEC = Spec(
         Filter("namespace", "Namespace"),
         Filter("queue", "Queue"),
         Filter("phase", "Phase", choices=(*phases.JOB_PHASES, DELETED)),
-        Filter("owner", "Owner", everything="Everybody"),
+        Filter("owner", "Owner", everything="Everybody", more=True),
+        Filter(
+            "label",
+            "Label",
+            kind="text",
+            hint="team=vision, !gpu",
+            problem=job_filters.label_problem,
+            longest=1000,
+            more=True,
+        ),
+        Filter(
+            "cause", "Cause", choices=tuple(reasons.WORDS), words=reasons.WORDS, everything="Any", more=True
+        ),
+        Filter(
+            "exit", "Exit code", kind="text", hint="137", problem=job_filters.exit_code_problem, more=True
+        ),
+        Filter(
+            "created",
+            "Created",
+            choices=tuple(job_filters.LATELY),
+            words=job_filters.LATELY_WORDS,
+            everything="At any time",
+            more=True,
+        ),
+        Filter("from", "Created from, UTC", kind="moment", problem=job_filters.moment_problem, more=True),
+        Filter("to", "Created before, UTC", kind="moment", problem=job_filters.moment_problem, more=True),
         Filter("sweep", "Sweep", hidden=True),
     ),
     order="-created",
@@ -50,7 +78,6 @@ SPEC = Spec(
     noun="job",
     plural="jobs",
 )
-UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
 EMPTY = {
     "symbol": "layers",
     "title": "There are no jobs yet",
@@ -62,7 +89,7 @@ EMPTY = {
 def table(actor: Actor, view: TableView) -> Table:
     """Return a page of the jobs that the actor may see."""
     allowed = access.namespaces(actor, JOBS)
-    chosen = filters(view, allowed)
+    chosen = filters(view, allowed, clock.milliseconds())
     counts = store.count(JOBS, by="phase", **{**chosen, "phase": None})
     named = {phase or "Pending": 0 for phase in counts}
     for phase, count in counts.items():
@@ -77,22 +104,29 @@ def table(actor: Actor, view: TableView) -> Table:
         view=view,
         rows=_deleted_rows(view, page, chosen)
         if is_past
-        else _rows(view, page, chosen, selectable=offer is not None),
+        else _rows(actor, view, page, chosen, selectable=offer is not None),
         page=page,
         watches=_watches(view, allowed),
         counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
         again=clock.milliseconds() + LOOK_AGAIN_MS,
-        choices={**_choices(allowed), "owner": [actor.name]},
+        choices={**_choices(actor, allowed), "owner": [actor.name]},
         empty=_empty(actor),
         bulk=offer,
     )
 
 
-def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool) -> dict[str, str]:
-    found = store.find(JOBS, order=view.sort, limit=page.size, offset=page.offset, **chosen)
-    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, owner=[stored.uid for stored in found])
+def _rows(
+    actor: Actor, view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool
+) -> dict[str, str]:
+    found = store.find(
+        JOBS, order=view.order, total=page.total, limit=page.size, offset=page.offset, **chosen
+    )
+    seen = events.namespaces_of("", access.namespaces(actor, PODS))
+    looping = store.count(
+        PODS, by="owner", trouble=CRASH_LOOP, namespace=seen, owner=[stored.uid for stored in found]
+    )
     return {
         row_id(stored): row(stored, selectable=selectable, looping=looping.get(stored.uid, 0))
         for stored in found
@@ -103,7 +137,7 @@ def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) ->
     if chosen["owner"] is not None:
         return {}
     found = records.find(
-        JOBS, order=view.sort, limit=page.size, offset=page.offset, **{**chosen, "phase": None}
+        JOBS, order=view.order, limit=page.size, offset=page.offset, **{**chosen, "phase": None}
     )
     return {f"job-{each.uid}": row(past.stored_of(each), deleted=each.deleted) for each in found}
 
@@ -117,51 +151,19 @@ def _empty(actor: Actor) -> dict[str, str]:
     """Say what to do while there are no jobs."""
     if allowed_actions.home(actor) is not None:
         return {**EMPTY, "url": reverse("jobs:new")}
-    if not access.grants(actor).roles:
-        return {
-            **EMPTY,
-            "text": "You have no role yet, so there is nothing to see. Ask an administrator for one.",
-            "label": "",
-        }
-    return {
-        **EMPTY,
-        "text": "They appear here as soon as somebody submits one. To do it yourself takes the role submitter.",
-        "label": "",
-    }
+    if not access.somewhere(actor, "list", JOBS):
+        text = f"You may not see jobs anywhere. {access.remedy('list', JOBS)}"
+        return {**EMPTY, "text": text, "label": ""}
+    text = f"They appear here as soon as somebody submits one. {_to_submit()}"
+    return {**EMPTY, "text": text, "label": ""}
 
 
-def row_id(stored: Stored) -> str:
-    """Return the id of a job's row."""
-    return f"job-{stored.uid}"
+def _to_submit() -> str:
+    return backend.refusal("create", JOBS.id) or f"To do it yourself: {access.remedy('create', JOBS)}"
 
 
-def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, looping: int = 0) -> str:
-    """Return a job's row; it depends on the job alone, so that it is the same for every reader.
-
-    `deleted` is when the job was deleted, in ms, and 0 while it lives; `looping` is how many of its pods are
-    crash-looping.
-    """
-    job = stored.read(Job)
-    began, ended = progress.duration(job)
-    return render_to_string(
-        "jobs/_row.html",
-        {
-            "id": row_id(stored),
-            "job": job,
-            "selectable": selectable,
-            "created": stored.created,
-            "deleted": deleted,
-            "looping": looping,
-            "progress": progress.of_job(job),
-            "began": began,
-            "ran": None if began is None or ended is None else max(ended - began, 0),
-            "why": "" if job.phase in UNTROUBLED else job.status.state.message,
-        },
-    )
-
-
-def filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dict[str, Any]:
-    """Return what the store has to look for, among the namespaces that a reader may list."""
+def filters(view: TableView, allowed: frozenset[str] | access.Everywhere, now: int) -> dict[str, Any]:
+    """Return what the store has to look for at a time in ms, among the namespaces that a reader may list."""
     namespace: str | list[str] | None = view.get("namespace") or None
     if not isinstance(allowed, access.Everywhere):
         namespace = [name for name in sorted(allowed) if namespace in (None, name)]
@@ -174,6 +176,7 @@ def filters(view: TableView, allowed: frozenset[str] | access.Everywhere) -> dic
         "creator": view.get("owner") or None,
         "owner": _sweeps(view.get("sweep"), namespace),
         "text": view.q or None,
+        **job_filters.searched(view.values, now),
     }
 
 
@@ -184,13 +187,15 @@ def _sweeps(name: str, namespace: str | list[str] | None) -> list[str] | None:
     return [*store.names(CONFIGMAPS, namespace=namespace, name=record.holder_of(name), phase=HOLDS_SWEEP)]
 
 
-def _choices(allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
-    filters: dict[str, Any] = {}
+def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
+    namespaces = store.values(JOBS, "namespace")
     if not isinstance(allowed, access.Everywhere):
-        filters["namespace"] = sorted(allowed)
-    return {
-        name: sorted(filter(None, store.count(JOBS, by=name, **filters))) for name in ("namespace", "queue")
-    }
+        namespaces = [name for name in namespaces if name in allowed]
+    if access.allowed(actor, "list", QUEUES, ""):
+        queues = store.values(JOBS, "queue")
+    else:
+        queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
+    return {"namespace": namespaces, "queue": [name for name in queues if name]}
 
 
 def _watches(view: TableView, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:

@@ -10,7 +10,8 @@ from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
 from jobs.editor import yaml_write
-from jobs.pages import listing, pod_log, pod_table
+from jobs.logs import tab
+from jobs.pages import buttons, effective, listing, pod_table
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS
@@ -51,8 +52,15 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
 def job_head(shown: Detail, request: TopicRequest) -> Parts:
     """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
     asked, again = shown.asked_part(clock.milliseconds())
-    more = {"job-actions": shown.actions_html(request.actor), "job-asked": asked}
-    return Parts({**shown.head_parts(), **more}, watches=shown.watches, again=again)
+    more = {"job-actions": buttons.html(shown, request.actor), "job-asked": asked}
+    return Parts({**shown.head_parts(), **more}, watches=[*shown.watches, *_of_group(shown)], again=again)
+
+
+def _of_group(shown: Detail) -> list[Watch]:
+    """Return the events of the pod group, where they are all that says why the job waits."""
+    if shown.group is None or shown.job.status.state.message:
+        return []
+    return [Watch(EVENTS.id, namespace=shown.stored.namespace, owner=shown.group.metadata.uid)]
 
 
 @live.topic("jobs:timeline")
@@ -68,7 +76,7 @@ def job_timeline(shown: Detail, request: TopicRequest) -> Parts:
 @_of_job
 def job_pods(shown: Detail, request: TopicRequest) -> Parts:
     """The table of the job's pods."""
-    return pod_table.table(shown, pod_table.SPEC.read(request.params)).parts()
+    return pod_table.table(shown, pod_table.spec(shown).read(request.params)).parts()
 
 
 @live.topic("jobs:events")
@@ -85,15 +93,15 @@ def job_events(shown: Detail, request: TopicRequest) -> Parts:
 @live.topic("jobs:logs")
 @_of_job
 def job_logs(shown: Detail, request: TopicRequest) -> Parts:
-    """Which pods there are to read the logs of."""
-    return Parts({"log-pods": pod_log.pods_html(shown)}, watches=shown.watches)
+    """Whose logs there are to read."""
+    return Parts({"log-pods": tab.options_html(shown)}, watches=shown.watches)
 
 
 @live.topic("jobs:yaml")
 @_of_job
 def job_yaml(shown: Detail, request: TopicRequest) -> Parts:
     """The job as YAML."""
-    return Parts({"job-yaml": yaml_html(shown)}, watches=shown.watches[:1])
+    return Parts(yaml_parts(shown), watches=shown.watches[:1])
 
 
 def run_of(params: Mapping[str, str]) -> int:
@@ -110,6 +118,12 @@ def event_rows(shown: Detail) -> dict[str, str]:
     }
 
 
-def yaml_html(shown: Detail) -> str:
-    """Return the job's YAML as a part of the page."""
-    return render_to_string("jobs/_yaml.html", {"text": yaml_write.dump(shown.stored.object)})
+def yaml_parts(shown: Detail) -> dict[str, str]:
+    """Return the job's YAML, and what of it and of its pods is the system's."""
+    made = effective.pods(shown.stored, is_there=bool(shown.counts))
+    hidden = len(shown.job.spec.tasks) - len(made)
+    context = {"author": effective.author(shown.stored), "pods": made, "hidden_tasks": hidden}
+    return {
+        "job-yaml": render_to_string("jobs/_yaml.html", {"text": yaml_write.dump(shown.stored.object)}),
+        "job-effective": render_to_string("jobs/_effective.html", context),
+    }

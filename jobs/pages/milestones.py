@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jobs.pages.chapters import Chapter
 
 
+MOST_CHANGES = 500  # of a pod group that are looked at: the scheduler counts its pods into it each second
 LAST = 5  # the index of the step that ends a run
 _NO_FAILURES = (JobPhase.COMPLETED, chapters.DELETED)
 _OPENINGS = {
@@ -71,34 +72,39 @@ def _end(chapter: Chapter) -> str:
 
 
 def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
-    """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group."""
-    group_created, in_queue = _group_times(group, job)
+    """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group.
+
+    `pods` are all that there are, or none where they are too many to look at: then the pod group tells.
+    """
+    group_created, in_queue, placed = _group_times(group, job)
+    if pods:
+        placed = chapters.placed(pods, job.spec.min_available)
     return Times(
         begun if begun is not None else group_created or created,
         group_created,
         in_queue if in_queue is not None else chapters.placed(pods, 1),
-        chapters.placed(pods, job.spec.min_available),
+        placed,
         job.since("Running"),
         job.since(*STOPPED) if job.phase in STOPPED else None,
     )
 
 
-def _group_times(group: PodGroup | None, job: Job) -> tuple[int | None, int | None]:
-    """Return when the pod group was made and when it was let in; the log knows, also after its deletion."""
+def _group_times(group: PodGroup | None, job: Job) -> tuple[int | None, int | None, int | None]:
+    """Return when the pod group was made, let in, and had its nodes; the log knows, also after its deletion."""
     name = f"{job.metadata.name}-{job.metadata.uid}" if group is None else group.metadata.name
-    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=50)
-    return (_first(history, {"ADDED"}), _first_let_in(history)) if history else (None, None)
+    history = store.history(POD_GROUPS, job.metadata.namespace, name, limit=MOST_CHANGES)
+    if not history:
+        return None, None, None
+    created = next((change.at for change in history if change.verb == "ADDED"), None)
+    return created, _first_in(history, "Inqueue", "Running"), _first_in(history, "Running")
 
 
-def _first(history: Sequence[Change], verbs: set[str]) -> int | None:
-    return next((change.at for change in history if change.verb in verbs), None)
-
-
-def _first_let_in(history: Sequence[Change]) -> int | None:
-    let_in = None
+def _first_in(history: Sequence[Change], *phases: str) -> int | None:
+    """Return when the group first was in one of the phases, by its changes from the newest to its creation."""
+    found = None
     for change in history:
-        if change.read(PodGroup).status.phase in ("Inqueue", "Running"):
-            let_in = change.at
+        if change.read(PodGroup).status.phase in phases:
+            found = change.at
         if change.verb == "ADDED":
             break
-    return let_in
+    return found

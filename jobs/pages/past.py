@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.store import Stored, log, records, store
 from jobs.history import fold, gather, record
 from jobs.history.gather import Ref
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from cluster.writes import Record
     from jobs.history.record import Stretch
     from jobs.pages.reading import Job
-    from kube.meta import Object
 
 # A job that never was in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)
@@ -68,17 +65,14 @@ def stored_of(kept: Record) -> Stored:
     return Stored(JOBS.id, *key, kept.revision, kept.created, kept.object)
 
 
-def pod(namespace: str, name: str, uid: str, job_uid: str) -> Object | None:
+def pod(namespace: str, name: str, uid: str, job_uid: str) -> Pod | None:
     """Return as much of a pod as the record of its job knows; None when it knows none of that name and uid."""
     kept = records.by_uid(JOBS, [job_uid]).get(job_uid)
     if kept is None or kept.namespace != namespace:
         return None
     spans = (run.pods.get(uid) for run in record.read(kept.history).runs)
     found = next((span.pod for span in spans if span is not None), None)
-    if found is None or found.metadata.name != name:
-        return None
-    told: Object = {"spec": {}, **msgspec.to_builtins(found)}
-    return told
+    return found if found is not None and found.metadata.name == name else None
 
 
 def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[Stretch]]:

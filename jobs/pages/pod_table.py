@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from cluster import access
 from cluster.store import Stored, store
 from dashboard.live import Watch
 from dashboard.live.topics import address
 from dashboard.parts import paging
+from dashboard.parts.filters import Filter
 from dashboard.parts.phases import POD_PHASES
-from dashboard.parts.table import Column, Filter, Spec, Table, TableView
+from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.pages import progress, timeline
 from jobs.pages.reading import Pod
+from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
@@ -46,6 +50,14 @@ SPEC = Spec(
 )
 
 
+_FAILED_FIRST = replace(SPEC, order="phase")  # as the alphabet has it
+
+
+def spec(detail: Detail) -> Spec:
+    """Return what the table of a job's pods offers: of a job that failed, the pods that did come first."""
+    return _FAILED_FIRST if detail.chapter.phase == JobPhase.FAILED else SPEC
+
+
 class PodTable(Table):
     """The pods of one job; its topic names the job as well."""
 
@@ -65,6 +77,8 @@ class PodTable(Table):
 
 def table(detail: Detail, view: TableView) -> PodTable:
     """Return a page of a job's pods."""
+    if not detail.sees.pods:
+        return _table(detail, view, {}, _page(view, {}), {})
     return _of_living(detail, view) if detail.shows_living else _of_past(detail, view)
 
 
@@ -86,7 +100,7 @@ def _of_living(detail: Detail, view: TableView) -> PodTable:
 
 def _of_past(detail: Detail, view: TableView) -> PodTable:
     """The pods of a run that is over: all are known, and none will change."""
-    bars = [bar for bar in detail.bars if _matches(bar, view)]
+    bars = [bar for bar in detail.told_bars if _matches(bar, view)]
     counts: dict[str, int] = {}
     for bar in bars:
         counts[bar.phase] = counts.get(bar.phase, 0) + 1
@@ -144,9 +158,13 @@ def _table(
 
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:
     """Return the pods of a page. In the order of names worker-2 comes before worker-10, unless there are very many."""
-    if _column(view) == "name" and page.total <= MOST_SORTED:
+    column = _column(view)
+    if column in ("name", "phase") and page.total <= MOST_SORTED:
         found = store.find(PODS, **filters)
         found.sort(key=lambda stored: _natural(stored.name), reverse=view.sort == "-name")
+        if column == "phase":
+            phases = store.phases(PODS, **filters)
+            found.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
         return found[page.offset : page.offset + page.size]
     return store.find(PODS, order=view.sort, limit=page.size, offset=page.offset, **filters)
 
@@ -187,8 +205,12 @@ def _names(detail: Detail, task: str) -> list[str]:
 
 
 def _empty(detail: Detail) -> dict[str, str]:
+    if not detail.sees.pods:
+        where = detail.stored.namespace
+        text = access.remedy("list", PODS)
+        return {"symbol": "boxes", "title": f"You may not see the pods of {where}", "text": text}
     text = (
-        detail.why
+        detail.reasons[0]
         or detail.job.status.state.message
         or "The controller makes them once the scheduler lets the job in."
     )

@@ -34,6 +34,12 @@ class Progress:
         return max(self.total - self.running - self.succeeded - self.failed, 0)
 
     @property
+    def is_mixed(self) -> bool:
+        """Whether pods differ in what they are doing, so that a bar of them says something."""
+        waiting = 0 if self.is_finished else self.waiting
+        return sum(number > 0 for number in (self.running, self.succeeded, self.failed, waiting)) > 1
+
+    @property
     def short(self) -> str:
         """`3/4`: running of needed, or succeeded of all once the job is over."""
         if self.is_finished:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from jobs.lifecycle import causes
 from kube import meta
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
+
+if TYPE_CHECKING:
+    from jobs.lifecycle.causes import Failure
 
 CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
@@ -272,12 +278,22 @@ class Pod(View):
             return self.status.message
         for status in self.status.container_statuses:
             state = status.state.waiting or status.state.terminated
-            if state and (state.message or (state.reason and state.reason != "Completed")):
+            if state and (state.message or state.reason not in ("", "Completed", "Error")):
                 return state.message or state.reason
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.message
         return self.status.reason
+
+    @property
+    def failure(self) -> Failure:
+        """How the pod failed, if it did."""
+        status = self.status
+        ended = (
+            each.state.terminated for each in (*status.init_container_statuses, *status.container_statuses)
+        )
+        name = self.metadata.name
+        return causes.failure(name, self.task, status.reason, status.message, filter(None, ended))
 
     def _ended(self) -> list[Terminated]:
         return [

@@ -1,19 +1,21 @@
 """The timeline of a job's pods as data: the browser draws it, and a table says the same in words.
 
-Times are ms since the first moment shown, so that a pod is a few short numbers. Beyond MOST_BARS pods
-each task becomes one band that says how many pods waited and ran at each moment.
+Times are ms since the first moment shown, so that a pod is a few short numbers. Of more than MOST_BARS pods
+those have bars that matter most, and the lanes say how many others there are.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jobs.pages.reading import moment
+from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jobs.history.record import PodSpan, Stretch
     from jobs.pages.chapters import Wait
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 STOPPED = "Stopped"  # stands among the phases for pods that were removed before they had ended
 MOST_BARS = 500
-MOST_POINTS = 240
+# What is shown first where not all pods can be.
+IMPORTANCE = {"Failed": 0, "Unknown": 1, STOPPED: 2, "Running": 3, "Pending": 4, "": 4, "Succeeded": 5}
 MOST_MARKS = 30
 # The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
 MARKED = ("ExecuteAction", "CommandIssued")
@@ -86,13 +89,14 @@ class Mark:
     at: int
     reason: str
     message: str
+    times: int = 1
 
 
 def marks_of(events: Sequence[Event]) -> list[Mark]:
     """Return what was done to the job, the oldest first."""
     times = [(moment(event.seen), event) for event in events if event.reason in MARKED]
-    found = [Mark(at, event.reason, event.message) for at, event in times if at is not None]
-    return sorted(found, key=lambda mark: mark.at)[-MOST_MARKS:]
+    found = [Mark(at, event.reason, event.message, event.times) for at, event in times if at is not None]
+    return sorted(found, key=lambda mark: mark.at)
 
 
 def bar_of(pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: int | None = None) -> Bar:
@@ -127,28 +131,53 @@ def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:
 
 
 def data(
-    job: Job, bars: Sequence[Bar], begun: int, marks: Sequence[Mark] = (), waits: Sequence[Wait] = ()
+    job: Job,
+    bars: Sequence[Bar],
+    begun: int,
+    marks: Sequence[Mark] = (),
+    waits: Sequence[Wait] = (),
+    *,
+    met: int | None = None,
+    totals: Mapping[str, int] | None = None,
 ) -> str:
-    """Return what the browser draws of a run, as JSON."""
+    """Return what the browser draws of a run, as JSON: pods that failed in a lane of their own, the others by task.
+
+    `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, where not all are among the bars.
+    """
     zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
-    met = gang_met(job, bars)
+    lanes = [PodPhase.FAILED.value, *tasks]
+    rows = sorted(
+        (_lane(bar, tasks), tasks.index(bar.pod.task), bar.pod.index, place) for place, bar in enumerate(bars)
+    )
+    shown = Counter(lanes[row[0]] for row in rows)
     drawn: dict[str, Any] = {
         "job": job.metadata.name,
         "zero": zero,
         "needed": job.spec.min_available,
         "met": None if met is None else met - zero,
-        "tasks": tasks,
-        "pods": len(bars),
+        "lanes": [[lane, shown[lane], (totals or shown).get(lane, 0)] for lane in lanes],
+        "bars": [_row(bars[place], lane, zero) for lane, _, _, place in rows],
         "marks": [[mark.at - zero, mark.message] for mark in marks],
         "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
     }
-    if len(bars) > MOST_BARS:
-        drawn["bands"] = [_band([bar for bar in bars if bar.pod.task == task], zero) for task in tasks]
-    else:
-        ordered = sorted(bars, key=lambda bar: (tasks.index(bar.pod.task), bar.pod.index))
-        drawn["bars"] = [_row(bar, tasks, zero) for bar in ordered]
     return json.dumps(drawn, separators=(",", ":"))
+
+
+def _lane(bar: Bar, tasks: list[str]) -> int:
+    return 0 if bar.state == "failed" else 1 + tasks.index(bar.pod.task)
+
+
+def chosen(bars: Sequence[Bar]) -> Sequence[Bar]:
+    """Return the MOST_BARS bars that matter most: the first that failed, then of each phase the newest to change."""
+    if len(bars) <= MOST_BARS:
+        return bars
+    return sorted(bars, key=_importance)[:MOST_BARS]
+
+
+def _importance(bar: Bar) -> tuple[int, int]:
+    last = next(time for time in (bar.finished, bar.started, bar.scheduled, bar.created) if time is not None)
+    return IMPORTANCE.get(bar.phase, 0), last if bar.state == "failed" else -last
 
 
 def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
@@ -165,11 +194,11 @@ def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
     return found
 
 
-def _row(bar: Bar, tasks: list[str], zero: int) -> list[Any]:
+def _row(bar: Bar, lane: int, zero: int) -> list[Any]:
     times = [bar.created, bar.scheduled, bar.started, bar.finished]
     return [
         bar.pod.metadata.name,
-        tasks.index(bar.pod.task),
+        lane,
         *(_since(time, zero) for time in times),
         bar.state,
         bar.pod.exit_code,
@@ -191,41 +220,3 @@ def _runs(bar: Bar, zero: int) -> list[list[int | None]]:
 
 def _since(time: int | None, zero: int) -> int | None:
     return None if time is None else time - zero
-
-
-_BANDS = {
-    "succeeded": 2,
-    "failed": 3,
-}  # how a pod that ended is counted; one that was removed is counted no more
-
-
-def _band(bars: Sequence[Bar], zero: int) -> list[list[int]]:
-    """Return points [time, waiting, running, succeeded, failed] at which the numbers of a task change."""
-    deltas: dict[int, list[int]] = {}
-
-    def change(time: int | None, leave: int | None, enter: int | None) -> None:
-        if time is None:
-            return
-        row = deltas.setdefault(time - zero, [0, 0, 0, 0])
-        if enter is not None:
-            row[enter] += 1
-        if leave is not None:
-            row[leave] -= 1
-
-    for bar in bars:
-        change(bar.created, None, 0)
-        change(bar.started, 0, 1)
-        change(bar.finished, 0 if bar.started is None else 1, _BANDS.get(bar.state))
-    points, counts = [], [0, 0, 0, 0]
-    for time in sorted(deltas):
-        counts = [count + delta for count, delta in zip(counts, deltas[time], strict=True)]
-        points.append([time, *counts])
-    return _thinned(points)
-
-
-def _thinned(points: list[list[int]]) -> list[list[int]]:
-    """Keep at most MOST_POINTS points, the first and the last among them."""
-    if len(points) <= MOST_POINTS:
-        return points
-    step = (len(points) - 1) / (MOST_POINTS - 1)
-    return [points[round(index * step)] for index in range(MOST_POINTS)]

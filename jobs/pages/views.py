@@ -15,19 +15,23 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from cluster import access, clock
+from cluster.access import hostpaths
 from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.editor import editor, yaml_write
+from jobs.editor import choices, editor, yaml_write
 from jobs.editor.forms import JobForm
 from jobs.editor.samples import SAMPLES
-from jobs.pages import listing, live, pod_log, pod_table
+from jobs.logs import download
+from jobs.logs import tab as log_tab
+from jobs.logs.pods import Asked
+from jobs.pages import buttons, listing, live, pod_table
 from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
-from kube.errors import ApiError, Forbidden, NotFound
-from kube.resources import JOBS
+from kube.errors import ApiError, NotFound
+from kube.resources import JOB_TEMPLATES, JOBS
 from kube.yaml.problem import YamlError
 
 if TYPE_CHECKING:
@@ -66,6 +70,7 @@ TABS = ("overview", "logs", "events", "yaml")
 
 @require_GET
 @login_required
+@explained
 def job_list(request: HttpRequest) -> HttpResponse:
     with store.reading() as revision:
         table = listing.table(access.of(request), listing.SPEC.read(request.GET))
@@ -87,9 +92,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
         return _submit(request)
     home = allowed_actions.home(access.of(request))
     if home is None:
-        raise Forbidden(
-            "To submit jobs takes the role submitter in some namespace; ask an administrator for it."
-        )
+        raise allowed_actions.nowhere("To submit jobs")
     text, source = _start(request, home)
     form = JobForm(initial={"text": text})
     return editor_page(request, form, source=source)
@@ -100,14 +103,19 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
     sample = SAMPLES.get(request.GET.get("sample", ""))
     if sample:
         return _at(home, sample.yaml), f"From the sample “{sample.title}”."
+    namespace, _, name = request.GET.get("kept", "").partition("/")
+    if name:
+        access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
+        text = editor.template_text(store.get(JOB_TEMPLATES, namespace, name))
+        return text, f"From the template {name}, which is kept in {namespace}."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
         return _at(home, EMPTY_JOB), ""
     access.require(access.of(request), "get", JOBS, namespace, name)
-    text = editor.copy_text(namespace, name, request.GET.get("of", ""))
-    if text is None:
+    copied = editor.copy_text(namespace, name, request.GET.get("of", ""))
+    if copied is None:
         raise Http404(f"There is no job {name} in {namespace}, and no record of one.")
-    return text, f"A copy of {namespace}/{name}; nothing is created before you submit."
+    return copied, f"A copy of {namespace}/{name}; nothing is created before you submit."
 
 
 def _at(home: str, text: str) -> str:
@@ -147,23 +155,32 @@ def editor_page(
         "source": source,
         "samples": SAMPLES.values(),
         "templates": BUILTINS.values(),
+        "kept_templates": choices.kept_templates(access.of(request)),
         "job_events": words.event_choices(of_task=False),
         "task_events": words.event_choices(of_task=True),
         "policy_actions": [each for each in words.ACTIONS if each.is_offered],
         "plugins": words.PLUGINS,
+        "choices": choices.of(access.of(request)),
+        "host_paths": hostpaths.may_mount_some(access.of(request)),
     }
     return render(request, "jobs/new.html", context, status=status)
 
 
 @require_POST
 @login_required
+@explained
 def job_validate(request: HttpRequest) -> HttpResponse:
-    report = editor.check(access.of(request), request.POST.get("text", ""))
-    return JsonResponse(report.json())
+    """Say what would become of a text; asked for `choices`, also what may be chosen for its fields."""
+    actor = access.of(request)
+    answer = editor.check(actor, request.POST.get("text", "")).json()
+    if "choices" in request.POST:
+        answer["choices"] = choices.of(actor)
+    return JsonResponse(answer)
 
 
 @require_POST
 @login_required
+@explained
 def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
     if sample not in SAMPLES:
         raise Http404(f"There is no sample {sample}.")
@@ -196,8 +213,8 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
     try:
         with store.reading() as revision:
             shown = _shown(request, actor, namespace, name)
-            context = {**_parts(request, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
-            context["actions_html"] = shown.actions_html(actor)
+            context = {**_parts(request, actor, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
+            context["actions_html"] = buttons.html(shown, actor)
     except NotFound:
         context = {"namespace": namespace, "name": name}
         return render(request, "jobs/gone.html", context, status=404)
@@ -219,21 +236,21 @@ def _shown(request: HttpRequest, actor: Actor, namespace: str, name: str) -> Det
     return Detail.of_deleted(actor, namespace, name, uid, run)
 
 
-def _parts(request: HttpRequest, shown: Detail, tab: str) -> dict[str, object]:
+def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[str, object]:
     context: dict[str, object] = {"stored": shown.stored, "job": shown.job, "shown": shown, **_topics(shown)}
     context["base"] = urlencode(shown.query)
     asked, _ = shown.asked_part(clock.milliseconds())
     context["head"] = asked + "".join(shown.head_parts().values())
     if tab == "overview":
         context["timeline"] = "".join(shown.timeline_parts().values())
-        context["table"] = pod_table.table(shown, pod_table.SPEC.read(request.GET))
+        context["table"] = pod_table.table(shown, pod_table.spec(shown).read(request.GET))
     elif tab == "logs":
-        context["log"] = pod_log.choose(shown, request.GET)
-        context["log_pods"] = pod_log.pods_html(shown)
+        context["log"] = log_tab.show(actor, shown, request.GET.dict())
+        context["log_pods"] = log_tab.options_html(shown)
     elif tab == "events":
         context["events"] = live.event_rows(shown)
     else:
-        context["yaml"] = live.yaml_html(shown)
+        context["yaml"] = "".join(live.yaml_parts(shown).values())
     return context
 
 
@@ -256,7 +273,8 @@ def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @login_required
 @explained  # type: ignore[arg-type]  # a streamed answer is no HttpResponse
 def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
-    return pod_log.download(access.of(request), namespace, request.GET)
+    asked = Asked.read(namespace, name, request.GET)
+    return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
 
 
 def _job(request: HttpRequest, namespace: str, name: str) -> Stored:

@@ -26,7 +26,7 @@ from jobs.parameterized.keeping import Kept
 from jobs.parameterized.parameters import KINDS, fill
 from jobs.rules import allowed_actions
 from jobs.sweeps.values import ValuesError
-from kube.errors import ApiError, Forbidden
+from kube.errors import ApiError
 from kube.resources import JOB_TEMPLATES
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def _home(request: HttpRequest) -> str:
     """Return the namespace that the reader's new jobs begin in; Forbidden where there is none."""
     home = allowed_actions.home(access.of(request))
     if home is None:
-        raise Forbidden(
-            "To submit jobs takes the role submitter in some namespace; ask an administrator for it."
-        )
+        raise allowed_actions.nowhere("To submit jobs")
     return home
 
 
@@ -124,7 +122,9 @@ def template_new(request: HttpRequest) -> HttpResponse:
     """Keep a YAML with placeholders as a JobTemplate; POST looks at it again or keeps it, as its field `do` says."""
     if not request.user.is_authenticated:
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
-    home = _home(request)
+    home = allowed_actions.home(access.of(request), JOB_TEMPLATES)
+    if home is None:
+        raise allowed_actions.nowhere("To keep templates", JOB_TEMPLATES)
     kept = Kept.read(request.POST.dict()) if request.method == "POST" else Kept.begin(home)
     problems: tuple[str, ...] = ()
     status = 200

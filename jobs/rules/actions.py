@@ -141,6 +141,13 @@ class Extent(NamedTuple):
     last_restart: int = 0
 
 
+class Kept(NamedTuple):
+    """For how many days what is known of a deleted job stays, and what its pods printed."""
+
+    history: int
+    logs: int
+
+
 def extent(jobs: Iterable[Job]) -> Extent:
     """Count what an action on these jobs is about."""
     total = Extent()
@@ -157,8 +164,8 @@ def extent(jobs: Iterable[Job]) -> Extent:
     return total
 
 
-def effect(action: Action, about: Extent) -> list[str]:
-    """Say in sentences what an action on one job or on many will do."""
+def effect(action: Action, about: Extent, kept: Kept) -> list[str]:
+    """Say in sentences what an action on one job or on many will do, and what stays of a job that is deleted."""
     theirs = "its" if about.jobs == 1 else "their"
     stops = _stops(about)
     if action is SUSPEND:
@@ -172,7 +179,9 @@ def effect(action: Action, about: Extent) -> list[str]:
         return [stops, f"{jobs} {action.target} for good; resuming is not possible."]
     if action is DELETE:
         jobs = "The job is" if about.jobs == 1 else f"{about.jobs:,} jobs are"
-        return [stops, f"{jobs} removed with {theirs} {_pods(about.replicas)}."]
+        removed = f"{jobs} removed with {theirs} {_pods(about.replicas)}."
+        logs = f"stays for {_days(kept.logs)}" if kept.logs else "goes with them"
+        return [stops, f"{removed} What happened stays for {_days(kept.history)}, what they printed {logs}."]
     return []
 
 
@@ -199,6 +208,10 @@ def _all_run(about: Extent) -> str:
 
 def _pods(number: int, how: str = "") -> str:
     return f"{number:,} {how + ' ' if how else ''}{'pod' if number == 1 else 'pods'}"
+
+
+def _days(number: int) -> str:
+    return "1 day" if number == 1 else f"{number} days"
 
 
 # What has happened.

@@ -19,7 +19,7 @@ from kube.usage import DEFAULT_QUEUE
 from scheduler.snapshot import constraints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
 
     from kube.meta import Object
 
@@ -38,6 +38,7 @@ class JobRulesView(intake.QueuesView, Protocol):
     def priority_class(self, name: str) -> Object | None: ...
     def claim(self, namespace: str, name: str) -> Object | None: ...
     def machines(self) -> list[Object]: ...
+    def runs_images(self) -> bool: ...
 
 
 def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
@@ -125,7 +126,9 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
         given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
-        found += _task_warnings(task, path, given)
+        if not view.runs_images():
+            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, given)
+        found += _task_warnings(task, path)
         classes.setdefault(
             lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"
         )
@@ -376,9 +379,7 @@ def _plugin_warnings(job: Object) -> Iterator[str]:
             yield f"spec.plugins[{plugin.name}]: {text}"
 
 
-def _task_warnings(task: Any, path: str, given: Collection[str]) -> Iterator[str]:
-    pod = lenient.mapping(task, "template", "spec")
-    yield from pods.command_warnings(pod, path, given)
-    if unknown := constraints.warning(pod, path):
+def _task_warnings(task: Any, path: str) -> Iterator[str]:
+    if unknown := constraints.warning(lenient.mapping(task, "template", "spec"), path):
         yield unknown
     yield from simulation.warnings(lenient.mapping(task, "template"), path.removesuffix("spec"))

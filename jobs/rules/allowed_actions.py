@@ -5,24 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access.roles import EVERYWHERE
+from cluster.api import backend
 from jobs.rules import actions
+from kube.errors import Forbidden
 from kube.resources import JOBS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
     from jobs.pages.reading import Job
     from jobs.rules.actions import Action
+    from kube.resources import Resource
 
 DEFAULT = "default"  # the namespace of who may submit in all of them
 
 
-def home(actor: Actor) -> str | None:
-    """Return the namespace that a new job of the actor's begins in; None when the actor may submit nowhere."""
-    places = {DEFAULT if place == EVERYWHERE else place for place in access.grants(actor).roles}
-    return next(
-        (place for place in (DEFAULT, *sorted(places)) if access.allowed(actor, "create", JOBS, place)), None
-    )
+def home(actor: Actor, resource: Resource = JOBS) -> str | None:
+    """Return the namespace that a new job, or template, of the actor's begins in; None when the actor may make it nowhere."""
+    places = access.namespaces(actor, resource, "create")
+    if isinstance(places, access.Everywhere) or DEFAULT in places:
+        return DEFAULT
+    return min(places, default=None)
+
+
+def nowhere(what: str, resource: Resource = JOBS) -> Forbidden:
+    """Return why somebody may submit nowhere, which `what` begins with: the cluster's refusal, or the role that it takes."""
+    why = backend.refusal("create", resource.id)
+    return Forbidden(why or f"{what} you need the right somewhere. {access.remedy('create', resource)}")
 
 
 def has_right(actor: Actor, action: Action, job: Job) -> bool:
@@ -40,14 +48,13 @@ def allowed(actor: Actor, job: Job) -> list[Action]:
     ]
 
 
+def nothing(action: Action) -> Forbidden:
+    """Return why somebody may do an action to no job: the cluster's refusal, or the lack of a right."""
+    why = backend.refusal(action.verb, action.resource.id)
+    remedy = access.remedy(action.verb, action.resource)
+    return Forbidden(why or f"Nowhere may you {action.infinitive} jobs. {remedy}")
+
+
 def in_bulk(actor: Actor) -> list[Action]:
     """Return the actions that the actor may do with many jobs: those that are allowed somewhere on one's own."""
-    places = access.grants(actor).roles
-    return [
-        action
-        for action in actions.BULK
-        if access.is_system(actor)
-        or any(
-            access.allowed(actor, action.verb, action.resource, place, owner=actor.name) for place in places
-        )
-    ]
+    return [action for action in actions.BULK if access.somewhere(actor, action.verb, action.resource)]

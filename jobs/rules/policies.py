@@ -81,7 +81,8 @@ def _check_one(policy: Any, path: str) -> Iterator[Cause]:
             f"{path}.action", f"invalid policy action; choose one of {', '.join(ALLOWED_ACTIONS)}."
         )
     elif action not in ALLOWED_ACTIONS:
-        yield not_supported(f"{path}.action", action, ALLOWED_ACTIONS)
+        cause = not_supported(f"{path}.action", action, ALLOWED_ACTIONS)
+        yield cause._replace(message=f"{cause.message}: invalid policy action")
     if exit_code == 0:
         yield invalid(
             f"{path}.exitCode", 0, "0 is not a valid error code; a container that ends with 0 succeeded."
@@ -99,6 +100,7 @@ def _repeated(policies: list[Any], path: str) -> Iterator[Cause]:
         events.update(here)
         exit_code = lenient.whole(policy, "exitCode")
         if exit_code is not None and exit_code in exit_codes:
-            yield duplicate(f"{path}[{number}].exitCode", exit_code)
+            cause = duplicate(f"{path}[{number}].exitCode", exit_code)
+            yield cause._replace(message=f"{cause.message}: duplicate exitCode; one policy answers it")
         if exit_code is not None:
             exit_codes.add(exit_code)

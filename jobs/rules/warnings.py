@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 class ClaimsView(Protocol):
-    """What may be asked about claims."""
+    """What may be asked about claims, and about who makes their volumes."""
 
     def claim(self, namespace: str, name: str) -> Object | None: ...
+    def runs_images(self) -> bool: ...
 
 
 ITERATIONS = ("any", "all")
@@ -36,7 +37,9 @@ def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
     spec = lenient.mapping(job, "spec")
     for rule in RULES:
         yield from rule(spec)
-    yield from _missing_claims(spec, lenient.text(job, "metadata", "namespace"), view)
+    namespace = lenient.text(job, "metadata", "namespace")
+    yield from _missing_claims(spec, namespace, view)
+    yield from _missing_claims_of_pods(spec, namespace, view)
     yield from policy_warnings.of_job(spec)
 
 
@@ -125,25 +128,57 @@ def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
             )
 
 
+def _topology(spec: dict[str, Any]) -> Iterator[str]:
+    """The scheduler hands no pods out by tiers of the network (docs/differences.md)."""
+    owners = {"spec": spec}
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        owners[f"spec.tasks[{number}].partitionPolicy"] = lenient.mapping(task, "partitionPolicy")
+    for path, owner in owners.items():
+        if lenient.mapping(owner, "networkTopology"):
+            yield (
+                f"{path}.networkTopology.mode: the scheduler here knows no tiers of the network, so pods are placed "
+                "as if this were not said; leave it out, or keep it for a cluster that does."
+            )
+
+
 RULES: tuple[Callable[[dict[str, Any]], Iterator[str]], ...] = (
     _deadlock,
     _dependencies,
     _min_success,
     _at_once_deleted,
     _runs_forever,
+    _topology,
 )
 
 
 def _missing_claims(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
-        name = lenient.text(volume, "volumeClaimName")
-        if not name or lenient.mapping(volume, "volumeClaim") or view.claim(namespace, name) is not None:
+        if not isinstance(volume, dict) or "volumeClaimName" not in volume or volume.get("volumeClaim"):
             continue
-        where = lenient.text(volume, "mountPath")
-        yield (
-            f"spec.volumes[{number}].volumeClaimName: there is no claim {name} in namespace {namespace}; until there is, "
-            f"each pod gets an empty directory of its own at {where}. Create the claim first, or describe one with volumeClaim."
-        )
+        name, where = lenient.text(volume, "volumeClaimName"), lenient.text(volume, "mountPath")
+        path = f"spec.volumes[{number}].volumeClaimName"
+        if not name:
+            yield f"{path}: this names no claim, so each pod gets an empty directory of its own at {where}; name a claim, or leave it out."
+        elif view.claim(namespace, name) is None:
+            yield (
+                f"{path}: there is no claim {name} in namespace {namespace}; until there is, "
+                f"each pod gets an empty directory of its own at {where}. Create the claim first, or describe one with volumeClaim."
+            )
+
+
+def _missing_claims_of_pods(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
+    """A node of ours makes the directory of a claim that it is told, also where there is no claim (`node.paths.Layout.claim`)."""
+    follows = (
+        "wait until there is one" if view.runs_images() else "share a directory that no claim stands for"
+    )
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        for at, volume in enumerate(lenient.sequence(task, "template", "spec", "volumes")):
+            name = lenient.text(volume, "persistentVolumeClaim", "claimName")
+            if name and view.claim(namespace, name) is None:
+                yield (
+                    f"spec.tasks[{number}].template.spec.volumes[{at}].persistentVolumeClaim.claimName: there is no claim {name} "
+                    f"in namespace {namespace}, so the pods {follows}. Create the claim first."
+                )
 
 
 def _tasks(spec: dict[str, Any]) -> list[Task]:

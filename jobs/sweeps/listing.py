@@ -14,7 +14,8 @@ from cluster.store.types import decode
 from dashboard.live import Watch
 from dashboard.pages import events
 from dashboard.parts import paging, phases
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from jobs.pages.reading import Metadata
 from jobs.rules import allowed_actions
 from jobs.sweeps import grid_html, outcomes, record
@@ -25,7 +26,7 @@ from kube.kinds.fields import View
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cluster.access import Actor
     from cluster.store import Stored
@@ -72,7 +73,8 @@ def table(actor: Actor, view: TableView) -> Table:
         total = sum(store.count(CONFIGMAPS, **filters).values())
         page = paging.Page(view.page, view.per, total)
         found = store.find(CONFIGMAPS, order=view.sort, limit=page.size, offset=page.offset, **filters)
-        counted = store.count_owned(JOBS, [stored.uid for stored in found]) if found else {}
+        shown = _whose_jobs_show(actor, found)
+        counted = store.count_owned(JOBS, shown) if shown else {}
         everywhere = {**filters, "namespace": events.namespaces_of("", visible)}
         choices = sorted(store.count(CONFIGMAPS, by="namespace", **everywhere))
     return Table(
@@ -97,6 +99,12 @@ def _empty(actor: Actor) -> dict[str, str]:
     }
     may_submit = allowed_actions.home(actor) is not None
     return {**empty, "url": reverse("sweeps:new"), "label": "New sweep"} if may_submit else empty
+
+
+def _whose_jobs_show(actor: Actor, found: Iterable[Stored]) -> list[str]:
+    """Return the uids of those sweeps whose jobs the actor may see as well."""
+    visible = access.namespaces(actor, JOBS)
+    return [each.uid for each in found if isinstance(visible, access.Everywhere) or each.namespace in visible]
 
 
 def _row(stored: Stored, counted: Mapping[str, int]) -> str:

@@ -23,7 +23,7 @@ from jobs.rules import allowed_actions
 from jobs.sweeps import listing, record, samples, submission, values
 from jobs.sweeps.draft import MORE_ROWS, Draft
 from jobs.sweeps.values import ValuesError
-from kube.errors import ApiError, Forbidden
+from kube.errors import ApiError
 from kube.resources import CONFIGMAPS, JOB_TEMPLATES
 from kube.yaml.problem import YamlError
 
@@ -54,9 +54,7 @@ def sweep_new(request: HttpRequest) -> HttpResponse:
         return logged_out(request) if request.POST.get("text") else redirect_to_login(request.get_full_path())
     home = allowed_actions.home(access.of(request))
     if home is None:
-        raise Forbidden(
-            "To make a sweep takes the role submitter in some namespace; ask an administrator for it."
-        )
+        raise allowed_actions.nowhere("To make a sweep")
     if request.method != "POST":
         return _form(request, _start(request, home))
     draft = Draft.read(request.POST.dict())
@@ -117,6 +115,7 @@ def _form(
     context = {
         "draft": draft,
         "preview": found,
+        "may_keep": allowed_actions.home(access.of(request), JOB_TEMPLATES) is not None,
         "grid": [(name, draft.grid.get(name, "")) for name in names],
         "rows": [[(name, row.get(name, "")) for name in names] for row in draft.rows(more)],
         "unseen": [(key, value) for name, key, value in draft.fields() if name not in names and value],

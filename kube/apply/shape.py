@@ -190,7 +190,7 @@ def _from_schema(schema: Any, depth: int) -> Shape:
 
 def _list(schema: Object, depth: int) -> Shape:
     item = schema.get("items") or {}
-    keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    keys = tuple(schema.get(definitions.MAP_KEYS) or ())
     properties = item.get("properties") or {}
     given = {key: (properties.get(key) or {}).get("default") for key in keys}
     defaults = {key: value for key, value in given.items() if value is not None}

@@ -30,6 +30,8 @@ class PodPhase(StrEnum):
 # The phases that a pod does not leave, and the others; "" is that of a pod nobody has said anything of yet.
 ENDED = (PodPhase.SUCCEEDED.value, PodPhase.FAILED.value)
 UNENDED = ("", PodPhase.PENDING.value, PodPhase.RUNNING.value, PodPhase.UNKNOWN.value)
+# The annotation by which a controller says that a pod's end is its own doing, and no eviction.
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
 
 class RestartPolicy(StrEnum):

@@ -56,6 +56,7 @@ class QueueSpec(View):
     state: str = ""
     type: str = ""
     priority: int = 0
+    dequeue_strategy: str = ""
 
 
 class QueueStatus(View):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kube.patch import difference as differing
 from kube.patch import merging, operations
 from kube.patch.values import PatchError, PatchTooLargeError, copy, in_order
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from kube.meta import Object
 
-__all__ = ["PatchError", "PatchTooLargeError", "json_patch", "merge", "strategic"]
+__all__ = ["PatchError", "PatchTooLargeError", "difference", "json_patch", "merge", "strategic"]
 
 
 def merge(target: Object, patch: Object) -> Object:
@@ -31,6 +32,11 @@ def json_patch(target: Object, ops: Sequence[Object]) -> Object:
     if not isinstance(result, dict):
         raise PatchError("The patch must leave an object.")
     return result
+
+
+def difference(source: Object, goal: Object) -> list[Object]:
+    """Return a JSON patch that turns source into goal, which `json_patch` then equals; empty when they are the same."""
+    return list(differing.between(source, goal))
 
 
 def strategic(target: Object, patch: Object, definition: str) -> Object:

@@ -41,6 +41,7 @@ _WORDS = {
     "did not find expected ',' or ']'": "The list opened with [ needs a comma or a closing ] here.",
     "did not find expected ',' or '}'": "The mapping opened with { needs a comma or a closing } here.",
     "did not find expected node content": "A value is missing here.",
+    "found a tab character that violates indentation": "The line is indented with a tab; YAML allows only spaces there.",
     "found unknown escape character": "This \\ escape does not exist; double it, or use single quotes.",
     "found undefined tag handle": "The tag after ! is not known; put the value in quotes.",
     "did not find expected alphabetic or numeric character": "The name after & or * is missing.",
@@ -74,7 +75,7 @@ def _character(text: str, mark: yaml.Mark) -> str:
     line = lines[mark.line] if mark.line < len(lines) else ""
     found = line[mark.column : mark.column + 1]
     if found == "\t" or "\t" in line[: len(line) - len(line.lstrip())]:
-        return "The line is indented with a tab; YAML allows only spaces there."
+        return _WORDS["found a tab character that violates indentation"]
     if line[mark.column :].startswith("```"):
         return "``` fences a text in Markdown and is no YAML; remove the lines that begin with it."
     return f"A value cannot begin with {found}; put it in quotes." if found else ""

@@ -1,8 +1,8 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
 enqueue (which groups enter, so that their pods are created), allocate (which pods
-get nodes), then what is said about those that wait. Pod groups go by priority, then age, then key. A group whose
-queue is wrong gets its cause and stops nobody else.
+get nodes), then what is said about those that wait. Queues take turns by their shares, in a queue
+pod groups go by priority, then age, then key. A group whose queue is wrong gets its cause and stops nobody else.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kube.kinds.scheduling import QueueState
-from scheduler.cycle.ceilings import Ceilings, queue_cause
+from scheduler.cycle import half_bound
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.gang_layout import first_pods
+from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
@@ -42,8 +43,8 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     """
     decisions = Decisions()
     ordered = _ordered(snapshot)
-    cycle = _Cycle(snapshot, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.ceilings)
+    cycle = _Cycle(snapshot, ordered, now, decisions)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
@@ -79,34 +80,34 @@ def _ordered(snapshot: Snapshot) -> list[Group]:
 class _Cycle:
     """The arrays of one cycle, and what became of each gang."""
 
-    def __init__(self, snapshot: Snapshot, now: int, decisions: Decisions) -> None:
+    def __init__(self, snapshot: Snapshot, waiting: list[Group], now: int, decisions: Decisions) -> None:
         self._snapshot, self._now, self._decisions = snapshot, now, decisions
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
-        self.ceilings = Ceilings(snapshot)
+        self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
         self._classes: dict[int, PodClass] = {}
-        self.cluster = Cluster(allocatable, free, self._classes, self.ceilings.rooms, nodes.exclusions)
-        self._names = Names(
-            nodes.names(),
-            list(nodes.columns),
-            self.ceilings.names,
-            [r.copy() for r in self.ceilings.ceilings],
-        )
+        self.cluster = Cluster(allocatable, free, self._classes, nodes.exclusions)
+        self._names = Names(nodes.names(), list(nodes.columns))
         self._pods = nodes.columns.get("pods", -1)
         self._placer: Placer | None = None
         self._gangs: dict[str, Gang] = {}
+        self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
         self._causes: dict[tuple[Gang, int], Cause] = {}
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order."""
         for group in groups:
+            if group.key in self._snapshot.resting:
+                continue
             if group.exists and group.pending and queue_cause(self._snapshot, group) is None:
                 layout = self._snapshot.layout_of(group)
-                if layout.pod_sets and not layout.absent and layout.constraint() is None:
+                is_open = layout.constraint() is None and not self._snapshot.unbound_claim(group)
+                if layout.pod_sets and not layout.absent and is_open:
                     self._gangs[group.key] = self._gang(group, layout)
-        attempts = place(self.cluster, self._gangs.values(), pods=self._pods)
-        self._attempts = dict(zip(self._gangs, attempts, strict=True))
+        self._keys = list(self._gangs)
+        attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods)
+        self._attempts = dict(zip(self._keys, attempts, strict=True))
 
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
@@ -123,10 +124,17 @@ class _Cycle:
         if group.key in self._snapshot.dirty:
             return False
         attempt = self._attempts.get(group.key)
-        return answers.get(group.key) is not None or (attempt is not None and attempt.short is not None)
+        return answers.get(group.key) is not None or (attempt is not None and not attempt.has_minimum())
 
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
+        found = self._outcome(group, answers)
+        waits = group.exists and found.cause is not None and not found.binds
+        if waits and half_bound.is_half_bound(group, self._snapshot.layout_of(group)):
+            found.given_back = half_bound.given_back(group)
+        return found
+
+    def _outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         if not group.exists:
             return self._after_grace(group, Cause(Reason.GROUP_NOT_FOUND, group=group.name))
         layout = self._snapshot.layout_of(group)
@@ -138,11 +146,18 @@ class _Cycle:
         if (constraint := layout.constraint()) is not None:
             cause = Cause(Reason.UNKNOWN_CONSTRAINT, constraint=constraint)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
+        if claim := self._snapshot.unbound_claim(group):
+            cause = Cause(Reason.CLAIM_NOT_BOUND, claim=claim)
+            return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if layout.absent:
             return self._absent(group, layout, entered=entered)
         attempt = self._attempts.get(group.key)
         if attempt is None:
             return Outcome(group, [], pods, entered=entered)
+        if attempt.behind is not None:
+            first = self._snapshot.groups[self._keys[attempt.behind]].name
+            cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
+            return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
             return Outcome(group, [], pods, self._explain(group, layout), entered)
         return self._started(group, layout, attempt, entered=entered)
@@ -163,7 +178,8 @@ class _Cycle:
             cause = explain_rest(
                 self._explainer(), self._gangs[group.key], attempt, self._names, started=group.ready()
             )
-        return Outcome(group, binds, unbound, cause, entered)
+        minima = half_bound.needs(layout.gang, attempt.taken, binds)
+        return Outcome(group, binds, unbound, cause, entered, minima)
 
     def _absent(self, group: Group, layout: Layout, *, entered: bool) -> Outcome:
         """Return the outcome for a gang some of whose pods do not exist."""
@@ -199,7 +215,7 @@ class _Cycle:
     def _explain(self, group: Group, layout: Layout) -> Cause:
         """Return why a gang did not fit; equal gangs are explained once."""
         gang = self._gangs[group.key]
-        key = replace(gang, level=0), layout.needed
+        key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
             cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
@@ -215,8 +231,9 @@ class _Cycle:
         for shape in (some.shape for some in layout.pod_sets):
             if shape.number not in self._classes:
                 self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)
-        limits = self.ceilings.limits(group.queue)
-        return replace(layout.gang, queues=limits) if limits else layout.gang
+        parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
+        held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
+        return replace(layout.gang, account=self.accounts.get(group.queue), held=held)
 
 
 def _about_the_rest(group: Group, cause: Cause) -> Cause:

@@ -35,12 +35,19 @@ class Report:
     message: str
 
 
+Need = tuple[int, list[int]]
+"""At least so many of the binds at these places."""
+
+
 @dataclass(slots=True)
 class GroupDecision:
     """What happens to one pod group: all of binds, status and report, or nothing.
 
     status holds only the fields that change, as a merge patch. uid is empty
-    when there is no such group; then there are only notes.
+    when there is no such group; then there are only notes. minima are what the
+    group lacks of its own, as (how many, of which binds by their places).
+    announced is the status that says that the binds are under way, as a merge
+    patch. given_back are pods that must not keep their nodes.
     """
 
     namespace: str
@@ -50,6 +57,9 @@ class GroupDecision:
     status: Object = field(default_factory=dict)
     report: Report | None = None
     notes: list[Note] = field(default_factory=list)
+    minima: list[Need] = field(default_factory=list)
+    announced: Object = field(default_factory=dict)
+    given_back: list[Pod] = field(default_factory=list)
 
     @property
     def key(self) -> str:

@@ -12,6 +12,10 @@ reference/volcano-queue-podgroup §3.1.
 * minTaskMember holds as well, unless its sum is larger than minMember.
 * Pods that have a node already, run or succeeded count; failed ones do not. A
   pod that a scheduling gate holds back does not exist yet.
+* When some have failed and nobody runs any more, those that failed count too:
+  they were started with the others, and nobody makes them again, or they would
+  be gone. Without this the last pod of a gang, made or given room when the
+  others had failed already, would wait for them without end, and its job too.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from scheduler.engine.gang import Bin, Gang, GangStep
+from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -74,9 +79,20 @@ def first_pods(group: Group, count: int) -> list[Pod]:
     return nsmallest(count, [pod for pod in group.pending.values() if not pod.gated], key=_rank)
 
 
+def started(group: Group) -> int:
+    """Return how many pods count for the minimum: those that are ready and, of a gang that is over, those that failed."""
+    return group.scheduled() if _is_over(group) else group.ready()
+
+
+def _is_over(group: Group) -> bool:
+    """Tell whether pods of a gang have failed, nobody of it runs any more, and those that are left are no whole minimum."""
+    is_short = group.ready() + len(group.pending) < group.min_member
+    return is_short and bool(group.counts[TaskStatus.FAILED]) and not group.holders
+
+
 def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
     """Return the layout of a group."""
-    missing = max(group.min_member - group.ready(), 0)
+    missing = max(group.min_member - started(group), 0)
     if len(group.pending) < missing:  # while pods of a large gang are being created, each round
         return Layout([], Gang(()), missing, missing - len(group.pending), 0)
     waiting = [pod for pod in group.pending.values() if not pod.gated]
@@ -130,7 +146,7 @@ def _rank(pod: Pod) -> tuple[int, int, str]:
 def _role_minima(group: Group) -> dict[str, int]:
     """Return how many more pods each role must get; empty when roles set no minimum."""
     minima = (group.view.spec.min_task_member if group.view else None) or {}
-    if sum(minima.values()) > group.min_member:
+    if _is_over(group) or sum(minima.values()) > group.min_member:
         return {}
     missing = {role: least - group.ready_roles[role] for role, least in minima.items()}
     return {role: number for role, number in missing.items() if number > 0}

@@ -24,7 +24,7 @@ when it becomes ready after it was told to wait. Pods: see notes().
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,7 +33,9 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from kube.usage import value_of
-from scheduler.cycle.decisions import Bind, GroupDecision, Note, Report
+from scheduler.cycle import half_bound
+from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
+from scheduler.cycle.half_bound import SCHEDULED
 from scheduler.engine.message import people
 from scheduler.engine.sentence import fit_errors, sentence
 from scheduler.snapshot.reading import GroupCondition
@@ -55,20 +57,24 @@ NOTE_MS = 60_000
 NOTED_PODS = 10
 
 UNSCHEDULABLE = "Unschedulable"
-SCHEDULED = "Scheduled"
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY_MESSAGE = "pod group is ready"
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a cycle found out about one group. entered: it was let in by this cycle."""
+    """What a cycle found out about one group. entered: it was let in by this cycle.
+
+    minima are those of the binds, given_back the pods of a half bound gang.
+    """
 
     group: Group
     binds: list[Bind]
     unbound: list[Pod]
     cause: Cause | None = None
     entered: bool = False
+    minima: list[Need] = field(default_factory=list)
+    given_back: list[Pod] = field(default_factory=list)
 
 
 class Writer:
@@ -97,17 +103,32 @@ class Writer:
         """Add to the decisions what must be written about one group, if anything."""
         group = outcome.group
         decision = GroupDecision(group.namespace, group.name, group.uid, outcome.binds)
+        decision.minima, decision.given_back = outcome.minima, outcome.given_back
         told = self._sentence(outcome.cause) if outcome.cause else ""
         if group.view is not None:
             counts = _after(group, outcome.binds)
             waits = outcome.cause is not None and not outcome.cause.started
             self._status(decision, outcome, counts, waits=waits)
+            self._announce(decision, outcome)
             if waits and (written := _standing_message(decision, group)):
                 told = people(written)
         if told:
             decision.notes = list(self.notes(outcome.unbound, told))
-        if decision.binds or decision.status or decision.notes:
+        if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
+
+    def _announce(self, decision: GroupDecision, outcome: Outcome) -> None:
+        """Have it known, where a gang is bound pod by pod, that it is under way, and that it was given back."""
+        group = outcome.group
+        if outcome.given_back:
+            decision.report = Report(EventType.WARNING, half_bound.GIVEN_BACK, half_bound.told(group))
+        new = half_bound.announcement(group, outcome.binds, outcome.minima, self._time, self._now)
+        if new is None:
+            return
+        kept = [each for each in _conditions(group) if each.type != SCHEDULED]
+        decision.announced = {"conditions": msgspec.to_builtins([*kept, new])}
+        # The last write says what the conditions are, also where they are what they were.
+        decision.status.setdefault("conditions", msgspec.to_builtins(_conditions(group)))
 
     def keep_out(self, adoption: Adoption, cause: Cause) -> None:
         """Tell pods without a group why none is made for them."""

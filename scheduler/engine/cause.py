@@ -25,12 +25,15 @@ class Reason(StrEnum):
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
     QUEUE_TOO_SMALL = "QueueTooSmall"
+    QUEUE_GUARANTEES = "QueueGuarantees"
+    QUEUE_ORDER = "QueueOrder"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_HAS_CHILDREN = "QueueHasChildren"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"
     SCHEDULING_GATED = "SchedulingGated"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
+    CLAIM_NOT_BOUND = "ClaimNotBound"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 
@@ -41,6 +44,7 @@ class Constraint(StrEnum):
     POD_ANTI_AFFINITY = "affinity.podAntiAffinity"
     TOPOLOGY_SPREAD = "topologySpreadConstraints"
     HOST_PORT = "containers.ports.hostPort"
+    RESOURCE_CLAIMS = "resourceClaims"
 
 
 class ExclusionKind(StrEnum):
@@ -84,7 +88,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     runs, the cause is about pods beyond it. entering: the pods are not even
     created, since the cluster or the queue has no room for the minimum as a
     whole; promise is then the largest part of what was given out and is not
-    taken yet. excluded counts the nodes that are closed to the pod, by what
+    taken yet. keepers are the queues whose guarantees keep some of the resource, with what
+    they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words.
     """
 
@@ -102,7 +107,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     whole_node: str = ""
     request: tuple[tuple[str, int], ...] = ()
     queue: str = ""
+    keepers: tuple[tuple[str, int], ...] = ()
     group: str = ""
+    claim: str = ""
     gated: int = 0
     constraint: Constraint | None = None
     promise: Promise | None = None

@@ -13,26 +13,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
+from scheduler.engine.limits import limit_cause, most_of, never_cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Cluster, PodClass, Vector
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Cluster, PodClass
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.place import Placer
+
+_OF_LIMITS = ("never", "queue", "resource", "requested", "free", "whole", "keepers")
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the numbers of a cluster are called.
-
-    ceilings are the limits of its queues by number; `Cluster.rooms` is how much of each is left.
-    """
+    """What the numbers of a cluster are called."""
 
     nodes: Sequence[str]
     resources: Sequence[str]
-    queues: Sequence[str] = ()
-    ceilings: Sequence[Vector | None] = ()
 
 
 def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
@@ -105,19 +104,23 @@ def _cause(
         return too_large
     if at_best is not None:
         return facts.cause(Reason.NEVER_FITS, never=True, fit=at_best[0], needed=at_best[1])
-    limit = _limit(cluster, gang, pod_class.request, missing, placer.room(gang.bins[number].pod_class))
-    if limit is not None:
-        return facts.queue_limit(limit, missing)
-    return facts.no_room()
+    limit = _limit(gang, pod_class, missing, placer.room(gang.bins[number].pod_class))
+    if limit is None or gang.account is None:
+        return facts.no_room()
+    return facts.queue_limit(gang.account, *limit, missing)
 
 
-def _limit(cluster: Cluster, gang: Gang, request: Vector, missing: int, room: int) -> int | None:
-    """Return the number of the queue whose ceiling is what stops the pods, if it is one."""
-    for queue in gang.queues:
-        allowed = cluster.allowed(request, missing, (queue,))
-        if allowed < missing and allowed <= room:
-            return queue
-    return None
+def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Account, int, int] | None:
+    """Return the queue whose ceiling is what stops the pods, the column, and how much of it is left; None if no queue is it."""
+    if gang.account is None or gang.account.allowed(pod_class.asked, missing) >= min(missing, room + 1):
+        return None
+    short = [
+        (left // amount, depth, account, column, left)
+        for column, amount in pod_class.asked
+        for depth, (account, left) in enumerate(gang.account.rooms(column))
+    ]
+    _, _, account, column, left = min(short, key=lambda each: each[:2])
+    return account, column, left
 
 
 def _on_empty_nodes(cluster: Cluster, number: int) -> int:
@@ -183,23 +186,18 @@ class _Facts:
             return self.cause(Reason.NEVER_FITS, never=True)
         return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._asked[worst]))
 
-    def queue_limit(self, queue: int, missing: int) -> Cause:
-        """Return the cause when the ceiling of a queue stops the pods."""
-        request, room = self._class.request, self._cluster.rooms[queue]
-        ceiling = self._names.ceilings[queue]
-        if room is None or ceiling is None:
-            return self.no_room()
-        column = next(c for c in self._asked if int(room[c]) < missing * int(request[c]))
-        never = bool(int(ceiling[column]) < self._needed * int(request[column])) and not self._started
-        return self.cause(
-            Reason.QUEUE_TOO_SMALL if never else Reason.QUEUE_LIMIT,
-            never=never,
-            queue=self._names.queues[queue],
-            resource=self._names.resources[column],
-            requested=missing * int(request[column]),
-            free=max(int(room[column]), 0),
-            whole=int(ceiling[column]),
-        )
+    def queue_limit(self, own: Account, account: Account, column: int, left: int, missing: int) -> Cause:
+        """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used."""
+        amount, name = int(self._class.request[column]), self._names.resources[column]
+        most = most_of(own, account, column)
+        if not self._started and self._needed * amount > most:
+            found = never_cause(account, column, name, self._needed * amount, most)
+        else:
+            found = limit_cause(own, account, column, name, missing * amount, left)
+        keeps = any(each.guarantee[column] for each in account.below)
+        if account.parent is None and keeps and found.reason is not Reason.QUEUE_GUARANTEES:
+            return self.no_room()  # its ceiling is the cluster
+        return self.cause(found.reason, **{each: getattr(found, each) for each in _OF_LIMITS})
 
     def no_room(self) -> Cause:
         """Return the cause when pods wait until others leave."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
 
 
@@ -39,29 +40,45 @@ class GangStep:
 class Gang:
     """Bins in task order, highest priority first, and the minimum as steps.
 
-    No steps: whatever fits may start. queues are the numbers of the queue and
-    of its ancestors, each with a ceiling of its own. Gangs of one level are
-    equals: their minima go before the rest of any of them.
+    No steps: whatever fits may start. account is that of its queue; None is
+    for gangs that no queue limits. Gangs of one level are equals: their minima
+    go before the rest of any of them. held is what its pods use already, by column.
     """
 
     bins: tuple[Bin, ...]
     steps: tuple[GangStep, ...] = ()
-    queues: tuple[int, ...] = ()
+    account: Account | None = None
     level: int = 0
+    held: tuple[int, ...] = ()
 
 
 class Attempt:
     """The nodes found for one gang so far.
 
-    short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes.
+    short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are
+    the bins that found no more room. behind is the number of the gang for which the queue waits.
     """
 
-    __slots__ = ("runs", "short", "taken")
+    __slots__ = ("behind", "full", "gang", "runs", "short", "taken")
 
     def __init__(self, gang: Gang) -> None:
+        self.gang = gang
         self.runs: list[list[tuple[list[int], list[int]]]] = [[] for _ in gang.bins]
         self.taken = [0] * len(gang.bins)
         self.short: tuple[int, int] | None = None
+        self.full: set[int] = set()
+        self.behind: int | None = None
+
+    def has_minimum(self) -> bool:
+        """Tell whether all that must start together has nodes."""
+        return self.short is None and self.behind is None
+
+    def rest(self) -> int | None:
+        """Return the first bin, in task order, with pods that may still find room."""
+        for number, some in enumerate(self.gang.bins):
+            if self.taken[number] < some.count and number not in self.full:
+                return number
+        return None
 
     def nodes(self, bin_number: int) -> Vector:
         """Return one node index for each placed pod of the bin, in order."""

@@ -2,41 +2,65 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.ranking import Ranking
+from scheduler.engine.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
+    from scheduler.engine.accounts import Amount
     from scheduler.engine.cluster import Cluster
 
 KEPT_RANKINGS = 128
 """Rankings kept at a time; each costs about 30 bytes a node."""
 
 
-def place(cluster: Cluster, gangs: Iterable[Gang], *, pods: int = -1) -> list[Attempt]:
-    """Place gangs in the given order and return one attempt for each.
+def place(cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1) -> list[Attempt]:
+    """Place gangs in the order of `scheduler.engine.turns`, and return one attempt for each.
 
-    Strict order, first fit with skipping: a gang whose minimum does not fit
-    holds nothing and the next one is tried. Within a run of gangs of the same
-    level all minima are tried before any pod beyond a minimum (the order of
-    Volcano's gang plugin, reference/volcano-scheduler §3.1). All nodes are
+    First fit with skipping: a gang whose minimum does not fit holds nothing
+    and the next one is tried, unless its queue is first in, first out. All nodes are
     scored as scheduler.engine.ranking says, with the same result as placing
     pod after pod; the same input always gives the same answer. cluster.free
-    and cluster.rooms are left as after placing. pods is the column of `pods`.
+    and the accounts are left as after placing. pods is the column of `pods`.
     """
     placer = Placer(cluster, pods=pods)
-    attempts: list[Attempt] = []
-    for _, equals in groupby(gangs, key=lambda gang: gang.level):
-        run = [(gang, placer.place_minimum(gang)) for gang in equals]
-        for gang, attempt in run:
+    attempts = [Attempt(gang) for gang in gangs]
+    turns = Turns(gangs, cluster.allocatable.sum(axis=0).tolist())
+    while (turn := turns.take()) is not None:
+        gang = gangs[turn.gang]
+        if turn.is_rest:
+            _place_rest(placer, turns, turn.gang, attempts[turn.gang])
+        else:
+            attempts[turn.gang] = attempt = placer.place_minimum(gang)
             if attempt.short is None:
-                placer.place_rest(gang, attempt)
-        attempts.extend(attempt for _, attempt in run)
+                for number, taken in enumerate(attempt.taken):
+                    turns.placed(turn.gang, placer.asked(gang, number), taken)
+                if attempt.rest() is not None:
+                    turns.again(turn.gang)
+            elif gang.account is not None and gang.account.fifo:
+                for behind in turns.close():
+                    attempts[behind].behind = turn.gang
+        turns.end()
     return attempts
+
+
+def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> None:
+    """Place as many of the pods beyond the minimum as are due in one turn."""
+    gang, some = attempt.gang, attempt.rest()
+    if some is None:
+        return
+    asked = placer.asked(gang, some)
+    due = min(turns.most(number, asked), gang.bins[some].count - attempt.taken[some])
+    taken = placer.take(attempt, some, due)
+    turns.placed(number, asked, taken)
+    if taken < due:
+        attempt.full.add(some)  # room only shrinks
+    if attempt.rest() is not None:
+        turns.again(number)
 
 
 class Placer:
@@ -66,23 +90,18 @@ class Placer:
         for number, step in enumerate(gang.steps):
             missing = step.need - sum(attempt.taken[b] for b in step.bins)
             for bin_number in step.bins:
-                missing -= self._take(gang, attempt, bin_number, missing)
+                missing -= self.take(attempt, bin_number, missing)
             if missing > 0:
                 attempt.short = (number, self._first_left(gang, attempt, step.bins))
                 break
         return attempt
 
-    def place_rest(self, gang: Gang, attempt: Attempt) -> None:
-        """Place as many of the pods beyond the minimum as fit, in task order."""
-        for number, some in enumerate(gang.bins):
-            self._take(gang, attempt, number, some.count)
-
     def undo(self, gang: Gang, attempt: Attempt) -> None:
         """Take every pod of the attempt off its node again."""
         for number, some in enumerate(gang.bins):
-            request = self.cluster.classes[some.pod_class].request
+            pod_class = self.cluster.classes[some.pod_class]
             for nodes, counts in attempt.runs[number]:
-                self.cluster.fill(nodes, [-count for count in counts], request, gang.queues)
+                self.cluster.fill(nodes, [-count for count in counts], pod_class, gang.account)
             attempt.runs[number] = []
             attempt.taken[number] = 0
 
@@ -90,18 +109,24 @@ class Placer:
         """Return how many pods of the class fit on all nodes together."""
         return self._ranking(pod_class).total()
 
-    def _take(self, gang: Gang, attempt: Attempt, bin_number: int, wanted: int) -> int:
+    def asked(self, gang: Gang, number: int) -> tuple[Amount, ...]:
+        """Return what each pod of a bin asks for."""
+        return self.cluster.classes[gang.bins[number].pod_class].asked
+
+    def take(self, attempt: Attempt, bin_number: int, wanted: int) -> int:
+        """Place up to so many pods of a bin; return how many found room."""
+        gang = attempt.gang
         some = gang.bins[bin_number]
         wanted = min(wanted, some.count - attempt.taken[bin_number])
         if wanted <= 0:
             return 0
-        request = self.cluster.classes[some.pod_class].request
-        if gang.queues:
-            wanted = self.cluster.allowed(request, wanted, gang.queues)
+        pod_class = self.cluster.classes[some.pod_class]
+        if gang.account is not None:
+            wanted = gang.account.allowed(pod_class.asked, wanted)
         nodes, counts = self._ranking(some.pod_class).take(wanted)
         if not nodes:
             return 0
-        self.cluster.fill(nodes, counts, request, gang.queues)
+        self.cluster.fill(nodes, counts, pod_class, gang.account)
         taken = sum(counts)
         attempt.runs[bin_number].append((nodes, counts))
         attempt.taken[bin_number] += taken

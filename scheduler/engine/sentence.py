@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Reason
 
 if TYPE_CHECKING:
@@ -101,8 +102,40 @@ def _queue_limit(cause: Cause) -> str:
             f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
         )
     return (
-        f"Queue {cause.queue} is at its limit: {short} more {'is' if cause.needed == 1 else 'are'} needed, "
+        f"Queue {cause.queue} is at its limit: this needs {short} more, "
         f"{show(cause.resource, cause.free)} of {limit} left."
+    )
+
+
+def _queue_guarantees(cause: Cause) -> str:
+    where = "the cluster" if cause.queue == ROOT_QUEUE else f"queue {cause.queue}"
+    wanted, whole = show(cause.resource, cause.requested), show(cause.resource, cause.whole)
+    if cause.never:
+        return (
+            f"This can never start: it needs {wanted}, and of {whole} in {where} "
+            f"all but {show(cause.resource, cause.free)} are kept for the guarantees of other queues."
+        )
+    what = "its minimum needs" if cause.entering else "this needs"
+    more = "" if cause.entering else " more"
+    return (
+        f"Waits for room in {where}: {what} {wanted}{more}, {show(cause.resource, cause.free)} of {whole} can be "
+        f"given out, as guarantees keep {_kept(cause)}.{_promised(cause)}"
+    )
+
+
+def _kept(cause: Cause) -> str:
+    """Return for whom guarantees keep what is not used: `6 CPU for queue research and 2 CPU for queue ops`."""
+    shown = [f"{show(cause.resource, amount)} for queue {queue}" for queue, amount in cause.keepers]
+    if len(shown) > _NAMED_QUEUES:
+        rest = sum(amount for _, amount in cause.keepers[_NAMED_QUEUES:])
+        shown = [*shown[:_NAMED_QUEUES], f"{show(cause.resource, rest)} for others"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _queue_order(cause: Cause) -> str:
+    return (
+        f"Queue {cause.queue} is first in, first out: this waits until job group {cause.group}, "
+        "which is before it, can start."
     )
 
 
@@ -120,6 +153,13 @@ def _queue_has_children(cause: Cause) -> str:
 
 def _unknown_constraint(cause: Cause) -> str:
     return f"This cannot start here: {unknown(cause.constraint)}"
+
+
+def _claim_not_bound(cause: Cause) -> str:
+    return (
+        f"The claim {cause.claim} has no volume yet. If its class waits for the first pod that uses it"
+        " (WaitForFirstConsumer), choose one that makes volumes at once: the scheduler does not know where volumes can be made."
+    )
 
 
 def unknown(constraint: Constraint | None) -> str:
@@ -172,6 +212,7 @@ def _others(cause: Cause) -> str:
     )
 
 
+_NAMED_QUEUES = 3
 _DEMANDS = {
     None: "what the pods demand",
     Constraint.POD_AFFINITY: "required podAffinity yet; state it as preferred, or leave it out",
@@ -180,6 +221,7 @@ _DEMANDS = {
         "topologySpreadConstraints with DoNotSchedule yet; state whenUnsatisfiable: ScheduleAnyway, or leave them out"
     ),
     Constraint.HOST_PORT: "hostPort of containers yet; leave it out",
+    Constraint.RESOURCE_CLAIMS: "resourceClaims yet; ask for devices among the resources of containers",
 }
 _PASSING = (ExclusionKind.NOT_READY, ExclusionKind.UNSCHEDULABLE)
 _NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
@@ -192,11 +234,14 @@ _SENTENCES = {
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
     Reason.QUEUE_TOO_SMALL: _queue_too_small,
+    Reason.QUEUE_GUARANTEES: _queue_guarantees,
+    Reason.QUEUE_ORDER: _queue_order,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
     Reason.QUEUE_CLOSED: _queue_closed,
     Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
     Reason.SCHEDULING_GATED: _not_enough_tasks,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
+    Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

@@ -57,6 +57,8 @@ def unknown_constraint(spec: PodSpecView) -> Constraint | None:
         return Constraint.TOPOLOGY_SPREAD
     if any(port.host_port != 0 for port in _ports(spec)):
         return Constraint.HOST_PORT
+    if bytes(spec.resource_claims) not in (b"", b"[]", b"null"):
+        return Constraint.RESOURCE_CLAIMS
     return None
 
 

@@ -161,7 +161,7 @@ class NodeTable:
         offered = view.status.allocatable or view.status.capacity
         if node.facts is None:
             self._sorted = None
-        self._offer(node, _readable(offered))
+        self._offer(node, readable(offered))
         facts = facts_of(name, view)
         if facts != node.facts:
             node.facts = facts
@@ -302,8 +302,8 @@ def _readable_request(key: RequestKey) -> Amounts:
         return {"pods": 1, UNREADABLE: 1}
 
 
-def _readable(offered: dict[str, Any] | None) -> Amounts:
-    """Return what a node offers; an entry that is no quantity is not offered."""
+def readable(offered: dict[str, Any] | None) -> Amounts:
+    """Return what a node offers or a queue admits; an entry that is no quantity counts as left out."""
     known: Amounts = {}
     for name, text in (offered or {}).items():
         try:

@@ -48,6 +48,8 @@ class PodSpecView(AskingSpec):
     affinity: Raw = NOTHING
     tolerations: Raw = NOTHING
     topology_spread_constraints: Raw = NOTHING
+    volumes: Raw = NOTHING
+    resource_claims: Raw = NOTHING
     priority: int | None = None
     priority_class_name: str | None = None
     scheduling_gates: list[dict[str, Any]] | None = None
@@ -154,11 +156,28 @@ class GroupView(View):
     status: GroupStatus = GroupStatus()
 
 
+class GuaranteeView(View):
+    """What is kept for a queue."""
+
+    resource: dict[str, Any] | None = None
+
+
 class QueueSpecView(View):
-    """A queue's ceiling and place."""
+    """A queue's part of the cluster, and its place."""
 
     capability: dict[str, Any] | None = None
+    deserved: dict[str, Any] | None = None
+    guarantee: GuaranteeView | None = None
     parent: str | None = None
+    weight: int | None = None
+    priority: int | None = None
+    dequeue_strategy: str | None = None
+
+
+class QueueMeta(View):
+    """A queue's metadata."""
+
+    creation_timestamp: str = ""
 
 
 class QueueStatusView(View):
@@ -170,6 +189,7 @@ class QueueStatusView(View):
 class QueueView(View):
     """A queue."""
 
+    metadata: QueueMeta = QueueMeta()
     spec: QueueSpecView = QueueSpecView()
     status: QueueStatusView = QueueStatusView()
 

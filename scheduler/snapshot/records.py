@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
-from kube.kinds.scheduling import PodGroupPhase
+from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ READY = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED))
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself."""
+    """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself.
+
+    controlled: somebody makes it again when it is deleted.
+    """
 
     namespace: str
     name: str
@@ -63,6 +66,8 @@ class Pod:
     priority_class: str
     conditions: msgspec.Raw
     deleting: bool
+    controlled: bool
+    claims: tuple[str, ...]
 
     @property
     def key(self) -> str:
@@ -179,9 +184,20 @@ class Group:
 
 @dataclass(slots=True)
 class Queue:
-    """A queue: state, ceiling (absent resource = unlimited) and parent."""
+    """A queue: its state, where it stands, and its part of the cluster.
+
+    capability is a ceiling (absent resource = unlimited), guarantee is kept for
+    it, deserved is its fair share of the resources that it names there, weight
+    decides about the others. created is in epoch milliseconds.
+    """
 
     name: str
     state: str
     capability: Amounts
-    parent: str
+    parent: str = ""
+    guarantee: Amounts = field(default_factory=dict)
+    deserved: Amounts = field(default_factory=dict)
+    weight: int = 1
+    priority: int = 0
+    created: int = 0
+    strategy: str = DequeueStrategy.TRAVERSE

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import amounts, quantity, resources, usage
+from kube import resources, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler.cycle.gang_layout import lay_out
-from scheduler.snapshot import reading
-from scheduler.snapshot.nodes import NodeTable
+from scheduler.snapshot import claims, reading
+from scheduler.snapshot.nodes import NodeTable, readable
+from scheduler.snapshot.queues import queue_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-    from kube.amounts import Amounts
     from scheduler.cycle.gang_layout import Layout
     from scheduler.snapshot.nodes import PodShape
 
@@ -52,9 +52,15 @@ class Changed(Protocol):
 
 
 class Snapshot:
-    """Nodes, pods, pod groups, queues, priority classes; see apply()."""
+    """Nodes, pods, pod groups, queues, priority classes, claims; see apply().
 
-    def __init__(self) -> None:
+    schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
+    """
+
+    def __init__(
+        self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False
+    ) -> None:
+        self._schedulers, self._heeds_claims = schedulers, heeds_claims
         self.nodes = NodeTable()
         self.pods: dict[str, Pod] = {}
         self.orphans: dict[str, Orphan] = {}
@@ -70,6 +76,9 @@ class Snapshot:
         self.waiting: set[str] = set()
         self.unsaid: dict[str, int] = {}
         """Groups of which something may not stand in their status → since when, in ms."""
+        self.resting: set[str] = set()
+        """Groups whose bindings were refused, and are not tried again yet."""
+        self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
@@ -80,6 +89,7 @@ class Snapshot:
             resources.QUEUES.id: self._queue,
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
+            resources.CLAIMS.id: self._claim,
         }
 
     def apply(self, change: Changed) -> None:
@@ -114,6 +124,11 @@ class Snapshot:
             layout = self._layouts[group.key] = lay_out(group, self.priority_of)
         return layout
 
+    def unbound_claim(self, group: Group) -> str:
+        """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
+        named = {f"{group.namespace}/{claim}" for pod in group.pending.values() for claim in pod.claims}
+        return min(named - self._bound_claims, default="").partition("/")[2]
+
     def settled(self, said: Iterable[str]) -> None:
         """Note that a cycle has seen everything, and of these groups said everything; later only changes are dirty."""
         self.dirty.clear()
@@ -143,7 +158,8 @@ class Snapshot:
         metadata, spec = view.metadata, view.spec
         notes = metadata.annotations or reading.PodAnnotations()
         status = _status(view)
-        ours = (spec.scheduler_name or "") in usage.OUR_SCHEDULERS
+        controller = next((each for each in metadata.owner_references or () if each.controller), None)
+        ours = (spec.scheduler_name or "") in self._schedulers
         pod = Pod(
             change.namespace,
             change.name,
@@ -161,10 +177,11 @@ class Snapshot:
             spec.priority_class_name or "",
             view.status.conditions,
             metadata.deletion_timestamp is not None,
+            controller is not None,
+            claims.named(change.name, spec.volumes) if self._heeds_claims else (),
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
-            owners = view.metadata.owner_references or ()
-            self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
+            self.orphans[key] = Orphan(pod, controller)
         return pod
 
     def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool) -> None:
@@ -262,8 +279,7 @@ class Snapshot:
         if not exists:
             return
         view = _decode(change.body, reading.QueueView)
-        ceiling = _readable(view.spec.capability)
-        self.queues[change.name] = Queue(change.name, view.status.state, ceiling, view.spec.parent or "")
+        self.queues[change.name] = queue_record(change.name, view, _time(view.metadata.creation_timestamp))
         if view.spec.parent != change.name:
             _bump(self._children, view.spec.parent or "", 1)
 
@@ -277,6 +293,12 @@ class Snapshot:
                 self._default_classes[change.name] = view.value
         self.default_priority = max(self._default_classes.values(), default=0)
         self._layouts.clear()
+
+    def _claim(self, change: Changed, exists: bool) -> None:
+        note = (
+            self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
+        )
+        note(f"{change.namespace}/{change.name}")
 
     def _namespace(self, change: Changed, exists: bool) -> None:
         queue = usage.namespace_queue(change.body) if exists else ""
@@ -336,18 +358,8 @@ def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
     if stated is None:
         return None
     quota = ("requests.", "limits.", "count/")
-    known = sorted(_readable(stated).items())
+    known = sorted(readable(stated).items())
     return tuple((name, amount) for name, amount in known if amount > 0 and not name.startswith(quota))
-
-
-def _readable(some: dict[str, object] | None) -> Amounts:
-    known: Amounts = {}
-    for name, text in (some or {}).items():
-        try:
-            known |= amounts.of({name: text})
-        except quantity.QuantityError:
-            continue
-    return known
 
 
 def _time(text: str) -> int:

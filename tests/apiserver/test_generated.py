@@ -21,7 +21,7 @@ from tests.cluster.api.conftest import config_map, job
 from tests.cluster.rules import known
 
 PATHS = list(documents.group_versions())
-EXAMPLES = scaled(2, 4)  # of each operation in each mode; each is sent by two actors
+EXAMPLES = scaled(1, 4)  # of each operation in each mode; each is sent by two actors
 WAIT_S = 20
 UNAVAILABLE = (503, 504)  # not now; no such revision yet
 NEGATIVE_STATUS = 400

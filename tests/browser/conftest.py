@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tests import chromium
 from tests.browser import world
 from tests.system.harness import System
 from tests.system.work import Person, Watcher
@@ -16,7 +17,7 @@ def browser(chromium_path):
     # Playwright's loop runs in this thread, so Django takes it for one that must not ask a database.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-    with world.launched(chromium_path) as launched:
+    with chromium.launched(chromium_path) as launched:
         yield launched
     if before is None:
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]

@@ -12,6 +12,7 @@ PAGES = {
     "jobs": "/jobs/",
     "jobs, none found": "/jobs/?q=nothing-has-this-name",
     "new job": "/jobs/new/",
+    "form with policies": "/jobs/new/?from=default/restarted",
     "running job": "/jobs/default/running/",
     "job with policies": "/jobs/default/guarded/",
     "waiting job": "/jobs/default/waiting/",
@@ -19,11 +20,14 @@ PAGES = {
     "failed job": "/jobs/default/failed/",
     "simulated job": "/jobs/default/sweep/",
     "crash-looping job": "/jobs/default/loops/",
+    "job restarted twice": "/jobs/default/restarted/",
     "earlier run of a job": "/jobs/default/resumed/?run=1",
     "log of an earlier run": "/jobs/default/resumed/?run=1&tab=logs",
     "deleted job": "/jobs/default/gone/",
     "deleted jobs": "/jobs/?phase=Deleted",
     "log": "/jobs/default/running/?tab=logs",
+    "logs of a task together": "/jobs/default/resumed/?tab=logs&pod=task/main",
+    "logs of a job that is gone": "/jobs/default/gone/?tab=logs",
     "events of a job": "/jobs/default/failed/?tab=events",
     "YAML of a job": "/jobs/default/failed/?tab=yaml",
     "suspend a job": "/jobs/default/running/suspend/",
@@ -58,15 +62,17 @@ PAGES = {
     "login": "/login/",
 }
 PUBLIC = ("login",)
+LOOKS = {"light": ("light", 1360), "dark": ("dark", 1360), "narrow": ("light", 390)}  # theme and width
 
 
 def main(folder, *names):
-    """Bring a furnished system up and take a picture of each page in both themes."""
+    """Bring a furnished system up and take pictures of each page: wide in both themes, and narrow."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     import django
 
     django.setup()
+    from tests import chromium
     from tests.browser import world
     from tests.system.harness import System
 
@@ -75,23 +81,36 @@ def main(folder, *names):
     with (
         tempfile.TemporaryDirectory(prefix="volcano-ui-pictures-") as data,
         System(Path(data) / "data", nodes=12) as system,
-        world.launched() as browser,
+        chromium.launched() as browser,
     ):
         world.furnish(system)
-        for theme in ("light", "dark"):
-            for name in names or PAGES:
-                picture(browser, system, theme, name, folder)
+        for name in names or PAGES:
+            for look, (theme, width) in LOOKS.items():
+                picture(
+                    browser,
+                    system,
+                    theme,
+                    width,
+                    PAGES[name],
+                    folder / f"{_plain(name)}-{look}.png",
+                    public=name in PUBLIC,
+                )
 
 
-def picture(browser, system, theme, name, folder):
+def picture(browser, system, theme, width, address, file, *, public):
     from tests.browser import world
 
-    context = world.enter(browser, system, theme=theme, cookies={} if name in PUBLIC else None)
+    context = world.enter(browser, system, theme=theme, cookies={} if public else None)
     page = context.new_page()
-    page.goto(PAGES[name])
+    page.set_viewport_size({"width": width, "height": 860})
+    page.goto(address)
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=folder / f"{name.replace(',', '').replace(' ', '-')}-{theme}.png", full_page=True)
+    page.screenshot(path=file, full_page=True)
     context.close()
+
+
+def _plain(name):
+    return name.replace(",", "").replace(" ", "-")
 
 
 if __name__ == "__main__":

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
-
-from playwright.sync_api import sync_playwright
 
 from tests.system.harness import PROJECT, System
 
 FOLDER = PROJECT / "docs" / "screenshots"
 SIZE = {"width": 1280, "height": 800}
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def main():
     from jobs.editor.samples import SAMPLES
+    from tests import chromium
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
         System(Path(folder) / "data", nodes=6) as system,
-        sync_playwright() as playwright,
+        chromium.launched() as browser,
     ):
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         light = browser.new_context(viewport=SIZE, color_scheme="light")
         page = light.new_page()
         page.goto(system.link)
@@ -43,7 +31,6 @@ def main():
         sample = next(iter(SAMPLES))
         take(themes, "new", f"{system.base}/jobs/new/?sample={sample}", "This job would be accepted")
         pictures(system, {slug: run(page, system, slug) for slug in SAMPLES}, themes)
-        browser.close()
 
 
 def run(page, system, slug):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from playwright.sync_api import sync_playwright
-
 from cluster.writes import Create
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
-from tests import chromium
 from tests.system.work import Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
 
@@ -52,6 +47,49 @@ spec:
     policies:
     - event: TaskCompleted
       action: CompleteJob
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: ["true"]}
+"""
+EQUIPPED = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: equipped
+  namespace: default
+spec:
+  queue: training
+  networkTopology: {mode: soft, highestTierAllowed: 2}
+  volumes:
+  - mountPath: /made
+    volumeClaim: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  - mountPath: /there
+    volumeClaimName: lost
+  tasks:
+  - name: prep
+    replicas: 2
+    template:
+      spec:
+        restartPolicy: Never
+        initContainers:
+        - {name: init, image: busybox, command: ["true"]}
+        containers:
+        - name: main
+          image: busybox
+          command: ["sh", "-c", "echo hello"]
+          env: [{name: WORD, value: hello}, {name: KEY, valueFrom: {secretKeyRef: {name: keys, key: a}}}]
+          ports: [{containerPort: 8080, name: web}]
+          volumeMounts: [{name: settings, mountPath: /settings, readOnly: true}]
+        - {name: sidecar, image: busybox, command: ["true"]}
+        volumes:
+        - {name: settings, configMap: {name: settings}}
+        - {name: told, projected: {sources: []}}
+  - name: train
+    replicas: 4
+    partitionPolicy: {totalPartitions: 2, partitionSize: 2, minPartitions: 1}
+    dependsOn: {name: [prep]}
     template:
       spec:
         restartPolicy: Never
@@ -118,6 +156,8 @@ def furnish(system):
         assert made.status_code == 302
         person.create(job("loops", shell("exit 1", restartPolicy="Always")))
         person.create(job("resumed", shell(TICKS, replicas=2, terminationGracePeriodSeconds=0)))
+        again = [{"event": "PodFailed", "action": "RestartJob"}]
+        person.create(job("restarted", shell("sleep 0.5; exit 2", replicas=2), policies=again, maxRetry=2))
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
         for name, phase in (
@@ -125,6 +165,7 @@ def furnish(system):
             ("gone", "Failed"),
             ("finished", "Completed"),
             ("failed", "Failed"),
+            ("restarted", "Failed"),
             ("running", "Running"),
             ("guarded", "Running"),
             ("nightly-train", "Running"),
@@ -192,15 +233,9 @@ def write(page, text):
     box.evaluate(PASTE, text)
 
 
-@contextlib.contextmanager
-def launched(path=None):
-    """A headless Chromium on a profile of its own."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path or chromium.find(), args=chromium.ARGUMENTS)
-        try:
-            yield browser
-        finally:
-            browser.close()
+def yaml_of(page):
+    """Return what the job editor would submit."""
+    return page.locator("textarea[name=text]").input_value()
 
 
 def enter(browser, system, *, theme="", cookies=None, **options):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.conformance import document
@@ -72,13 +68,3 @@ def test_a_stale_page_is_said_and_written(tmp_path):
             keep(page, "new", is_check=True)
     keep(page, "new", is_check=False)
     keep(page, "new", is_check=True)
-
-
-def test_the_page_is_that_of_the_tests():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.conformance", "--check"],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")

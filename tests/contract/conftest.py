@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.kubectl import Kubectl
-from tests.system.harness import PROJECT, System
+from tests.system.harness import System
 
 
 @pytest.fixture(autouse=True)
@@ -29,16 +27,6 @@ def running(data, **options):
     started.assert_gone()
 
 
-def administrators_kubeconfig(system, file):
-    """Write to a file what `manage.py kubeconfig` prints; return its path."""
-    command = [sys.executable, "manage.py", "kubeconfig"]
-    with file.open("w") as out:
-        subprocess.run(
-            command, cwd=PROJECT, env=system.environment, stdout=out, stderr=subprocess.PIPE, check=True
-        )
-    return file
-
-
 @pytest.fixture(scope="package")
 def system(tmp_path_factory):
     """One running system for all of these tests."""
@@ -49,7 +37,7 @@ def system(tmp_path_factory):
 @pytest.fixture(scope="package")
 def kubeconfig(system, tmp_path_factory):
     """A kubeconfig of the administrator."""
-    return administrators_kubeconfig(system, tmp_path_factory.mktemp("kubeconfig") / "config")
+    return system.kubeconfig(tmp_path_factory.mktemp("kubeconfig") / "config")
 
 
 @pytest.fixture

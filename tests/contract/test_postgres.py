@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
-from tests.contract.conftest import administrators_kubeconfig, running
+from kube.resources import JOBS
+from tests import services
+from tests.contract.conftest import running
 from tests.contract.test_python_client import (  # noqa: F401  tests and fixtures that pytest finds here again
     api,
     core,
@@ -17,19 +17,17 @@ from tests.contract.test_python_client import (  # noqa: F401  tests and fixture
     test_a_watch_goes_on_from_where_another_ended,
     test_errors_have_the_codes_that_programs_branch_on,
 )
+from tests.system.work import Person, problems
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
-NAME = "volcano_ui_contract"
 
 
 @pytest.fixture(scope="module")
 def database(postgres_url):
     """The address of a database of their own."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {NAME} WITH (FORCE)")
-        connection.execute(f"CREATE DATABASE {NAME}")
-        yield urlsplit(postgres_url)._replace(path=f"/{NAME}").geturl()
-        connection.execute(f"DROP DATABASE {NAME} WITH (FORCE)")
+    with services.postgres_database(postgres_url, "volcano_ui_contract") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +39,7 @@ def system(database, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kubeconfig(system, tmp_path_factory):
-    return administrators_kubeconfig(system, tmp_path_factory.mktemp("kubeconfig") / "config")
+    return system.kubeconfig(tmp_path_factory.mktemp("kubeconfig") / "config")
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +62,48 @@ PAGES = {
     "audit": "/audit/?actor=a&q=a",
     "access": "/access/",
     "connect": "/connect/",
+    "sweeps": "/sweeps/",
+    "new sweep": "/sweeps/-/new/",
+    "deleted jobs": "/jobs/?phase=Deleted&q=a",
+    "bulk operations": "/jobs/-/operations/",
 }
+SWEEP = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: tuned, namespace: default}
+spec:
+  maxRetry: 0
+  tasks:
+  - name: main
+    replicas: 1
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: [sh, -c, "exit {{code}}"], resources: {requests: {cpu: 10m}}}
+"""
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
 def test_pages_open(visitor, path):
     assert visitor.get(path).status_code == 200
+
+
+def test_a_sweep_runs_its_jobs_are_deleted_in_bulk_and_stay_in_the_history(system):
+    with Person(system) as person, system.store() as store:
+        made = person.post("/sweeps/-/new/", text=SWEEP, do="submit", **{"grid-code": "0, 1, 2"})
+        assert made.status_code == 302, problems(made)
+        ended = {"Completed": 1, "Failed": 2}
+        until(lambda: store.count(JOBS, text="tuned-") == ended, what="the end of the sweep")
+        assert person.get("/sweeps/default/tuned/").status_code == 200
+        drafted = person.post("/jobs/-/operations/", action="delete", which="all", q="tuned-", phase="Failed")
+        operation = drafted.headers["location"]
+        assert "2 jobs" in person.get(operation).text
+        assert person.post(f"{operation}confirm/").status_code == 302
+        until(
+            lambda: store.count(JOBS, text="tuned-") == {"Completed": 1},
+            what="the deletion of those that failed",
+        )
+        until(lambda: "tuned-2" in person.get("/jobs/", phase="Deleted").text, what="their records")
+        assert "This job was deleted" in person.get("/jobs/default/tuned-2/").text
+        until(lambda: person.get(operation).text.count("Done") >= 2, what="the results")

@@ -10,7 +10,8 @@ from django.template import engines
 from django.test import RequestFactory
 
 from dashboard.parts import paging, phases, svg
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 from tests.dashboard import style
 
 SPEC = Spec(
@@ -90,3 +91,17 @@ def test_every_job_phase_has_its_own_word_icon_and_colour():
         == len({look.hue for look in looks})
         == 10
     )
+
+
+def test_a_phase_without_an_element_for_its_icon_looks_as_one_with():
+    text = (settings.BASE_DIR / "frontend/styles/components/phase.css").read_text()
+    for word in phases.JOB_PHASES:
+        look = phases.look(word)
+        rule = f'.phase[data-phase="{word}"]:not(:has(svg))'
+        assert (
+            f"{rule} {{\n  --hue-ink: var(--{look.hue}-ink);\n  --hue-fill: var(--{look.hue}-fill);" in text
+        )
+        assert (
+            f'{rule}::before {{\n  mask-image: url("../../../node_modules/lucide-static/icons/{look.icon}.svg");'
+            in text
+        )

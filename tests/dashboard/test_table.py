@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from dashboard.live.topics import parse
 from dashboard.parts import paging
-from dashboard.parts.table import Column, Filter, Spec, Table
+from dashboard.parts.filters import Filter
+from dashboard.parts.table import Column, Spec, Table
 
 SPEC = Spec(
     name="things",

@@ -2,45 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse as load } from "yaml";
 import { read } from "../../frontend/modules/editor-model.js";
+import { addVariable } from "../../frontend/modules/editor-parts.js";
+import { addTask } from "../../frontend/modules/editor-tasks.js";
 import * as yaml from "../../frontend/modules/editor-write.js";
 import { parse } from "../../frontend/modules/editor-text.js";
-import { job, random, write } from "./specs.mjs";
+import { at, comments, each, put, ROUNDS, texts } from "./samples.mjs";
 
-// The same jobs in every run. The first 100 reach every branch of the editor that 300 reach.
-const ROUNDS = Number(process.env.ROUNDS ?? 250);
 const C = ["template", "spec", "containers", 0];
-
-const samples = Array.from({ length: ROUNDS }, (_, index) => {
-  const seed = index + 1;
-  const r = random(seed);
-  const object = job(r);
-  const text = write(r, object);
-  assert.deepEqual(load(text), object, `seed ${seed}: the generator itself`);
-  return { seed, object, text };
-});
-
-function each(check, rounds = ROUNDS) {
-  for (const { seed, object, text } of samples.slice(0, rounds)) check({ r: random(-seed), object, text, seed });
-}
-
-function comments(text) {
-  const found = [];
-  for (const match of text.matchAll(/^ *#.*$| # ?(?:beside).*$/gm)) found.push(match[0].trim());
-  return found.sort();
-}
-
-function at(object, path) {
-  return path.reduce((value, step) => value?.[step], object);
-}
-
-function put(object, path, value) {
-  const copy = structuredClone(object);
-  let holder = copy;
-  for (const step of path.slice(0, -1)) holder = holder[step] ??= {};
-  if (value === undefined) delete holder[path.at(-1)];
-  else holder[path.at(-1)] = value;
-  return copy;
-}
 
 const scalars = (tasks, index) => [
   ["metadata", "name"],
@@ -56,6 +24,13 @@ const scalars = (tasks, index) => [
   [...tasks, index, ...C, "resources", "requests", "cpu"],
   [...tasks, index, ...C, "resources", "requests", "nvidia.com/gpu"],
   [...tasks, index, "template", "spec", "restartPolicy"],
+  [...tasks, index, "partitionPolicy", "totalPartitions"],
+  [...tasks, index, "partitionPolicy", "minPartitions"],
+  ["spec", "networkTopology", "mode"],
+  ["spec", "networkTopology", "highestTierAllowed"],
+  ["spec", "networkTopology", "highestTierName"],
+  [...tasks, index, "partitionPolicy", "networkTopology", "mode"],
+  [...tasks, index, "partitionPolicy", "networkTopology", "highestTierAllowed"],
   [...tasks, index, "template", "spec", "nodeSelector", "ui.volcano.sh/simulated"],
   [...tasks, index, "template", "metadata", "annotations", "ui.volcano.sh/duration-seconds"],
 ];
@@ -68,7 +43,7 @@ test("a form field changes exactly its own path in generated jobs", () => {
     const typed = r.pick(["7", "new-value", "yes", "a: b # c", "it's", "*", "012"]);
     if (String(at(object, path)).startsWith("#")) return; // as a block it looks like a comment, and goes
     const after = yaml.write(text, path, typed);
-    const number = /replicas|minAvailable|minSuccess/.test(path.at(-1)) && typed === "7";
+    const number = /replicas|minAvailable|minSuccess|Partitions|highestTierAllowed/.test(path.at(-1)) && typed === "7";
     assert.deepEqual(load(after), put(object, path, number ? 7 : typed), `seed ${seed} ${path}\n${text}\n---\n${after}`);
     assert.deepEqual(comments(after), comments(text), `seed ${seed}: comments`);
     const before = new Set(text.split("\n"));
@@ -84,15 +59,32 @@ test("the form's view equals what the YAML says in generated jobs", () => {
     const tasks = object.spec.tasks ?? object.spec.taskSpecs;
     assert.equal(view.tasks.length, tasks.length);
     view.tasks.forEach((task, index) => {
-      const own = tasks[index].template.spec.containers[0];
-      assert.equal(task.image.text, own.image, `seed ${seed}`);
-      assert.deepEqual(task.command.command.words, own.command ?? []);
-      assert.deepEqual(task.command.args.words, own.args ?? []);
-      assert.deepEqual(task.env.rows.map((row) => row.name.text), (own.env ?? []).map((row) => row.name));
-      assert.equal(task.resources[0].request.text, own.resources?.requests?.cpu ?? "");
+      const pod = tasks[index].template.spec;
+      for (const list of ["containers", "initContainers"]) {
+        assert.equal(task.pod[list].rows.length, pod[list]?.length ?? 0, `seed ${seed}`);
+        task.pod[list].rows.forEach((shown, place) => sameContainer(shown, pod[list][place], `seed ${seed}`));
+      }
+      assert.deepEqual(texts(task.pod.volumes, "name"), (pod.volumes ?? []).map((volume) => volume.name));
+      assert.equal(task.totalPartitions.text, String(tasks[index].partitionPolicy?.totalPartitions ?? ""));
+      assert.equal(task.partitionMode.text, tasks[index].partitionPolicy?.networkTopology?.mode ?? "");
     });
+    assert.deepEqual(texts(view.volumes, "mountPath"), (object.spec.volumes ?? []).map((volume) => volume.mountPath));
+    assert.equal(view.job.mode.text, object.spec.networkTopology?.mode ?? "");
+    assert.equal(view.job.highestTierName.text, object.spec.networkTopology?.highestTierName ?? "");
   });
 });
+
+function sameContainer(shown, own, note) {
+  assert.equal(shown.name.text, own.name, note);
+  assert.equal(shown.image.text, own.image, note);
+  assert.deepEqual(shown.command.command.words, own.command ?? []);
+  assert.deepEqual(shown.command.args.words, own.args ?? []);
+  assert.deepEqual(texts(shown.env, "name"), (own.env ?? []).map((row) => row.name));
+  assert.deepEqual(texts(shown.ports, "containerPort"), (own.ports ?? []).map((row) => String(row.containerPort)));
+  assert.deepEqual(texts(shown.mounts, "mountPath"), (own.volumeMounts ?? []).map((row) => row.mountPath));
+  assert.deepEqual(texts(shown.mounts, "subPath"), (own.volumeMounts ?? []).map((row) => row.subPath ?? ""));
+  assert.equal(shown.resources[0].request.text, own.resources?.requests?.cpu ?? "");
+}
 
 test("typing a value and taking it away again leaves generated jobs as they were", () => {
   each(({ r, object, text, seed }) => {
@@ -110,10 +102,10 @@ function prune(value) {
   if (Array.isArray(value)) return value.map(prune);
   if (value === null || typeof value !== "object") return value;
   const kept = Object.entries(value).map(([name, item]) => [name, prune(item)]);
-  return Object.fromEntries(kept.filter(([name, item]) => name !== "resources" || Object.keys(item).length > 0));
+  return Object.fromEntries(kept.filter(([, item]) => item === null || typeof item !== "object" || Object.keys(item).length > 0));
 }
 
-test("commands, environment and tasks are added and removed without touching the rest", () => {
+test("commands and environment are added and removed without touching the rest", () => {
   each(({ r, object, text, seed }) => {
     const view = read(text);
     const index = r.below(view.tasks.length);
@@ -126,16 +118,12 @@ test("commands, environment and tasks are added and removed without touching the
     assert.deepEqual(put(put(run, [...base, "args"], undefined), [...base, "command"], undefined), shell, note);
     const listed = ["python3", "-c", "print(1)\nprint(2)"];
     assert.deepEqual(load(yaml.writeWords(text, [...base, "args"], listed)), put(object, [...base, "args"], listed), note);
-    const env = [...(at(object, [...base, "env"]) ?? []), { name: "NEW", value: "no" }];
-    const added = yaml.addEnv(text, base, "NEW", "no");
+    const rows = at(object, [...base, "env"]) ?? [];
+    const env = [...rows, { name: `NAME_${rows.length + 1}`, value: "" }];
+    const added = addVariable(text, view.tasks[index].pod.containers.rows[0].env);
     assert.deepEqual(load(added), put(object, [...base, "env"], env), note);
     const without = yaml.removeItem(added, [...base, "env", env.length - 1]);
     assert.deepEqual(load(without), object, `${note}\n---\n${without}`);
-    const tasks = at(object, view.tasksPath);
-    const more = yaml.addTask(text);
-    assert.equal(at(load(more), view.tasksPath).length, tasks.length + 1, note);
-    assert.deepEqual(load(yaml.removeItem(more, [...view.tasksPath, tasks.length])), object, note);
-    assert.deepEqual(comments(more), comments(text), note);
   }, 80);
 });
 
@@ -261,7 +249,7 @@ spec:
 `;
 
 test("the documentation's tf-job is read as printed and mended only once the form writes", () => {
-  assert.equal(read(TF_JOB).tasks[0].image.text, "ps-img");
+  assert.equal(read(TF_JOB).tasks[0].pod.containers.rows[0].image.text, "ps-img");
   const after = yaml.write(TF_JOB, ["spec", "queue"], "team-a");
   assert.equal(after, TF_JOB.replace("event: *", 'event: "*"').replace("  ...", "  # ...").replace("  # If", "  queue: team-a\n  # If"));
 });
@@ -293,19 +281,10 @@ test("broken YAML keeps the form closed and says the line", () => {
 });
 
 test("a new task on an empty text begins a whole job", () => {
-  assert.deepEqual(parse(yaml.addTask("")).errors, []);
-  assert.equal(load(yaml.addTask("")).spec.tasks[0].name, "task-1");
+  assert.deepEqual(parse(addTask("")).errors, []);
+  assert.equal(load(addTask("")).spec.tasks[0].name, "task-1");
 });
 
 test("a list of words becomes a shell line that splits into the same words", () => {
   assert.equal(yaml.shellLine(["python3", "-c", "print('a b')"]), "python3 -c 'print('\\''a b'\\'')'");
-});
-
-test("resources are renamed in requests and limits", () => {
-  const base = ["c"];
-  const text = "c:\n  resources:\n    requests:\n      cpu: 1\n      x: 2\n    limits: {x: 3}\n";
-  assert.deepEqual(load(yaml.renameResource(text, base, "x", "nvidia.com/gpu")).c.resources, {
-    requests: { cpu: 1, "nvidia.com/gpu": "2" },
-    limits: { "nvidia.com/gpu": "3" },
-  });
 });

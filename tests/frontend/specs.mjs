@@ -34,8 +34,33 @@ function container(r, name) {
     if (r.chance(0.5)) it.resources.limits = { memory: r.pick(QUANTITIES), "nvidia.com/gpu": "1" };
   }
   if (r.chance(0.3)) it.volumeMounts = [{ mountPath: "/data", name: "d" }];
+  if (r.chance(0.2)) (it.volumeMounts ??= []).push({ name: "conf", mountPath: r.pick(TEXTS), readOnly: true, subPath: "a/b" });
+  if (r.chance(0.2)) it.ports = [{ containerPort: 80 + r.below(9), protocol: "TCP" }, { name: "web", containerPort: 8080 }].slice(r.below(2));
   if (r.chance(0.2)) it.workingDir = "/tmp";
   return it;
+}
+
+const VOLUMES = [
+  { name: "d", emptyDir: {} },
+  { name: "d", emptyDir: { medium: "Memory" } },
+  { name: "d" },
+  { name: "conf", configMap: { name: "settings", items: [{ key: "a", path: "b" }] } },
+  { name: "keys", secret: { secretName: "no" } },
+  { name: "disk", persistentVolumeClaim: { claimName: "data", readOnly: true } },
+  { name: "log", hostPath: { path: "/var/log", type: "Directory" } },
+  { name: "told", projected: { sources: [{ configMap: { name: "a" } }] } },
+];
+const JOB_VOLUMES = [
+  { mountPath: "/here" },
+  { mountPath: "/there", volumeClaimName: "data" },
+  { mountPath: "/new", volumeClaim: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "2Gi" } } } },
+  { mountPath: "/two", volumeClaim: { accessModes: ["ReadWriteOnce", "ReadOnlyMany"], storageClassName: "fast" } },
+];
+
+// Returns some of a list, at least one, each as an object of its own.
+function some(r, list) {
+  const first = r.below(list.length);
+  return structuredClone(list.filter((_, index) => index === first || r.chance(0.3)));
 }
 
 function task(r, index) {
@@ -45,6 +70,9 @@ function task(r, index) {
   if (r.chance(0.2)) it.dependsOn = { name: ["task-0"], iteration: "any" };
   it.template = { spec: { containers: [container(r, `main-${index}`)] } };
   if (r.chance(0.2)) it.template.spec.containers.push(container(r, "side"));
+  if (r.chance(0.2)) it.template.spec.initContainers = [container(r, "init")];
+  if (r.chance(0.3)) it.template.spec.volumes = some(r, VOLUMES);
+  if (r.chance(0.2)) it.partitionPolicy = { totalPartitions: 2, partitionSize: 3, networkTopology: { mode: "soft" } };
   if (r.chance(0.4)) it.template.spec.restartPolicy = r.pick(["Never", "OnFailure", "Always"]);
   if (r.chance(0.3)) it.template.spec.nodeSelector = { "kubernetes.io/arch": "amd64", [r.pick(["on", "zone", "a b"])]: r.pick(TEXTS) };
   if (r.chance(0.2)) it.template.metadata = { annotations: { "example.com/note": r.pick(TEXTS) } };
@@ -60,6 +88,8 @@ export function job(r) {
   if (r.chance(0.3)) it.spec.plugins = { ssh: [], env: [], svc: ["--disable-network-policy=true"], mpi: null };
   if (r.chance(0.2)) it.spec.futureField = { deep: [1, { x: null }, [true, 2.5]] };
   if (r.chance(0.3)) it.spec.policies = [{ event: "PodFailed", action: "AbortJob", timeout: "5m" }];
+  if (r.chance(0.2)) it.spec.networkTopology = { mode: "hard", ...r.pick([{ highestTierAllowed: 2 }, { highestTierName: "rack" }]) };
+  if (r.chance(0.3)) it.spec.volumes = some(r, JOB_VOLUMES);
   it.spec[r.chance(0.2) ? "taskSpecs" : "tasks"] = Array.from({ length: 1 + r.below(4) }, (_, i) => task(r, i));
   return it;
 }

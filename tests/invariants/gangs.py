@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.invariants.invariant import Invariant
-from tests.invariants.views import GROUPS, PODS, Group, Pod, key_of
+from tests.invariants.views import ENDED, GROUPS, PODS, Group, Pod, key_of
 
 
 def is_bound(step):
@@ -109,7 +109,9 @@ class BoundWhole(Invariant):
     The scheduler binds a gang in neighbouring rows of the log. After the last
     of them as many pods count as the minimum says, in all and by role; failed
     pods and those being deleted do not. Who binds pods one by one by hand
-    breaks this, too: the log does not say who bound.
+    breaks this, too: the log does not say who bound. What is left of a gang
+    that has failed, and of which nobody runs, starts by itself: then those that
+    failed count.
     """
 
     name = "gang is bound whole"
@@ -121,6 +123,7 @@ class BoundWhole(Invariant):
         self._minimums = Minimums()
         self._standings = {}
         self._burst = ""  # the group whose pods are being bound
+        self._together = set()  # the keys of those pods
         self._verdict = None  # the error to raise if nothing more of the burst follows
 
     def take(self, step):
@@ -136,6 +139,7 @@ class BoundWhole(Invariant):
 
     def finish(self):
         self._burst, verdict, self._verdict = "", self._verdict, None
+        self._together.clear()
         if verdict is not None:
             raise verdict
 
@@ -148,6 +152,7 @@ class BoundWhole(Invariant):
         if _counted(before) != _counted(after):
             self._count(before, after)
         if bound:
+            self._together.add(step.key)
             self._burst, self._verdict = bound, self._judge(bound, step)
 
     def _count(self, before, after):
@@ -166,16 +171,25 @@ class BoundWhole(Invariant):
         if minimum is None:
             return None  # nobody says what the minimum is
         lately = max(standing.lost, self._minimums.changed.get(group, 0))
-        if self.picture.is_recent(lately):
+        short = "" if self.picture.is_recent(lately) else _short(standing, *minimum)
+        if not short or self._is_what_is_left(group, minimum[0]):
             return None
-        if standing.ready < minimum[0]:
-            text = f"its binding leaves {group} with {standing.ready} of {minimum[0]} placed"
-            return self.broken(key_of(step.change), text)
-        for role, least in minimum[1].items():
-            if standing.roles[role] < least:
-                text = f"its binding leaves {group} with {standing.roles[role]} of {least} of {role} placed"
-                return self.broken(key_of(step.change), text)
-        return None
+        return self.broken(key_of(step.change), f"its binding leaves {group} with {short} placed")
+
+    def _is_what_is_left(self, group, minimum):
+        members = self.picture.members.get(group, {}).items()
+        others = [pod for key, pod in members if key not in self._together]
+        ended = [pod.phase for pod in others if pod.phase in ENDED]
+        is_over = "Failed" in ended and not any(pod.holds for pod in others)
+        return is_over and len(ended) + len(self._together) >= minimum
+
+
+def _short(standing, minimum, roles):
+    """Say how many there are of a minimum that is not reached, or "" when all are."""
+    if standing.ready < minimum:
+        return f"{standing.ready} of {minimum}"
+    missing = (role for role, least in roles.items() if standing.roles[role] < least)
+    return next((f"{standing.roles[role]} of {roles[role]} of {role}" for role in missing), "")
 
 
 def _counted(pod):

@@ -77,9 +77,22 @@ class Judge:
             invariant.settle(now)
 
 
-def check(changes, *, now=None):
-    """Judge a whole log, and its end as a cluster at rest when now is given; return the judge."""
-    judge = Judge()
+# These expect what is done together in neighbouring rows of the log, as one transaction writes it.
+TOGETHER = frozenset({gangs.BoundWhole.name, gangs.RunsWhole.name, commands.CarriedOut.name})
+
+# What is asked of a log in which controllers work by one request after the other.
+BY_REQUESTS = frozenset(each.name for each in INVARIANTS) - TOGETHER
+
+# These expect that controllers hear each change of a pod, also one between two others that nobody was there to hear.
+HEARD = frozenset({commands.FailuresTold.name, *(each.name for each in policies.INVARIANTS)})
+
+
+def check(changes, *, now=None, by_requests=False):
+    """Judge a whole log, and its end as a cluster at rest when now is given; return the judge.
+
+    by_requests: who worked on the cluster did so one request after the other, as controllers of another system do.
+    """
+    judge = Judge(only=BY_REQUESTS if by_requests else None)
     for change in changes:
         judge.take(change)
     judge.finish()

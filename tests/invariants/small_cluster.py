@@ -11,12 +11,14 @@ from __future__ import annotations
 from cluster import access, api, clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import store
 from kube.errors import ApiError
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from tests.invariants import LAG_MS, Judge
+from tests.invariants.judge import BY_REQUESTS
+from tests.modes.answers import Killed
+from tests.modes.mode import Runner, others
 
 QUIET_ROUNDS = 3
 LATER_MS = 90_000
@@ -32,13 +34,16 @@ class _Ahead:
 
 
 class SmallCluster:
-    """Everything that runs, taking turns; `judge` has heard the log up to `judge.revision`."""
+    """Everything that runs in a mode, taking turns; `judge` has heard the log up to `judge.revision`."""
 
-    def __init__(self, choices, monkeypatch, *, hasty=False, nodes=4, cpu="4"):
-        self.choices, self.hasty = choices, hasty
+    def __init__(self, choices, monkeypatch, mode, *, hasty=False, nodes=4, cpu="4"):
+        self.choices, self.mode, self.hasty = choices, mode, hasty
         self.busy = set()  # places of those who take a step
         self.between = None  # what people may do while a consumer is about to commit
-        self.judge = Judge(lag_ms=LAG_MS if hasty else 0)
+        by_requests = mode.name == "in-place"
+        self.judge = Judge(
+            only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0
+        )
         self.changes = []
         self.ahead_ms = 0
         for place in ("cluster.runtime.consumer", "cluster.controllers.status_counter"):
@@ -82,9 +87,16 @@ class SmallCluster:
             self._simulate()
             return
         if self.choices.random() < 0.02:
-            old = self.runners[place]
-            self.runners[place] = self._runner(old.registration, old.shard)
-        self.runners[place].step()
+            self._begin_anew(place)
+        try:
+            self.runners[place].step()
+        except Killed:
+            self._begin_anew(place)
+
+    def _begin_anew(self, place):
+        """Let a consumer go on in another process."""
+        old = self.runners[place]
+        self.runners[place] = self._runner(old.registration, old.shard)
 
     def _runner(self, registration, shard):
         runner = Runner(registration, shard, registration.make())
@@ -97,8 +109,9 @@ class SmallCluster:
             found = plan(*arguments)
             if self.between is not None and self.choices.random() < INTERRUPTED:
                 happening, self.between = self.between, None
-                happening()
-                self.turns(2)
+                with others():
+                    happening()
+                    self.turns(2)
                 self.between = happening
             return found
 
@@ -141,5 +154,5 @@ class SmallCluster:
                     self.hear()
             self._simulate()
             self.hear()
-            quiet = quiet + 1 if self.judge.revision == before else 0
+            quiet = quiet + 1 if self.judge.revision == before and self.mode.is_settled() else 0
             assert clock.monotonic() < deadline, "the cluster does not come to rest"

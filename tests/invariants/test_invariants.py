@@ -619,6 +619,8 @@ RIGHT = {
     .pod("p2", group="g").pod("p2", group="g", node="n"),
     "a pod failed while the scheduler decided": lambda: gang(2).pod("p2", group="g")
     .pod("p0", group="g", phase="Failed").pod("p1", group="g", phase="Failed").pod("p2", group="g", node="n"),
+    "what is left of a gang that has failed": lambda: gang(2).pod("p2", group="g").pod("p0", group="g", phase="Failed")
+    .pod("p1", group="g", phase="Failed").wait(9000).pod("p2", group="g", node="n"),
     "roles that are more than the minimum": lambda: gang(1, 1, roles={"other": 2}),
     "a job that is restarted until it fails": lambda: after(after(
         answered(RESTART, phase="Pending", retries=1), "Restarting", RESTART, retryCount=1, retries=1), "Failed", RESTART, retryCount=1, retries=1),

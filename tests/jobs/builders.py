@@ -34,6 +34,9 @@ class Cluster:
     def machines(self):
         return []
 
+    def runs_images(self):
+        return False
+
 
 CLUSTER = Cluster()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from tests.modes.mode import Runner
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 class Controller(Runner):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Patch, store
 from kube import meta
 from kube.resources import EVENTS, JOBS
 from tests.jobs.builders import task
+from tests.modes.mode import Runner
 
 PLACE = "default"
 

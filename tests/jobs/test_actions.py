@@ -115,7 +115,8 @@ EFFECTS = [
     pytest.param(
         "delete",
         Extent(5000, 20000, 12),
-        "12 running pods will be stopped. 5,000 jobs are removed with their 20,000 pods.",
+        "12 running pods will be stopped. 5,000 jobs are removed with their 20,000 pods."
+        " What happened stays for 30 days, what they printed stays for 14 days.",
         id="delete thousands",
     ),
 ]
@@ -123,7 +124,7 @@ EFFECTS = [
 
 @pytest.mark.parametrize(("name", "about", "said"), EFFECTS)
 def test_the_effect_is_told_in_numbers(name, about, said):
-    assert " ".join(actions.effect(actions.BY_NAME[name], about)) == said
+    assert " ".join(actions.effect(actions.BY_NAME[name], about, actions.Kept(30, 14))) == said
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 5)), max_size=20))

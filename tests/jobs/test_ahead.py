@@ -11,11 +11,12 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import RETRY
 from cluster.store import Create, Delete, Patch, Stored, store
 from cluster.writes import Timer
+from jobs.controller import job_controller
 from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import admit, become, job, state, submit
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 @pytest.fixture
@@ -247,3 +248,18 @@ def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog)
     assert made(again) == ["demo-main-1", "demo-main-2"]
     assert "default/demo" in caplog.text
     assert timer.due - now == 60_000
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("ROOM", 0), ("is_behind", True)], ids=["no room", "behind"]
+)
+def test_what_failed_and_is_put_off_stays_known_to_fail(late, monkeypatch, attribute, value):
+    """Otherwise more of them than one plan has room for are tried again at once, without end."""
+    monkeypatch.setattr(late.state if attribute == "is_behind" else job_controller, attribute, value)
+    failed = {"error": "no", "tries": 9, "news": True}
+    back = [
+        each
+        for each in late.plan(Timer(RETRY, "default/demo", 0, failed), now=7).timers
+        if each.kind == RETRY
+    ]
+    assert back == [Timer(RETRY, "default/demo", 7, {**failed, "news": False})]

@@ -133,9 +133,7 @@ def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_t
         go_on(world)
     state = status()["state"]
     assert (state["phase"], state["reason"]) == ("Failed", "RetriesUsedUp")
-    assert state["message"] == (
-        "Exited with code 7 · demo-main-0. The job was restarted 2 times; maxRetry is 2."
-    )
+    assert state["message"] == ("Exit 7 · main-0. The job was restarted 2 times; maxRetry is 2.")
     assert [each["status"] for each in status()["conditions"]] == [
         "Pending",
         "Running",

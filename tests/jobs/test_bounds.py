@@ -8,8 +8,9 @@ from cluster import access, api
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import EVENTS, LIMIT_RANGES, PODS, RESOURCE_QUOTAS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit, task
+from tests.modes.mode import others
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 FULL = "exceeded quota: q, requested: pods=1, used: pods={used}, limited: pods={hard}"
 
 
@@ -144,7 +145,8 @@ def between(controller, monkeypatch):
     def planned(*args):
         found = plan(*args)
         if deeds and any(write.resource is PODS for group in found.groups for write in group.writes):
-            deeds.pop()()
+            with others():
+                deeds.pop()()
         return found
 
     monkeypatch.setattr(controller.consumer, "plan", planned)
@@ -156,6 +158,7 @@ def rival():
     api.create(access.SYSTEM, PODS, {"metadata": named("rival"), "spec": spec})
 
 
+@pytest.mark.embedded  # elsewhere each pod is a request, and those that were made stay
 def test_creation_in_between_does_not_lead_beyond_the_quota(controller, between):
     quota(pods=2)
     between(rival)
@@ -174,12 +177,14 @@ def test_creation_in_between_leaves_room_for_fewer_pods_of_an_elastic_job(contro
     assert pods() == ["demo-main-0", "demo-main-1", "rival"]
 
 
+@pytest.mark.embedded  # elsewhere each pod is a request, and those that were made stay
 def test_quota_that_appears_in_between_binds(controller, between):
     between(lambda: quota(pods=1))
     start(controller, job(replicas=2))
     assert pods() == []
 
 
+@pytest.mark.embedded  # elsewhere each pod is a request, and those that were made stay
 def test_of_jobs_planned_together_only_those_wait_that_lost_their_room(controller, between):
     quota(pods=4)
     submit(controller, job("first"))

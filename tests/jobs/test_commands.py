@@ -10,8 +10,9 @@ from jobs.controller.commands import to_job
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit
+from tests.modes.mode import others
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 def command(action, name="demo", *, uid=None, by="alice", **metadata):
@@ -338,8 +339,9 @@ def test_command_taken_back_while_it_is_planned_has_no_effect(controller, monkey
     original = job_controller.plan.reconcile
 
     def interrupted(*args, **fields):
-        if store.find(COMMANDS):
-            store.write(Delete(COMMANDS, "default", taken.name))
+        with others():
+            if store.find(COMMANDS):
+                store.write(Delete(COMMANDS, "default", taken.name))
         return original(*args, **fields)
 
     monkeypatch.setattr(job_controller.plan, "reconcile", interrupted)
@@ -405,6 +407,7 @@ def test_job_deleted_with_its_command_leaves_nothing(controller):
     assert (controller.state.entries, controller.state.commands) == ({}, {})
 
 
+@pytest.mark.embedded  # as many requests would take ten seconds
 def test_many_jobs_are_suspended_at_once(controller):
     for number in range(50):
         store.write(Create(JOBS, job(f"job-{number}")))
@@ -417,3 +420,13 @@ def test_many_jobs_are_suspended_at_once(controller):
     assert {phase(f"job-{number}") for number in range(50)} == {"Aborted"}
     assert store.find(COMMANDS) == []
     assert len([c for c in store.changes(before, [COMMANDS]) if c.verb == "DELETED"]) == 50
+
+
+def test_all_exit_codes_are_listed_once_and_those_of_an_earlier_run_no_more(controller):
+    run(controller, replicas=3)
+    become(controller, "Failed", "demo-main-1", code=137)
+    become(controller, "Failed", "demo-main-2", code=3)
+    assert state()["exitCodes"] == [3, 137]
+    issue(controller, "RestartJob")
+    assert "exitCodes" not in state()
+    assert store.find(JOBS, exit_code=137) == []

@@ -11,9 +11,9 @@ from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
+from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, pods, state, submit, task
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 @pytest.mark.shows("2.4/5", "2.4/4a", "2.4/4b-d", "4.4/made", "1.5/state.reason, state.message")
@@ -60,7 +60,9 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     become(controller, "Failed", "demo-main-1", code=3)
     become(controller, "Succeeded", "demo-main-0", code=0)
     assert state()["state"]["phase"] == "Failed"
-    assert state()["state"]["message"].startswith("Exited with code 3 · demo-main-1. ")
+    assert state()["state"]["message"].startswith("Exit 3 · main-1. ")
+    assert state()["exitCodes"] == [3]
+    assert [each.name for each in store.find(JOBS, exit_code=3)] == ["demo"]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +70,17 @@ def test_failure_names_the_pod_and_its_exit_code(controller):
     [
         pytest.param(
             {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'},
-            'Could not start: exec: "x": no such file or directory · demo-main-1.',
+            'Could not start: exec: "x": no such file or directory · main-1.',
             id="did not start",
         ),
         pytest.param(
             {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."},
-            "Exited with code 137 (OOMKilled): It used 2 bytes; its limit is 1 · demo-main-1.",
+            "Out of memory: It used 2 bytes; its limit is 1 · main-1.",
             id="memory",
         ),
         pytest.param(
             {"exitCode": 1, "reason": "Error", "message": "one\n\ntwo" + "." * 500},
-            "Exited with code 1: one two · demo-main-1.",
+            "Exit 1: one two · main-1.",
             id="its own message",
         ),
     ],
@@ -106,6 +108,7 @@ def test_events_tell_the_story_once_for_all_pods(controller):
     assert len(story) == 3
 
 
+@pytest.mark.embedded  # as many requests would take half a minute
 def test_many_pods_are_made_in_rounds(controller):
     submit(controller, job(replicas=2500))
     admit(controller)
@@ -287,10 +290,7 @@ def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(control
 
 @pytest.mark.shows("1.4/volumeClaim", "4.3/made")
 def test_described_claim_is_made_and_mounted(controller):
-    submit(
-        controller,
-        job(replicas=1, volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]),
-    )
+    submit(controller, job(replicas=1, volumes=[{"mountPath": "/a", "volumeClaim": CLAIM}]))
     admit(controller)
     claim = store.find(CLAIMS)[0]
     source = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]["persistentVolumeClaim"]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jobs.controller.counts import Counts
 from jobs.lifecycle import phases
+from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.phases import FINISHED, STEPS, TRANSITIONS, Procedure
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobPhase
@@ -158,8 +159,8 @@ MESSAGES = [
     pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
     pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
     pytest.param(
-        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=("x-a-1 exited with code 3",)),
-        "Exited with code 3 · x-a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3.", id="failures",
+        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=(Failure("x-a-1", "a", 3),)),
+        "Exit 3 · a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3.", id="failures",
     ),
     pytest.param(
         P.RUNNING, main(0, 0, 3, 1), "3 of 4 pods of task main succeeded; its minAvailable is 4.", id="a task's minimum",
@@ -170,8 +171,8 @@ MESSAGES = [
     pytest.param(P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again.", id="pods of two runs"),
     pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
-        P.ABORTING, main(0, 0, 1, 1, failures=("x-a-1 exited with code 3",)),
-        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exited with code 3 · x-a-1.",
+        P.ABORTING, main(0, 0, 1, 1, failures=(Failure("x-a-1", "a", 3),)),
+        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exit 3 · a-1.",
         id="aborted",
     ),
     pytest.param(P.COMPLETING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
@@ -180,10 +181,10 @@ MESSAGES = [
 
 
 def test_pods_that_failed_alike_are_told_once():
-    failures = ("x-a-0 exited with code 3", "x-a-1 exited with code 1", "x-a-2 exited with code 3")
+    failures = (Failure("x-a-0", "a", 3), Failure("x-a-1", "a", 1), Failure("x-a-2", "a", 3))
     found = situation(("a", 4, 0), least=3, counted={"a": (0, 0, 1, 3)}, failures=failures)
     message = phases.decide(P.RUNNING, phases.step_for(P.RUNNING).rules, found).message
-    assert message.startswith("Exited with code 3 · x-a-0, x-a-2; Exited with code 1 · x-a-1. 1 of 4 pods")
+    assert message.startswith("Exit 3 · a-0, a-2; exit 1 · a-1. 1 of 4 pods")
 
 
 @pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)

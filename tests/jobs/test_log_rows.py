@@ -11,6 +11,7 @@ from cluster.store import Create, store
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.invariants.small_cluster import SmallCluster
 from tests.load import shapes
+from tests.modes.mode import EmbeddedMode
 
 HOLD = "release"
 KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
@@ -83,7 +84,7 @@ def _said(change):
 def scribe(transactional_db, redis_url, settings, monkeypatch, moved_clock):
     settings.REDIS_URL = redis_url
     nudge.client.cache_clear()
-    cluster = SmallCluster(random.Random(1), monkeypatch)
+    cluster = SmallCluster(random.Random(1), monkeypatch, EmbeddedMode())
     scribe = Scribe(cluster)
     scribe.work_off()
     scribe.rows.clear()

@@ -171,3 +171,19 @@ def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
     assert Backlog().of("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
     start(1)
     assert timers() == {}
+
+
+def test_a_worker_that_never_looked_is_woken_for_the_jobs_that_are_there_already(monkeypatch):
+    """The first worker makes the cursors of all at the end of the log, so that nothing is news for the others."""
+    bootstrap()
+    name = next(name for name in NAMES if registry.shard_of(f"default/{name}", 2) == 1)
+    store.write(Create(JOBS, job(name)))
+    both = replace(registry.get("jobs"), shards=2)
+    monkeypatch.setitem(registry._registrations, "jobs", both)
+    first, second = (Runner(both, shard, JobConsumer()) for shard in range(2))
+    while first.step():
+        pass
+    assert Backlog().of(both.queue_of(1), clock.milliseconds()) == [(both, 1)]
+    while second.step():
+        pass
+    assert len(store.find(POD_GROUPS)) == 1

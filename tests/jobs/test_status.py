@@ -9,9 +9,9 @@ from jobs.controller.commands import to_job
 from kube import meta
 from kube.kinds.batch import Action
 from kube.resources import CLAIMS, COMMANDS, JOBS, PODS
-from tests.jobs.control import admit, become, job, state, submit, task
+from tests.jobs.control import CLAIM, admit, become, job, state, submit, task
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 def started(controller, **spec):
@@ -133,9 +133,8 @@ def test_a_job_that_runs_again_has_taken_no_time_yet(controller, moved_clock):
 
 @pytest.mark.shows("1.5/controlledResources", "4.3/noted", "4.3/made")
 def test_status_lists_the_claims_that_the_job_names_and_those_it_makes(controller):
-    claim = {"accessModes": ["ReadWriteOnce"]}
     volumes = [
-        {"mountPath": "/a", "volumeClaim": claim},
+        {"mountPath": "/a", "volumeClaim": CLAIM},
         {"mountPath": "/b", "volumeClaimName": "data"},
         {"mountPath": "/c"},
     ]
@@ -163,7 +162,7 @@ def test_each_phase_has_one_condition_and_the_latest_is_the_last(controller, mov
 
 @pytest.mark.shows("4.3/restart", "2.2/12")
 def test_claims_outlive_a_restart_and_are_made_once(controller):
-    started(controller, volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])
+    started(controller, volumes=[{"mountPath": "/a", "volumeClaim": CLAIM}])
     before = [each.uid for each in store.find(CLAIMS)]
     command(controller, Action.RESTART_JOB)
     ended(controller)

@@ -10,9 +10,9 @@ import pytest
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import dependencies, facts
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import Controller, admit, become, job, pods, state, submit, task
+from tests.jobs.control import CLAIM, Controller, admit, become, job, pods, state, submit, task
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 def started(controller, **spec):
@@ -143,6 +143,7 @@ def test_a_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller):
 
 
 @pytest.mark.shows("2.4/2", "10/Q-8")
+@pytest.mark.embedded  # an API server refuses the group
 def test_a_job_whose_queue_is_gone_waits_and_is_not_ended(controller, moved_clock):
     submit(controller, job(queue="gone"))
     moved_clock.move(3600)
@@ -166,7 +167,11 @@ def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controlle
         controller.settle()
         moved_clock.move(31)
     assert "status" not in store.get(JOBS, "default", "demo").object
-    assert store.find(EVENTS) == []
+    told = [each.object for each in store.find(EVENTS)]
+    assert {each["reason"] for each in told} == {"WriteRefused"}
+    # The third try comes half a minute after the first, so it is news already; from then on each power of two is.
+    tries = {each["message"].partition(":")[0] for each in told}
+    assert tries == {f"Tried {times} times" for times in (3, 4, 8, 16)}
     store.write(Delete(POD_GROUPS, "default", name))
     moved_clock.move(31)
     controller.settle()
@@ -221,7 +226,7 @@ def test_a_task_waits_for_the_minimum_of_another(controller):
 
 @pytest.mark.shows("4.3/name")
 def test_a_claim_that_is_made_has_the_jobs_name_and_twelve_characters(controller):
-    submit(controller, job(volumes=[{"mountPath": "/a", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]))
+    submit(controller, job(volumes=[{"mountPath": "/a", "volumeClaim": CLAIM}]))
     (claim,) = store.find(CLAIMS)
     assert re.fullmatch("demo-pvc-[0-9a-z]{12}", claim.name)
 

@@ -10,13 +10,13 @@ import yaml
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, store
 from kube.errors import Forbidden, Invalid
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 from tests.jobs.builders import container, job, task
+from tests.modes.mode import Runner
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 SEEDS = Path(__file__).parents[1] / "golden" / "jobs"
 NAMES = ("jobs", "scheduler", "queues", "garbage")
 
@@ -70,6 +70,8 @@ def test_job_too_large_for_the_node_waits_and_says_why(system, admin):
     state = store.get(JOBS, "default", "demo").object["status"]["state"]
     assert (state["phase"], state["reason"]) == ("Pending", "Unschedulable")
     assert "CPU" in state["message"] or "cpu" in state["message"]
+    assert store.get(JOBS, "default", "demo").object["status"]["waitingReason"] == "NeverFits"
+    assert store.names(JOBS, trouble="NeverFits")
 
 
 @pytest.mark.shows("6.1/owners")

@@ -128,6 +128,22 @@ ODD = [
         job(volumes=[{"mountPath": "/data", "volumeClaimName": "lost"}]),
         "spec.volumes[0].volumeClaimName", "no claim lost in namespace default", id="missing claim",
     ),
+    pytest.param(
+        job(volumes=[{"mountPath": "/data", "volumeClaimName": ""}]),
+        "spec.volumes[0].volumeClaimName", "names no claim", id="claim without a name",
+    ),
+    pytest.param(
+        job(task(pod={"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "persistentVolumeClaim": {"claimName": "lost"}}]})),
+        "spec.tasks[0].template.spec.volumes[1].persistentVolumeClaim.claimName",
+        "no claim lost in namespace default", id="missing claim of the pods",
+    ),
+    pytest.param(
+        job(networkTopology={"highestTierAllowed": 1}), "spec.networkTopology.mode", "no tiers", id="topology of the network",
+    ),
+    pytest.param(
+        job(task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"mode": "soft"}})),
+        "spec.tasks[0].partitionPolicy.networkTopology.mode", "no tiers", id="topology of partitions",
+    ),
 ]  # fmt: skip
 
 

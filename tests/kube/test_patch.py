@@ -94,6 +94,37 @@ def test_a_computed_json_patch_leads_to_the_goal(source, goal):
     assert (source, ops) == before
 
 
+@pytest.mark.parametrize(
+    ("source", "goal", "ops"),
+    [
+        pytest.param({"a": 1}, {"a": 1}, [], id="the same"),
+        pytest.param({"a": 1}, {"a": True}, [("replace", "/a")], id="one is not true"),
+        pytest.param({"a/b": 1}, {"~": 1}, [("remove", "/a~1b"), ("add", "/~0")], id="keys that are escaped"),
+        pytest.param({"a": [{"b": 1}, 2]}, {"a": [{"b": 3}, 2]}, [("replace", "/a/0/b")], id="in a list"),
+        pytest.param({"a": [1]}, {"a": [1, 2]}, [("replace", "/a")], id="a longer list"),
+    ],
+)
+def test_a_difference_names_the_smallest_part_that_differs(source, goal, ops):
+    assert [(op["op"], op["path"]) for op in patch.difference(source, goal)] == ops
+
+
+@given(objects, objects)
+def test_a_difference_leads_to_the_goal_here_and_in_the_reference_library(source, goal):
+    before = copy.deepcopy((source, goal))
+    ops = patch.difference(source, goal)
+    assert values_of(patch.json_patch(source, ops)) == values_of(goal)
+    assert values_of(jsonpatch.apply_patch(source, ops)) == values_of(goal)
+    _scramble({"ops": ops})
+    assert (source, goal) == before
+
+
+def values_of(value):
+    """Return JSON in which true is not 1."""
+    if isinstance(value, dict):
+        return {key: values_of(item) for key, item in value.items()}
+    return [values_of(item) for item in value] if isinstance(value, list) else (type(value), value)
+
+
 pointers = st.lists(names, max_size=3).map(
     lambda parts: "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
 )

@@ -16,7 +16,24 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-PARTS = ("start", "idle", "process", "live", "api", "watching", "posting", "shapes", "restart")
+PARTS = (
+    "start",
+    "idle",
+    "process",
+    "live",
+    "api",
+    "watching",
+    "posting",
+    "lists",
+    "decisions",
+    "mirror",
+    "bulk",
+    "shapes",
+    "page",
+    "restart",
+    "sweep",
+)
+EXTRA = ("in-place", "beside-volcano")  # parts that want more than this machine has by itself
 DATABASES = ("sqlite", "postgresql")  # on which posting is measured
 
 
@@ -35,10 +52,16 @@ def main():
 
 def _options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part (repeatable)")
-    parser.add_argument("--shape", action="append", help="10000x1, 500x20, 20x500 or 1x10000 (repeatable)")
+    parser.add_argument(
+        "--only", action="append", choices=(*PARTS, *EXTRA), help="measure this part (repeatable)"
+    )
+    parser.add_argument(
+        "--shape", action="append", help="10000x1, 500x20, 20x500 or 1x10000; beside Volcano any (repeatable)"
+    )
     parser.add_argument("--database", action="append", choices=DATABASES, help="of posting (repeatable)")
     parser.add_argument("--nodes", type=int, default=1000, help="simulated nodes")
+    parser.add_argument("--pods", type=int, default=20_000, help="that a mirror shows")
+    parser.add_argument("--repetitions", type=int, default=3, help="of what is measured beside Volcano")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 
@@ -57,20 +80,38 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
-    from tests.load import posting
+    from tests.load import decisions, lists, posting
 
     parts = options.only or PARTS
     if "posting" in parts:
         for database in options.database or DATABASES:
             yield f"posting_{database}", posting.run(data.parent, database, options.nodes)
-    if set(parts) != {"posting"}:
+    if "lists" in parts:
+        yield "lists", lists.run(data.parent / "lists")
+    if "decisions" in parts:
+        yield "decisions", decisions.run()
+    if set(parts) - {"posting", "lists", "decisions"}:
         yield from _of_one_system(parts, options, data)
 
 
 def _of_one_system(parts, options, data):
     """Yield the figures of the parts that share a system."""
     from tests.invariants import Judge
-    from tests.load import api, live, measure, process, restart, shapes, watching
+    from tests.load import (
+        api,
+        beside_volcano,
+        bulk,
+        in_place,
+        live,
+        measure,
+        mirror,
+        page,
+        process,
+        restart,
+        shapes,
+        sweep,
+        watching,
+    )
     from tests.system.harness import System
 
     system = System(data, nodes=options.nodes)
@@ -82,11 +123,21 @@ def _of_one_system(parts, options, data):
         ("live", "live", lambda: live.run(system)),
         ("api", "api", lambda: api.run(system)),
         ("watching", "watching", lambda: watching.run(system)),
+        ("mirror", f"mirror_{options.pods}_pods", lambda: mirror.run(system, options.pods)),
+        ("bulk", "bulk_5000", lambda: bulk.run(system)),
         *(
             ("shapes", shape, partial(shapes.run, system, shape, judge))
             for shape in options.shape or shapes.SHAPES
         ),
+        ("page", "page_of_10000_pods", lambda: page.run(system)),
         ("restart", "restart_1000x20", lambda: restart.run(system, judge)),  # its pods run on
+        ("sweep", "sweep_10000", lambda: sweep.run(system)),  # its jobs wait on
+        ("in-place", "in_place", lambda: in_place.run(system)),
+        (
+            "beside-volcano",
+            "beside_volcano",
+            lambda: beside_volcano.run(system, options.shape, options.repetitions),
+        ),
     ]
     with system:
         for part, name, run in runs:

@@ -91,14 +91,15 @@ class Writer:
 class Sockets:
     """Sockets in a process of their own; use it as a context manager."""
 
-    def __init__(self, system, count):
+    def __init__(self, system, count, topic=TOPIC):
         self.system = system
         self.count = count
+        self.topic = topic
 
     def __enter__(self):
         cookie = "; ".join(f"{name}={value}" for name, value in self.system.cookies.items())
         url = f"{self.system.base.replace('http', 'ws')}/live/"
-        command = [sys.executable, "-m", "tests.load.sockets", url, cookie, TOPIC, str(self.count)]
+        command = [sys.executable, "-m", "tests.load.sockets", url, cookie, self.topic, str(self.count)]
         self.process = subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

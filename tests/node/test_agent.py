@@ -119,16 +119,19 @@ class TestSeveralContainers:
         node.begin()
         out = node.out / "out"
 
-        def say(word):
-            return ["sh", "-c", f"echo {word} >> {out}; sleep 0.05; echo -{word} >> {out}"]
+        def say(word, meanwhile):
+            return ["sh", "-c", f"echo {word} >> {out}; {meanwhile}; echo -{word} >> {out}"]
 
-        inits = [{"name": f"init-{n}", "command": say(f"i{n}")} for n in (1, 2)]
-        mains = [{"name": f"main-{n}", "command": say(f"m{n}")} for n in (1, 2)]
+        def meet(word):
+            return f"until grep -q {word} {out}; do sleep 0.01; done"
+
+        inits = [{"name": f"init-{n}", "command": say(f"i{n}", "sleep 0.05")} for n in (1, 2)]
+        mains = [{"name": f"main-{n}", "command": say(f"m{n}", meet(f"m{3 - n}"))} for n in (1, 2)]
         node.submit(containers=mains, initContainers=inits)
         status = node.until_phase("Succeeded")
         lines = out.read_text().split()
         assert lines[:4] == ["i1", "-i1", "i2", "-i2"]
-        assert set(lines[4:6]) == {"m1", "m2"}
+        assert set(lines[4:6]) == {"m1", "m2"}, "neither ended before the other began"
         assert [one["state"]["terminated"]["exitCode"] for one in status["initContainerStatuses"]] == [0, 0]
 
     def test_failed_init_container_fails_the_pod(self, node):

@@ -56,7 +56,7 @@ def test_any_bytes_come_back_as_they_were_written(parts):
             log.feed(stream, data)
         log.close()
         data = b"".join((Path(folder) / name).read_bytes() for _, name in logs.segments(folder))
-    lines = [logs._parse(raw) for raw in data.split(b"\n")[:-1]]
+    lines = [logs._parse(raw, 0) for raw in data.split(b"\n")[:-1]]
     for stream in ("stdout", "stderr"):
         got = b"".join(line.data + b"\n" * line.whole for line in lines if line.stream == stream)
         assert got == b"".join(data for name, data in parts if name == stream)
@@ -272,3 +272,26 @@ def least(work):
 def test_showing_a_long_log_takes_a_few_times_as_long_as_splitting_it(long_log):
     data = logs.read_raw(long_log, 0, 8_000_000).data
     assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))
+
+
+def test_each_line_knows_the_offset_at_which_it_begins(directory):
+    log = CriLog(str(directory), segment_bytes=4_000, count=1000)
+    for number in range(300):
+        log.feed("stdout", b"x" * (number * 37 % 90) + b" %d\n" % number)
+    lines = logs.read(UID, "main", limit=10**6).lines
+    assert len(lines) == 300
+    for line in lines[::7]:
+        assert logs.read(UID, "main", since_offset=line.offset).lines[0] == line
+
+
+@pytest.mark.parametrize("number", [1, 7, 1000])
+def test_a_tail_before_a_line_is_what_stands_before_it(directory, number):
+    log = CriLog(str(directory), segment_bytes=4_000, count=1000)
+    for count in range(300):
+        log.feed("stdout", b"x" * (count * 37 % 90) + b" %d\n" % count)
+    lines = logs.read(UID, "main", limit=10**6).lines
+    for place in (0, 1, 100, 299):
+        before = lines[place].offset
+        found = logs.tail(UID, "main", lines=number, before=before)
+        assert found.lines == lines[max(0, place - number) : place]
+        assert found.next == before

@@ -6,12 +6,12 @@ import pytest
 
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues.controller import PAUSE_MS, QueueConsumer
+from tests.modes.mode import Runner
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 class Controller(Runner):
@@ -154,9 +154,9 @@ def test_counters_are_written_a_few_times_a_second_however_much_happens(controll
 
 def test_change_of_state_is_written_at_once(controller):
     group("a")
-    controller.step()
+    controller.settle()
     wish("default", "Closed")
-    controller.step()
+    controller.settle()
     assert status()["state"] == "Closing"
 
 

@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from cluster.access import SYSTEM
+from cluster.api import backend
+from cluster.remote.backend import Remote
+from cluster.remote.in_place import InPlace
 from cluster.store import Patch, store
 from dashboard import cluster_usage
 from dashboard.live import topics
@@ -17,6 +20,9 @@ def _picture():
     cluster_usage.forget()
     yield
     cluster_usage.forget()
+
+
+FORM = {"weight": "1", "priority": "0", "order": "traverse", "parent": "", "reclaimable": "on"}
 
 
 def spec(name):
@@ -34,6 +40,44 @@ def test_a_queue_shows_what_it_uses_of_its_capability(admin):  # noqa: F811
     assert "4 of 40" in page(admin, "/queues/research/").text(id="queue-use")
 
 
+def test_a_queue_shows_its_fair_share_and_what_it_borrows(admin):  # noqa: F811
+    """Of 40 CPU 36 are stated for one queue; the other two have the rest, 2 each, by their equal weights."""
+    store.write(Patch(QUEUES, "", "old", {"spec": {"deserved": {"cpu": "36"}}}))
+    kept = {"deserved": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "1"}}}
+    store.write(Patch(QUEUES, "", "vision", {"spec": kept}))
+    shown = page(admin, "/queues/vision/").text(id="queue-share")
+    assert "CPU 4 of 1 " in shown
+    assert "1 CPU guaranteed, 3 CPU borrowed" in shown
+    assert "It uses more than its fair share" in shown
+    shown = page(admin, "/queues/default/").text(id="queue-share")
+    assert "2 of 2" in shown
+    assert "CPU borrowed" not in shown
+    assert "400%, borrows 3 CPU" in page(admin, "/queues/").text(id="queue-vision")
+    assert "100%" in page(admin, "/queues/").text(id="queue-default")
+
+
+def test_the_list_is_sorted_by_shares(admin):  # noqa: F811
+    rows = page(admin, "/queues/?sort=-share").rows()
+    assert rows == ["queue-vision", "queue-research", "queue-default", "queue-old"]
+
+
+@pytest.mark.parametrize(
+    ("way", "shown"),
+    [
+        pytest.param(Remote(), False, id="a cluster whose own scheduler works"),
+        pytest.param(InPlace(), True, id="a cluster on which ours works"),
+    ],
+)
+def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, shown):  # noqa: F811
+    monkeypatch.setattr(backend, "runs", way.runs)
+    assert ("Fair share" in page(admin, "/queues/vision/").text(id="queue-share")) is shown
+    assert ("100%" in page(admin, "/queues/").text(id="queue-vision")) is shown
+
+
+def test_root_has_no_share_of_itself(admin):  # noqa: F811
+    assert page(admin, "/queues/root/").text(id="queue-share") == ""
+
+
 @pytest.mark.parametrize("topic", ["queues:list", "queues:detail?name=research", "dashboard:overview"])
 def test_a_page_watches_all_that_it_shows_of_use(topic):
     name, params = topics.parse(topic)
@@ -43,10 +87,12 @@ def test_a_page_watches_all_that_it_shows_of_use(topic):
 
 def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
     values = {
+        **FORM,
         "name": "gpu",
         "weight": "3",
+        "priority": "5",
+        "order": "fifo",
         "parent": "research",
-        "reclaimable": "on",
         "capability": "cpu: 4\nnvidia.com/gpu: 8",
     }
     assert admin.post("/queues/-/new/", values)["Location"] == "/queues/gpu/"
@@ -56,6 +102,7 @@ def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
         "research",
         {"cpu": "4", "nvidia.com/gpu": "8"},
     )
+    assert (made["priority"], made["dequeueStrategy"]) == (5, "fifo")
 
 
 @pytest.mark.parametrize(
@@ -69,10 +116,17 @@ def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
         pytest.param({"capability": "<b>: 1"}, "id_capability", id="no resource's name"),
         pytest.param({"deserved": "cpu: 9", "capability": "cpu: 4"}, "id_deserved", id="more than it may take"),
         pytest.param({"parent": "none"}, "id_parent", id="no such parent"),
+        pytest.param({"priority": "-1"}, "id_priority", id="a priority below nought"),
+        pytest.param({"order": "random"}, "id_order", id="no such order"),
+        pytest.param({"guarantee": "cpu: 2"}, "id_deserved", id="a guarantee that is not deserved"),
+        pytest.param(
+            {"parent": "research", "deserved": "cpu: 2", "guarantee": "cpu: 2"}, "id_guarantee",
+            id="more is guaranteed than to the parent",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, values, field):  # noqa: F811
-    shown = Page(admin.post("/queues/-/new/", {"name": "new", "weight": "1", **values}))
+    shown = Page(admin.post("/queues/-/new/", {**FORM, "name": "new", **values}))
     assert shown.status == 422
     assert shown.text(id=f"{field}_error")
 
@@ -85,7 +139,7 @@ def test_an_edit_changes_what_was_changed_and_keeps_the_rest(admin):  # noqa: F8
     capability = form.one(id="id_capability").text.strip()
     admin.post(
         "/queues/vision/edit/",
-        {"weight": "9", "parent": "research", "reclaimable": "on", "capability": capability},
+        {**FORM, "weight": "9", "parent": "research", "order": "fifo", "capability": capability},
     )
     assert spec("vision") == {**before, "weight": 9}
 
@@ -93,7 +147,7 @@ def test_an_edit_changes_what_was_changed_and_keeps_the_rest(admin):  # noqa: F8
 def test_a_resource_that_is_taken_out_of_the_form_is_taken_out_of_the_queue(admin):  # noqa: F811
     admin.post(
         "/queues/vision/edit/",
-        {"weight": "4", "parent": "research", "reclaimable": "on", "capability": "memory: 1Gi"},
+        {**FORM, "weight": "4", "parent": "research", "capability": "memory: 1Gi"},
     )
     assert spec("vision")["capability"] == {"memory": "1Gi"}
 
@@ -127,3 +181,14 @@ def test_an_empty_closed_queue_can_be_deleted(admin):  # noqa: F811
 def test_an_open_queue_is_not_deleted_and_the_refusal_says_what_to_do(admin):  # noqa: F811
     admin.post("/queues/vision/delete/")
     assert "lose" in page(admin, "/queues/vision/").text(id="toasts")
+
+
+def test_a_count_of_some_namespaces_does_not_pass_for_one_of_all(admin, alice):  # noqa: F811
+    def text(browser, address, part):
+        return page(browser, address).text(id=part)
+
+    assert "of yours" not in text(admin, "/queues/", "queue-default")
+    assert text(alice, "/queues/", "queue-default").count("0 of yours") == 2
+    assert text(alice, "/queues/vision/", "queue-head").count("of yours") == 2
+    assert "No job of your namespaces is in this queue" in text(alice, "/queues/default/", "table-empty")
+    assert "No job is in this queue" in text(admin, "/queues/research/", "table-empty")

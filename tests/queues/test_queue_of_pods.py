@@ -14,7 +14,7 @@ from queues.controller import PAUSE_MS, QueueConsumer
 from scheduler.consumer import SchedulerConsumer
 from tests.dashboard.pages.conftest import admin, page  # noqa: F401
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 GROUP, QUEUE, OWN_QUEUE = (
     "scheduling.k8s.io/group-name",

@@ -1,11 +1,56 @@
-"""A slow placer: pod after pod, every node scored for every pod. The engine must give the same answer."""
+"""A slow placer: one pod at a time, everything looked up anew each time. The engine must give the same answer."""
 
 from __future__ import annotations
 
-from scheduler.engine.cluster import Cluster, PodClass
+from dataclasses import dataclass, field
+
+from scheduler.engine.turns import GANG_GRAIN, QUEUE_GRAIN
 
 
-def _score(cluster: Cluster, node: int, some: PodClass, pods: int) -> float:
+@dataclass
+class Ledger:
+    """What queues use, from the accounts of the engine as they are before anything is placed."""
+
+    used: dict = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, accounts):
+        return cls({account: list(account.used) for account in accounts})
+
+    def held(self, account, column):
+        below = [each for each in self.used if each.parent is account]
+        own = self.used[account][column] - sum(self.used[each][column] for each in below)
+        return own + sum(max(self.held(each, column), each.guarantee[column]) for each in below)
+
+    def add(self, account, request, sign=1):
+        for each in account.line:
+            for column, amount in enumerate(request):
+                self.used[each][column] += sign * int(amount)
+
+    def admits(self, account, request):
+        """Whether a pod breaks no ceiling, or only one that was broken before and holds as much as before."""
+        before = {(each, c): self.held(each, c) for each in account.line for c in range(len(request))}
+        self.add(account, request)
+        fine = all(
+            self.held(each, c) <= each.ceiling[c] or self.held(each, c) == before[each, c]
+            for each in account.line
+            for c in range(len(request))
+        )
+        self.add(account, request, -1)
+        return fine
+
+    def share(self, account):
+        before, whole = self.measure(account)
+        pairs = zip(self.used[account], whole, strict=True)
+        return before + max((used / due for used, due in pairs if due), default=0.0)
+
+    def measure(self, account):
+        if any(account.deserved) or account.parent is None:
+            return 0.0, account.deserved
+        return 1.0, account.parent.deserved
+
+
+def _score(cluster, node, some, pods):
     asked = [c for c, q in enumerate(some.request) if q > 0]
     weighed = [c for c in asked if c != pods] or asked
     total = 0.0
@@ -16,14 +61,7 @@ def _score(cluster: Cluster, node: int, some: PodClass, pods: int) -> float:
     return total
 
 
-def _admitted(cluster: Cluster, some: PodClass, queues) -> bool:
-    return all(
-        room is None or all(room[c] >= q for c, q in enumerate(some.request) if q > 0)
-        for room in (cluster.rooms[queue] for queue in queues)
-    )
-
-
-def _best(cluster: Cluster, some: PodClass, pods: int) -> int:
+def _best(cluster, some, pods):
     best, winner = -1.0, -1
     for node in range(len(cluster.free)):
         open_ = some.verdicts[node] == 0 and not some.foreign
@@ -35,56 +73,155 @@ def _best(cluster: Cluster, some: PodClass, pods: int) -> int:
 
 
 class Slow:
-    def __init__(self, cluster: Cluster, pods: int) -> None:
-        self.cluster, self.pods = cluster, pods
+    """Serves queues and gangs by looking at all of them before each pod."""
 
-    def _one(self, gang, number, nodes) -> bool:
-        some = self.cluster.classes[gang.bins[number].pod_class]
-        if len(nodes[number]) == gang.bins[number].count or not _admitted(self.cluster, some, gang.queues):
+    def __init__(self, cluster, gangs, pods, accounts):
+        self.cluster, self.gangs, self.pods = cluster, gangs, pods
+        self.ledger = Ledger.of(accounts)
+        self.total = [int(each) for each in cluster.allocatable.sum(axis=0)]
+        self.held = [list(gang.held) or [0] * len(self.total) for gang in gangs]
+        self.nodes = [[[] for _ in gang.bins] for gang in gangs]
+        self.waiting = dict.fromkeys(range(len(gangs)), "minimum")
+        self.full = set()
+        self.failed = set()
+
+    def run(self):
+        while self.waiting:
+            number = self.next()
+            if self.waiting[number] == "minimum":
+                self.minimum(number)
+            else:
+                self.rest(number)
+        return [None if n in self.failed else nodes for n, nodes in enumerate(self.nodes)]
+
+    # Whose turn it is
+
+    def next(self):
+        """Return the gang that is served next: down the tree of queues, then by the order inside the queue."""
+        queues = {self.gangs[number].account for number in self.waiting}
+        account = None
+        while some := [each for each in self.alive(queues) if each.parent is account]:
+            account = min(some, key=self.queue_key)
+        return min((n for n in self.waiting if self.gangs[n].account is account), key=self.gang_key)
+
+    def alive(self, queues):
+        return {each for queue in queues if queue for each in queue.line}
+
+    def queue_key(self, account):
+        priority, created = account.rank
+        return -priority, self.ledger.share(account), created, account.name
+
+    def gang_key(self, number):
+        is_rest = self.waiting[number] == "rest"
+        return -self.gangs[number].level, is_rest, self.dominant(number) if is_rest else 0.0, number
+
+    def dominant(self, number):
+        pairs = zip(self.held[number], self.total, strict=True)
+        return max((has / whole for has, whole in pairs if whole), default=0.0)
+
+    # What a turn gives
+
+    def minimum(self, number):
+        gang = self.gangs[number]
+        for step in gang.steps:
+            while sum(len(self.nodes[number][b]) for b in step.bins) < step.need:
+                if not any(self.one(number, b) for b in step.bins):
+                    self.take_back(number)
+                    self.failed.add(number)
+                    del self.waiting[number]
+                    if gang.account is not None and gang.account.fifo:
+                        behind = {
+                            n
+                            for n, kind in self.waiting.items()
+                            if kind == "minimum" and self.gangs[n].account is gang.account
+                        }
+                        self.failed |= behind
+                        self.waiting = {n: kind for n, kind in self.waiting.items() if n not in behind}
+                    return
+        self.go_on(number)
+
+    def rest(self, number):
+        """Place pods of one bin, until somebody else is behind by more than a grain."""
+        gang = self.gangs[number]
+        some = self.left(number)
+        while len(self.nodes[number][some]) < gang.bins[some].count:
+            if not self.one(number, some):
+                self.full.add((number, some))
+                break
+            if self.is_ahead(number):
+                break
+        self.go_on(number)
+
+    def go_on(self, number):
+        if self.left(number) is None:
+            del self.waiting[number]
+        else:
+            self.waiting[number] = "rest"
+
+    def left(self, number):
+        for some, each in enumerate(self.gangs[number].bins):
+            if len(self.nodes[number][some]) < each.count and (number, some) not in self.full:
+                return some
+        return None
+
+    def is_ahead(self, number):
+        gang = self.gangs[number]
+        others = [n for n in self.waiting if n != number]
+        if gang.account is not None:
+            alive = self.alive({self.gangs[n].account for n in others})
+            for account in gang.account.line:
+                beside = [e for e in alive if e.parent is account.parent and e is not account]
+                if beside:
+                    best = min(beside, key=self.queue_key)
+                    share = self.ledger.share(best) + QUEUE_GRAIN
+                    before, whole = self.ledger.measure(account)
+                    if best.rank[0] == account.rank[0] and self.is_beyond(
+                        self.ledger.used[account], whole, share - before, number
+                    ):
+                        return True
+        same = [n for n in others if self.gangs[n].account is gang.account]
+        if same:
+            best = min(same, key=self.gang_key)
+            if self.gangs[best].level == gang.level:
+                share = self.dominant(best) if self.waiting[best] == "rest" else 0.0
+                return self.is_beyond(self.held[number], self.total, share + GANG_GRAIN, number)
+        return False
+
+    def is_beyond(self, used, whole, share, number):
+        asked = self.cluster.classes[self.gangs[number].bins[self.last].pod_class].request
+        return any(q > 0 and w and u > int(share * w) for u, w, q in zip(used, whole, asked, strict=True))
+
+    # One pod
+
+    def one(self, number, some):
+        gang = self.gangs[number]
+        each = self.cluster.classes[gang.bins[some].pod_class]
+        if len(self.nodes[number][some]) == gang.bins[some].count:
             return False
-        node = _best(self.cluster, some, self.pods)
+        if gang.account is not None and not self.ledger.admits(gang.account, each.request):
+            return False
+        node = _best(self.cluster, each, self.pods)
         if node < 0:
             return False
-        self._move(gang, some, node, 1)
-        nodes[number].append(node)
+        self.move(number, each, node, 1)
+        self.nodes[number][some].append(node)
+        self.last = some
         return True
 
-    def _move(self, gang, some, node, sign) -> None:
-        self.cluster.free[node] -= sign * some.request
-        for queue in gang.queues:
-            if self.cluster.rooms[queue] is not None:
-                self.cluster.rooms[queue] -= sign * some.request
+    def move(self, number, each, node, sign):
+        account = self.gangs[number].account
+        self.cluster.free[node] -= sign * each.request
+        if account is not None:
+            self.ledger.add(account, each.request, sign)
+        for column, amount in enumerate(each.request.tolist()):
+            self.held[number][column] += sign * amount
 
-    def minimum(self, gang):
-        nodes = [[] for _ in gang.bins]
-        for step in gang.steps:
-            while sum(len(nodes[b]) for b in step.bins) < step.need:
-                if not any(self._one(gang, b, nodes) for b in step.bins):
-                    for number, placed in enumerate(nodes):
-                        for node in placed:
-                            some = self.cluster.classes[gang.bins[number].pod_class]
-                            self._move(gang, some, node, -1)
-                    return None
-        return nodes
-
-    def rest(self, gang, nodes) -> None:
-        for number in range(len(gang.bins)):
-            while self._one(gang, number, nodes):
-                pass
+    def take_back(self, number):
+        for some, nodes in enumerate(self.nodes[number]):
+            for node in nodes:
+                self.move(number, self.cluster.classes[self.gangs[number].bins[some].pod_class], node, -1)
+            nodes.clear()
 
 
-def place(cluster: Cluster, gangs, pods: int):
-    slow = Slow(cluster, pods)
-    answers = []
-    start = 0
-    while start < len(gangs):
-        end = start
-        while end < len(gangs) and gangs[end].level == gangs[start].level:
-            end += 1
-        run = [slow.minimum(gang) for gang in gangs[start:end]]
-        for gang, nodes in zip(gangs[start:end], run, strict=True):
-            if nodes is not None:
-                slow.rest(gang, nodes)
-        answers += run
-        start = end
-    return answers
+def place(cluster, gangs, pods, accounts=()):
+    return Slow(cluster, gangs, pods, accounts).run()

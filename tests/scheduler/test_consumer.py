@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.runtime.consumer import Runner
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
-from kube.resources import EVENTS, NODES, POD_GROUPS, PODS
+from kube.resources import EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
+from tests.modes.mode import Runner, others
 
-from .world import group, node, pod, queue
+from .world import group, made, node, pod, queue
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+
+
+@pytest.fixture(autouse=True)
+def _namespace(runner_mode):
+    create((NAMESPACES, {"metadata": {"name": "ns"}}))
 
 
 class Hasty(SchedulerConsumer):
@@ -24,7 +29,8 @@ class Hasty(SchedulerConsumer):
         plan = super().plan(state, changes, timers, now)
         if self.meanwhile is not None and plan.groups:
             happening, self.meanwhile = self.meanwhile, None
-            happening()
+            with others():
+                happening()
         return plan
 
 
@@ -43,9 +49,29 @@ def drain(*runners):
 
 
 def bound():
+    """The nodes of the pods that stay there, by their names."""
+    found = {stored.name: stored.object for stored in store.find(PODS)}
     return {
-        s.name: s.object["spec"]["nodeName"] for s in store.find(PODS) if s.object["spec"].get("nodeName")
+        name: one["spec"]["nodeName"]
+        for name, one in found.items()
+        if one["spec"].get("nodeName") and not is_going(one)
     }
+
+
+def is_going(one):
+    return "deletionTimestamp" in one["metadata"]
+
+
+def make_again(*names):
+    """Let nodes end what is going, and a controller make pods again of which there are none.
+
+    Where bindings are requests, the bound pods of half a gang are taken back.
+    """
+    for stored in store.find(PODS):
+        if is_going(stored.object):
+            store.write(Delete(PODS, "ns", stored.name, grace=0))
+    left = {stored.name for stored in store.find(PODS)}
+    create(*(made(name) for name in names if name not in left))
 
 
 def phase(name="g"):
@@ -54,10 +80,10 @@ def phase(name="g"):
 
 def test_a_gang_is_bound_when_its_last_pod_appears():
     leader = runner()
-    create(node("n1"), queue(), group(minimum=2), pod("g-0"))
+    create(node("n1"), queue(), group(minimum=2), made("g-0"))
     drain(leader)
     assert bound() == {}
-    create(pod("g-1"))
+    create(made("g-1"))
     drain(leader)
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert phase() == "Running"
@@ -68,12 +94,12 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
     drain(leader)
-    create(pod("g-0"), pod("g-1"))
+    create(made("g-0"), made("g-1"))
     leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "g-1"))
-    assert leader.step()
+    drain(leader)
     assert bound() == {}
     assert phase() != "Running"
-    create(pod("g-1"))
+    make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 2
 
@@ -81,13 +107,15 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
 def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
     def replace():
         store.write(Delete(PODS, "ns", "g-1"))
-        create(pod("g-1"))
+        create(made("g-1"))
 
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
     drain(leader)
-    create(pod("g-0"), pod("g-1"))
+    create(made("g-0"), made("g-1"))
     leader.consumer.meanwhile = replace
+    drain(leader)
+    make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 2
 
@@ -96,9 +124,9 @@ def test_a_conflict_of_one_gang_leaves_the_others_alone():
     leader = runner(Hasty)
     create(node("n1"), queue(), group("a"), group("b"))
     drain(leader)
-    create(pod("a-0", "a"), pod("b-0", "b"))
+    create(made("a-0", "a"), made("b-0", "b"))
     leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "a-0"))
-    assert leader.step()
+    drain(leader)
     assert bound() == {"b-0": "n1"}
 
 
@@ -108,15 +136,15 @@ def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     create(node("n1", cpu="4", pods=99), queue())
     drain(leader)
     for i in reversed(range(9)):
-        create(group(f"g{i}"), pod(f"g{i}-0", f"g{i}"))
+        create(group(f"g{i}"), made(f"g{i}-0", f"g{i}"))
     drain(leader)
     assert len(bound()) == 4
 
 
 def test_a_new_process_takes_over_what_the_last_one_left():
-    create(node("n1"), queue(), group(minimum=2), pod("g-0"))
+    create(node("n1"), queue(), group(minimum=2), made("g-0"))
     drain(runner())
-    create(pod("g-1"))
+    create(made("g-1"))
     drain(runner())
     assert len(bound()) == 2
 
@@ -125,7 +153,7 @@ def test_two_processes_that_both_lead_bind_nothing_twice():
     one, other = runner(), runner(Hasty)
     create(node("n1", cpu="1"), queue(), group("a"), group("b"))
     drain(one, other)
-    create(pod("a-0", "a"), pod("b-0", "b"))
+    create(made("a-0", "a"), made("b-0", "b"))
     other.consumer.meanwhile = lambda: drain(one)
     drain(other)
     assert len(bound()) == 1
@@ -142,7 +170,7 @@ def test_a_pod_without_a_group_gets_one_and_a_node():
 
 def test_waiting_is_looked_at_again_when_the_node_has_room():
     leader = runner()
-    create(node("n1", cpu="1"), queue(), group(minimum=2), pod("g-0"), pod("g-1"))
+    create(node("n1", cpu="1"), queue(), group(minimum=2), made("g-0"), made("g-1"))
     drain(leader)
     condition = store.get(POD_GROUPS, "ns", "g").object["status"]["conditions"][0]
     assert (condition["type"], condition["status"]) == ("Unschedulable", "True")
@@ -153,7 +181,7 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
 
 def test_at_rest_nothing_is_written():
     leader = runner()
-    create(node("n1", cpu="1"), queue(), group("a"), pod("a-0", "a"), group("b"), pod("b-0", "b"))
+    create(node("n1", cpu="1"), queue(), group("a"), made("a-0", "a"), group("b"), made("b-0", "b"))
     drain(leader)
     before = store.revision()
     drain(leader, runner())

@@ -7,7 +7,7 @@ import pytest
 from kube import resources
 from scheduler.engine.message import people
 
-from .world import World, group, node, pod, priority_class, queue
+from .world import World, group, keeping, node, pod, priority_class, queue
 
 
 def pods(count, name="g", **more):
@@ -157,8 +157,42 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 pod("o-0", "o", "2", node="n1", phase="Running"),
             ],
             "QueueLimit",
-            "Queue root is at its limit: 2 CPU more are needed, 1 CPU of 9 CPU left.",
+            "Queue root is at its limit: this needs 2 CPU more, 1 CPU of 9 CPU left.",
             id="ceiling of an ancestor",
+        ),
+        pytest.param(
+            [node("n1", cpu="8"), queue("kept", **keeping(2))],
+            "QueueGuarantees",
+            "This can never start: it needs 8 CPU, and of 8 CPU in the cluster all but 6 CPU are kept "
+            "for the guarantees of other queues.",
+            id="guarantees that can never leave room",
+        ),
+        pytest.param(
+            [
+                node("n1", cpu="14"),
+                queue("a", **keeping(2)),
+                queue("b", **keeping(1)),
+                pod("o", "", "1", node="n1", phase="Running"),
+                pod("foreign", "", "3", node="n1", phase="Running", scheduler="other"),
+            ],
+            "QueueGuarantees",
+            "Waits for room in the cluster: this needs 2 CPU more, 1 CPU of 14 CPU can be given out, "
+            "as guarantees keep 2 CPU for queue a and 1 CPU for queue b.",
+            id="what is guaranteed to others, beside pods that use no queue",
+        ),
+        pytest.param(
+            [
+                node("n1", cpu="64"),
+                queue("team", {"cpu": "9"}),
+                queue(parent="team"),
+                queue("kept", parent="team", **keeping(1)),
+                group("o", 1, phase="Running"),
+                pod("o-0", "o", "1", node="n1", phase="Running"),
+            ],
+            "QueueGuarantees",
+            "Waits for room in queue team: this needs 2 CPU more, 1 CPU of 9 CPU can be given out, "
+            "as guarantees keep 1 CPU for queue kept.",
+            id="a guarantee beside it below a ceiling",
         ),
     ],
 )
@@ -354,6 +388,32 @@ def test_phases(phases, before, phase):
     assert [status.get(k, 0) for k in ("running", "succeeded", "failed")] == [
         phases.count(p) for p in ("Running", "Succeeded", "Failed")
     ]
+
+
+@pytest.mark.parametrize(
+    ("phases", "starts"),
+    [
+        pytest.param(["Failed"] * 3, True, id="all that were started have failed"),
+        pytest.param(["Failed"] * 2, True, id="with it there is the minimum"),
+        pytest.param(["Succeeded", "Failed", "Failed"], True, id="one has succeeded"),
+        pytest.param(["Running", "Failed"], False, id="one runs still"),
+        pytest.param(["Failed"], False, id="others are to be made"),
+        pytest.param(["Running", "Running", "Failed"], True, id="two run and make the minimum with it"),
+    ],
+)
+@pytest.mark.parametrize("roles", [None, {"worker": 3}], ids=["", "of a role"])
+def test_last_pod_of_a_gang_that_has_failed_does_not_wait_for_those_that_failed(phases, starts, roles):
+    more = {"minTaskMember": roles} if roles else {}
+    members = [pod(f"g-{i}", phase=p, node="n1", role="worker") for i, p in enumerate(phases)]
+    world = World(
+        node("n1", cpu="9"),
+        queue(),
+        group(minimum=3, phase="Running", **more),
+        *members,
+        pod("g-9", role="worker"),
+    )
+    world.cycle(seconds=1)
+    assert ("g-9" in world.where()) is starts
 
 
 def _with(*phases):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scheduler.cycle.enqueue import OVERCOMMIT_PERCENT
 from scheduler.engine.message import people
 
-from .world import World, group, node, pod, priority_class, queue
+from .world import World, group, keeping, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -135,6 +135,103 @@ def test_entry_heeds_the_ceilings_of_a_queue_and_of_those_above_it(objects, cpu,
         assert "g" in inside(world)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "where", "words"),
+    [
+        pytest.param(4, "other", "", id="beside the guarantee there is room"),
+        pytest.param(
+            8, "other",
+            "Waits for room in the cluster: its minimum needs 8 CPU, 4 CPU of 20 CPU can be given out, "
+            "as guarantees keep 10 CPU for queue kept and 2 CPU for queue team.",
+            id="what is guaranteed is not given out to others",
+        ),
+        pytest.param(
+            11, "other",
+            "This can never start: it needs 11 CPU, and of 20 CPU in the cluster all but 8 CPU are kept "
+            "for the guarantees of other queues.",
+            id="more than guarantees ever leave",
+        ),
+        pytest.param(14, "kept", "", id="the queue itself has its guarantee"),
+        pytest.param(
+            5, "beside",
+            "Waits for room in queue team: its minimum needs 5 CPU, 3 CPU of 8 CPU can be given out, "
+            "as guarantees keep 2 CPU for queue below.",
+            id="a guarantee below a ceiling",
+        ),
+        pytest.param(
+            7, "beside",
+            "This can never start: it needs 7 CPU, and of 8 CPU in queue team all but 6 CPU are kept "
+            "for the guarantees of other queues.",
+            id="a ceiling that guarantees below it narrow",
+        ),
+    ],
+)  # fmt: skip
+def test_entry_heeds_what_is_guaranteed_to_others(cpu, where, words):
+    world = World(
+        node("n1", cpu="20"),
+        queue("kept", **keeping(10)),
+        queue("other"),
+        queue("team", {"cpu": "8"}, guarantee={"resource": {"cpu": "0"}}),
+        queue("below", parent="team", **keeping(2)),
+        queue("beside", parent="team"),
+        group("runs", queue="beside", phase="Running"),
+        pod("runs-0", "runs", "3", node="n1", phase="Running"),
+        group("more", queue="other", phase="Running"),
+        pod("more-0", "more", "5", node="n1", phase="Running"),
+        asking("g", cpu, queue=where),
+    )
+    world.cycle()
+    assert (told(world, "g") if world.condition("g") else "") == words
+    assert ("g" in inside(world)) is (not words)
+
+
+def test_a_backlog_keeps_no_other_queue_out():
+    """Half of the cluster is free again for whoever is behind, however long, old and urgent the backlog of another queue is."""
+    world = World(
+        node("n1", cpu="20"),
+        queue("long"),
+        queue("late"),
+        priority_class("high", 5),
+        *(asking(f"long-{i:02}", 4, queue="long", priorityClassName="high") for i in range(30)),
+    )
+    world.cycle()
+    assert len(inside(world)) == 6
+    world.put(*(asking(f"late-{i}", 4, queue="late", created="2026-02-01T00:00:00Z") for i in range(9)))
+    world.put(*(group(f"long-{i:02}", queue="long", phase="Completed") for i in range(3)))
+    world.cycle()
+    assert {name for name in inside(world) if name.startswith("late")} == {"late-0", "late-1", "late-2"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "entered", "reason"),
+    [
+        pytest.param("traverse", {"small", "elsewhere"}, "", id="the next one is tried"),
+        pytest.param("fifo", {"in", "elsewhere"}, "QueueOrder", id="first in, first out"),
+    ],
+)
+def test_a_queue_that_is_first_in_first_out_lets_nobody_pass(strategy, entered, reason):
+    world = World(
+        node("n1", cpu="20"),
+        queue("strict", {"cpu": "8"}, dequeueStrategy=strategy),
+        queue("loose"),
+        group("in", queue="strict", minResources={"cpu": "2"}, created="2026-01-03T00:00:00Z"),
+        pod("in-0", "in", "2"),
+        asking("big", 9, queue="strict"),
+        asking("small", 1, queue="strict", created="2026-01-02T00:00:00Z"),
+        asking("elsewhere", 1, queue="loose", created="2026-01-02T00:00:00Z"),
+    )
+    world.cycle()
+    assert world.condition("big")["reason"] == "QueueTooSmall"
+    assert inside(world) == entered
+    assert (world.where() == {}) is (strategy == "fifo")
+    for name in ("small", "in"):
+        assert (world.condition(name) or {"reason": ""})["reason"] == reason
+        if reason:
+            assert told(world, name) == (
+                "Queue strict is first in, first out: this waits until job group big, which is before it, can start."
+            )
+
+
 TREE = {"a": ("b", "c"), "b": ("d", "e")}
 LEAVES = ("c", "d", "e", "free")
 ABOVE = {"c": ("c", "a"), "d": ("d", "b", "a"), "e": ("e", "b", "a"), "free": ("free",)}
@@ -175,15 +272,17 @@ def of(obj):
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(limits, some_groups)
 def test_what_entered_fits_under_every_ceiling(ceilings, asked):
+    """Of each priority by itself: what is less urgent is no obstacle."""
     groups = backlog(asked)
     entered, _ = let_in(ceilings, groups)
-    given_out = Counter()
+    given_out = {"": Counter(), "high": Counter()}
     for _, obj in groups:
-        where, cpu, _ = of(obj)
+        where, cpu, urgency = of(obj)
         if obj["metadata"]["name"] in entered:
-            given_out.update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
-    assert all(given_out[name] <= limit for name, limit in ceilings.items() if limit)
-    assert given_out["cluster"] <= CLUSTER * OVERCOMMIT_PERCENT // 100
+            given_out[urgency].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
+    for each in given_out.values():
+        assert all(each[name] <= limit for name, limit in ceilings.items() if limit)
+        assert each["cluster"] <= CLUSTER * OVERCOMMIT_PERCENT // 100
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -200,14 +299,25 @@ def test_among_equals_the_older_enters_first(ceilings, asked):
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(limits, some_groups, st.sampled_from(LEAVES))
-def test_the_backlog_of_a_queue_is_no_obstacle_to_others(ceilings, asked, where):
-    """Whoever waits in a queue changes nothing for the other queues."""
+@given(limits, some_groups)
+def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
+    """Who waits has no room beside those that entered and are as urgent: the backlog of no queue stands in the way."""
     groups = backlog(asked)
     entered, _ = let_in(ceilings, groups)
-    names = {obj["metadata"]["name"] for _, obj in groups if obj["spec"]["queue"] == where}
-    without = [(r, obj) for r, obj in groups if obj["metadata"]["name"] not in names - entered]
-    assert let_in(ceilings, without)[0] == entered
+    inside_by_urgency = {"": Counter(), "high": Counter()}
+    for _, obj in groups:
+        where, cpu, urgency = of(obj)
+        if obj["metadata"]["name"] in entered:
+            for each in {urgency, ""}:
+                inside_by_urgency[each].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
+    rooms = {**ceilings, "cluster": CLUSTER * OVERCOMMIT_PERCENT // 100}
+    for _, obj in groups:
+        where, cpu, urgency = of(obj)
+        if obj["metadata"]["name"] not in entered:
+            taken = inside_by_urgency[urgency]
+            assert any(
+                rooms.get(name) and taken[name] + cpu > rooms[name] for name in (*ABOVE[where], "cluster")
+            )
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

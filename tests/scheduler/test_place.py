@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.engine.accounts import Account
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
@@ -19,7 +20,7 @@ from . import oracle
 PODS = 1
 
 
-def cluster(free, requests, *, allocatable=None, verdicts=None, rooms=()):
+def cluster(free, requests, *, allocatable=None, verdicts=None):
     free = np.array(free, dtype=np.int64)
     whole = free.copy() if allocatable is None else np.array(allocatable, dtype=np.int64)
     closed = verdicts or [[0] * len(free)] * len(requests)
@@ -27,12 +28,17 @@ def cluster(free, requests, *, allocatable=None, verdicts=None, rooms=()):
         PodClass(np.array(request, dtype=np.int64), np.array(codes, dtype=np.int16))
         for request, codes in zip(requests, closed, strict=True)
     ]
-    return Cluster(whole, free, classes, [None if r is None else np.array(r, dtype=np.int64) for r in rooms])
+    return Cluster(whole, free, classes)
+
+
+def account(name, ceiling, above=None, *, guarantee=None, deserved=None, **more):
+    nothing = [0] * len(ceiling)
+    return Account(name, ceiling, guarantee or nothing, deserved or nothing, above, **more)
 
 
 def answer(attempts, gangs):
     return [
-        None if attempt.short else [attempt.nodes(b).tolist() for b in range(len(gang.bins))]
+        None if not attempt.has_minimum() else [attempt.nodes(b).tolist() for b in range(len(gang.bins))]
         for attempt, gang in zip(attempts, gangs, strict=True)
     ]
 
@@ -69,7 +75,7 @@ def gang(*counts, minimum=None, **other):
         ),
         pytest.param(
             [[4, 9]],
-            [gang((0, 3), minimum=1, level=0), gang((0, 2), level=1)],
+            [gang((0, 3), minimum=1, level=1), gang((0, 2), level=0)],
             [[[0, 0, 0]], None],
             id="the rest of a higher priority goes before lower minima",
         ),
@@ -105,50 +111,138 @@ def test_equal_tasks_make_the_minimum_together():
     assert answer(place(world, [either], pods=PODS), [either]) == [[[], [0, 0, 0]]]
 
 
+FREE = [UNLIMITED, UNLIMITED]
+
+
+def line(*ceilings):
+    """Return the account at the end of a line of queues, the first of which is above all."""
+    above = None
+    for number, ceiling in enumerate(ceilings):
+        above = account(f"q{number}", ceiling, above)
+    return above
+
+
 @pytest.mark.parametrize(
-    ("rooms", "queues", "expected"),
+    ("queue", "expected"),
     [
-        pytest.param([None], (0,), [[[0, 0, 0, 0]]], id="no ceiling"),
-        pytest.param([[3, UNLIMITED]], (0,), [[[0, 0, 0]]], id="one resource limited"),
-        pytest.param([[1, UNLIMITED]], (0,), [None], id="the minimum is above the ceiling"),
-        pytest.param([[9, 9], [UNLIMITED, 2]], (0, 1), [[[0, 0]]], id="an ancestor's ceiling"),
-        pytest.param([[-5, 9]], (0,), [None], id="a queue already above its ceiling"),
+        pytest.param(line(FREE), [[[0, 0, 0, 0]]], id="no ceiling"),
+        pytest.param(line([3, UNLIMITED]), [[[0, 0, 0]]], id="one resource limited"),
+        pytest.param(line([1, UNLIMITED]), [None], id="the minimum is above the ceiling"),
+        pytest.param(line([UNLIMITED, 2], [9, 9]), [[[0, 0]]], id="an ancestor's ceiling"),
+        pytest.param(line([-5, 9]), [None], id="a queue already above its ceiling"),
     ],
 )
-def test_queue_ceilings_hold(rooms, queues, expected):
-    some = gang((0, 4), minimum=2, queues=queues)
-    assert answer(place(cluster([[9, 9]], [[1, 1]], rooms=rooms), [some], pods=PODS), [some]) == expected
+def test_queue_ceilings_hold(queue, expected):
+    some = gang((0, 4), minimum=2, account=queue)
+    assert answer(place(cluster([[9, 9]], [[1, 1]]), [some], pods=PODS), [some]) == expected
 
 
 def test_a_ceiling_of_what_is_not_asked_for_is_no_obstacle():
-    some = gang((0, 1), queues=(0,))
-    (found,) = place(cluster([[1, 1]], [[0, 1]], rooms=[[-1, 5]]), [some], pods=PODS)
+    some = gang((0, 1), account=line([-1, 5]))
+    (found,) = place(cluster([[1, 1]], [[0, 1]]), [some], pods=PODS)
     assert found.placed() == 1
+
+
+def test_what_is_guaranteed_to_a_queue_is_lent_to_nobody():
+    root = account("root", [10, 99])
+    kept = account("kept", FREE, root, guarantee=[4, 0])
+    others = [account(name, FREE, root) for name in ("a", "b")]
+    gangs = [gang((0, 9), minimum=1, account=each) for each in others]
+    found = place(cluster([[10, 99]], [[1, 1]]), gangs, pods=PODS)
+    assert sum(attempt.placed() for attempt in found) == 6
+    (late,) = place(cluster([[4, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=kept)], pods=PODS)
+    assert late.placed() == 4
+
+
+def test_a_queue_comes_to_its_guarantee_whatever_others_use_already():
+    root = account("root", [10, 99])
+    kept, greedy = account("kept", FREE, root, guarantee=[4, 0]), account("greedy", FREE, root)
+    greedy.charge([(0, 10)], 1)
+    (found,) = place(cluster([[9, 99]], [[1, 1]]), [gang((0, 9), minimum=1, account=kept)], pods=PODS)
+    assert found.placed() == 4
+
+
+@pytest.mark.parametrize(
+    ("deserved", "expected"),
+    [
+        pytest.param([[6, 0], [6, 0]], [6, 6], id="equal parts"),
+        pytest.param([[9, 0], [3, 0]], [9, 3], id="parts by what they deserve"),
+        pytest.param([[8, 0], [0, 0]], [10, 2], id="who deserves nothing comes after what others deserve"),
+    ],
+)
+def test_queues_are_served_by_their_shares(deserved, expected):
+    root = account("root", FREE, deserved=[12, 99])
+    queues = [account(name, FREE, root, deserved=due) for name, due in zip("ab", deserved, strict=True)]
+    gangs = [gang((0, 12), minimum=0, account=each) for each in queues]
+    found = place(cluster([[12, 99]], [[1, 1]]), gangs, pods=PODS)
+    assert [attempt.placed() for attempt in found] == expected
+
+
+def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
+    queue = account("a", FREE, deserved=[12, 0])
+    gangs = [gang((0, 12), minimum=2, account=queue), gang((0, 12), minimum=1, account=queue, held=(3, 3))]
+    found = place(cluster([[13, 99]], [[1, 1]]), gangs, pods=PODS)
+    assert [attempt.placed() for attempt in found] == [8, 5]
+
+
+def test_a_queue_that_is_first_in_first_out_waits_for_its_first():
+    queues = [account(name, FREE, deserved=[9, 0], fifo=name == "strict") for name in ("strict", "loose")]
+    gangs = [gang((0, count), account=each) for each in queues for count in (9, 2)]
+    found = place(cluster([[4, 99]], [[1, 1]]), gangs, pods=PODS)
+    assert [attempt.placed() for attempt in found] == [0, 0, 0, 2]
+    assert [attempt.behind for attempt in found] == [None, 0, None, None]
+
+
+COLUMNS = 3
+some_amounts = st.tuples(*[st.integers(0, 8)] * COLUMNS).map(list)
+some_ceilings = st.tuples(*[st.one_of(st.integers(-1, 12), st.just(UNLIMITED))] * COLUMNS).map(list)
+
+
+@st.composite
+def trees(draw):
+    """Return root, two queues below it, and two below the first of them, some of which use something already."""
+
+    def one(name, above):
+        rank = draw(st.tuples(st.integers(0, 1), st.integers(0, 1)))
+        return Account(
+            name,
+            draw(some_ceilings),
+            draw(st.one_of(st.just([0] * COLUMNS), some_amounts)),
+            draw(some_amounts),
+            above,
+            rank=rank,
+            fifo=draw(st.booleans()),
+        )
+
+    root = one("root", None)
+    first, second = one("a", root), one("b", root)
+    leaves = [second, one("aa", first), one("ab", first)]
+    for leaf in leaves:
+        leaf.charge(list(enumerate(draw(some_amounts))), draw(st.integers(0, 1)))
+    return [root, first, *leaves], leaves
 
 
 @st.composite
 def worlds(draw):
-    columns, nodes = 3, draw(st.integers(0, 6))
     amount = st.integers(0, 6)
-    whole = [[draw(st.integers(1, 6)) for _ in range(columns)] for _ in range(nodes)]
+    nodes = draw(st.integers(0, 6))
+    whole = [[draw(st.integers(1, 6)) for _ in range(COLUMNS)] for _ in range(nodes)]
     free = [[draw(st.integers(-1, size)) for size in row] for row in whole]
     requests = draw(st.lists(st.tuples(amount, st.just(1), amount), min_size=1, max_size=3))
     verdicts = [[draw(st.sampled_from([0, 0, 0, 1])) for _ in range(nodes)] for _ in requests]
-    ceiling = st.one_of(st.none(), st.tuples(*[st.one_of(st.integers(-1, 12), st.just(UNLIMITED))] * columns))
-    rooms = draw(st.lists(ceiling, min_size=2, max_size=2))
     world = cluster(
-        np.array(free, dtype=np.int64).reshape(-1, columns),
+        np.array(free, dtype=np.int64).reshape(-1, COLUMNS),
         requests,
-        allocatable=np.array(whole, dtype=np.int64).reshape(-1, columns),
+        allocatable=np.array(whole, dtype=np.int64).reshape(-1, COLUMNS),
         verdicts=verdicts,
-        rooms=rooms,
     )
-    gangs = draw(st.lists(gangs_of(len(requests)), max_size=6))
-    return world, sorted(gangs, key=lambda some: some.level)
+    accounts, leaves = draw(trees())
+    gangs = draw(st.lists(gangs_of(len(requests), leaves), max_size=6))
+    return world, gangs, accounts
 
 
 @st.composite
-def gangs_of(draw, classes):
+def gangs_of(draw, classes, leaves):
     bins = draw(
         st.lists(
             st.builds(Bin, st.integers(0, classes - 1), st.integers(0, 4)),
@@ -159,51 +253,68 @@ def gangs_of(draw, classes):
     )
     numbers = st.lists(st.integers(0, len(bins) - 1), min_size=1, unique=True).map(tuple)
     steps = draw(st.lists(st.builds(GangStep, st.integers(0, 5), numbers), max_size=2))
-    queues = draw(st.sampled_from([(), (0,), (0, 1)]))
-    return Gang(tuple(bins), tuple(steps), queues, draw(st.integers(0, 2)))
+    held = draw(st.one_of(st.just(()), some_amounts.map(tuple)))
+    return Gang(tuple(bins), tuple(steps), draw(st.sampled_from(leaves)), draw(st.integers(0, 2)), held)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(worlds())
 def test_the_answer_is_that_of_placing_pod_after_pod(world):
-    fast, gangs = world
-    slow = copy.deepcopy(fast)
-    assert answer(place(fast, gangs, pods=PODS), gangs) == oracle.place(slow, gangs, PODS)
-    assert fast.free.tolist() == slow.free.tolist()
-    assert [None if r is None else r.tolist() for r in fast.rooms] == [
-        None if r is None else r.tolist() for r in slow.rooms
-    ]
+    fast, gangs, accounts = world
+    slow = oracle.Slow(copy.deepcopy(fast), gangs, PODS, accounts)
+    expected = slow.run()
+    assert answer(place(fast, gangs, pods=PODS), gangs) == expected
+    assert fast.free.tolist() == slow.cluster.free.tolist()
+    for each in accounts:
+        assert each.used == slow.ledger.used[each]
+        assert each.held == [slow.ledger.held(each, column) for column in range(COLUMNS)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_no_node_and_no_queue_is_ever_overcommitted(world):
-    one, gangs = world
+    one, gangs, accounts = world
     before = one.free.copy()
-    rooms = copy.deepcopy(list(one.rooms))
+    held = {each: list(each.held) for each in accounts}
     place(one, gangs, pods=PODS)
     assert (one.free >= np.minimum(before, 0)).all()
-    for had, has in zip(rooms, one.rooms, strict=True):
-        assert had is None or (has >= np.minimum(had, 0)).all()
+    for each, had in held.items():
+        for now, then, ceiling in zip(each.held, had, each.ceiling, strict=True):
+            assert now <= max(then, ceiling)
 
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
 def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
-    one, gangs = world
+    one, gangs, _ = world
     for some, attempt in zip(gangs, place(one, gangs, pods=PODS), strict=True):
-        if attempt.short is not None:
+        if not attempt.has_minimum():
             assert attempt.placed() == 0
         for step in some.steps:
-            assert attempt.short or sum(attempt.taken[b] for b in step.bins) >= step.need
+            assert not attempt.has_minimum() or sum(attempt.taken[b] for b in step.bins) >= step.need
+
+
+@settings(max_examples=200, deadline=None)
+@given(worlds())
+def test_nothing_stays_idle_that_somebody_may_use(world):
+    """What waits after a cycle would not fit by itself either, but behind the first of a queue that waits for it."""
+    one, gangs, _ = world
+    attempts = place(one, gangs, pods=PODS)
+    placer = Placer(one, pods=PODS)
+    for some, attempt in zip(gangs, attempts, strict=True):
+        if attempt.short is not None:
+            assert placer.place_minimum(some).short is not None
+        elif attempt.behind is None:
+            for number in range(len(some.bins)):
+                assert not placer.take(attempt, number, 1)
 
 
 @settings(max_examples=50, deadline=None)
 @given(worlds())
 def test_the_same_input_gives_the_same_answer(world):
-    one, gangs = world
-    other = copy.deepcopy(one)
-    assert answer(place(one, gangs, pods=PODS), gangs) == answer(place(other, gangs, pods=PODS), gangs)
+    one, gangs, _ = world
+    other, again = copy.deepcopy((one, gangs))
+    assert answer(place(one, gangs, pods=PODS), gangs) == answer(place(other, again, pods=PODS), again)
 
 
 @settings(max_examples=30, deadline=None)
@@ -223,12 +334,14 @@ def test_many_nodes_and_rankings_kept_for_long_give_the_same_answer(seed):
 
 
 def test_undo_leaves_no_trace():
-    world = cluster([[4, 9], [5, 9]], [[1, 1]], rooms=[[99, 99]])
-    before, room = world.free.copy(), world.rooms[0].copy()
-    placer, some = Placer(world, pods=PODS), gang((0, 7), queues=(0,))
+    world = cluster([[4, 9], [5, 9]], [[1, 1]])
+    root = account("root", [99, 99])
+    queue = account("a", FREE, root, guarantee=[3, 0])
+    before = world.free.copy()
+    placer, some = Placer(world, pods=PODS), gang((0, 7), account=queue)
     placer.undo(some, placer.place_part(some))
     assert (world.free == before).all()
-    assert (world.rooms[0] == room).all()
+    assert (queue.used, queue.held, root.held) == ([0, 0], [0, 0], [3, 0])
     assert placer.place_minimum(some).nodes(0).tolist() == [0] * 4 + [1] * 3
 
 

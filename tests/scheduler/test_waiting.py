@@ -100,6 +100,7 @@ def test_a_gated_gang_keeps_no_room_from_others():
         pytest.param({"topologySpreadConstraints": 7}, "topologySpreadConstraints", id="spread that cannot be read"),
         pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 1}, {"containerPort": 2, "hostPort": 80}]}]}, "hostPort of containers yet; leave it out", id="host port"),
         pytest.param({"initContainers": [{"name": "i", "restartPolicy": "Always", "ports": [{"containerPort": 2, "hostPort": 80}]}]}, "hostPort of containers", id="host port of a sidecar"),
+        pytest.param({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims yet", id="devices of a claim"),
     ],
 )  # fmt: skip
 def test_a_demand_that_the_scheduler_does_not_know_keeps_the_gang_waiting(spec, words):

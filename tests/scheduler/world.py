@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from cluster.store import strategy
-from kube import resources
+from kube import resources, usage
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
+from tests.scheduler.change import Change
 
 START = 1_800_000_000_000
-
-
-@dataclass(frozen=True)
-class Change:
-    resource: str
-    namespace: str
-    name: str
-    verb: str
-    at: int
-    body: bytes
 
 
 def node(
@@ -38,12 +28,17 @@ def node(
     }
 
 
-def queue(name="default", capability=None, parent="", state="Open"):
+def queue(name="default", capability=None, parent="", state="Open", **spec):
     return resources.QUEUES, {
         "metadata": {"name": name},
-        "spec": {"capability": capability or {}, "parent": parent},
+        "spec": {"capability": capability or {}, "parent": parent, **spec},
         "status": {"state": state},
     }
+
+
+def keeping(cpu):
+    """Return the part of a queue's spec by which so much is kept for it."""
+    return {"guarantee": {"resource": {"cpu": str(cpu)}}, "deserved": {"cpu": str(cpu)}}
 
 
 def group(name="g", minimum=1, *, queue="default", phase="Inqueue", created="2026-01-01T00:00:00Z", **spec):
@@ -80,6 +75,22 @@ def pod(
     return resources.PODS, {"metadata": metadata, "spec": inner, "status": {"phase": phase} if phase else {}}
 
 
+OWNER = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "name": "g",
+    "uid": "u-job",
+    "controller": True,
+}
+
+
+def made(name, *arguments, **spec):
+    """A pod that its controller would make again."""
+    kind, found = pod(name, *arguments, **spec)
+    found["metadata"]["ownerReferences"] = [OWNER]
+    return kind, found
+
+
 def priority_class(name, value, **more):
     return resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more}
 
@@ -87,10 +98,10 @@ def priority_class(name, value, **more):
 class World:
     """Objects, a snapshot that follows them, and a clock. Writes are done by the store's own rules."""
 
-    def __init__(self, *objects) -> None:
+    def __init__(self, *objects, schedulers=usage.VOLCANO_ALONE, heeds_claims=False) -> None:
         self.now = START
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
-        self.snapshot = Snapshot()
+        self.snapshot = Snapshot(schedulers, heeds_claims=heeds_claims)
         self.events: list[dict[str, Any]] = []
         self.writes = 0
         self.put(*objects)

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from tests.simulation import planted, play, story
-from tests.simulation.director import PLAIN, USUAL
+from tests.simulation.director import of_worlds
 from tests.simulation.transcript import Transcript
 
 APART = 1_000_000  # between the seeds of two processes
@@ -51,6 +51,11 @@ def _options() -> argparse.Namespace:
         "--plain",
         action="store_true",
         help="50 nodes, 200 jobs an hour, all at their usual size: for measuring",
+    )
+    parser.add_argument(
+        "--remote",
+        action="store_true",
+        help="only worlds in which controllers and scheduler work from elsewhere, by the cluster's API",
     )
     parser.add_argument("--moves", type=int, help="how many moves of each world")
     parser.add_argument("--processes", type=int, default=1, help="how many processes share the hours")
@@ -97,7 +102,8 @@ def _say(played: play.Played) -> int:
 def _beside_each_other(options: argparse.Namespace) -> int:
     """Share the hours among processes; end with the first that finds something."""
     each = ["--hours", str(options.hours / options.processes), "--world-hours", str(options.world_hours)]
-    each += ["--keep", str(options.keep), "--plays", str(options.plays), *["--plain"] * options.plain]
+    each += ["--keep", str(options.keep), "--plays", str(options.plays)]
+    each += [*["--plain"] * options.plain, *["--remote"] * options.remote]
     command = [sys.executable, "-m", "tests.simulation", *each, "--seed"]
     children = [subprocess.Popen([*command, str(options.seed + n * APART)]) for n in range(options.processes)]
     return max(child.wait() for child in children)
@@ -106,7 +112,7 @@ def _beside_each_other(options: argparse.Namespace) -> int:
 def _worlds(options: argparse.Namespace) -> int:
     """Play worlds, one after the other, until the hours are over or something is found."""
     hours, begun, seed = 0.0, time.process_time(), options.seed
-    weights = PLAIN if options.plain else USUAL
+    weights = of_worlds(plain=options.plain, remote=options.remote)
     while hours < options.hours:
         played = play.from_seed(seed, min(options.world_hours, options.hours), weights, most=options.moves)
         hours += played.hours

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 
 
 @functools.cache
@@ -13,6 +14,14 @@ def _empty() -> bytes:
     call_command("migrate", verbosity=0)
     content: bytes = connection.connection.serialize()
     return content
+
+
+def another() -> Any:
+    """Return another database like this one, empty; who asks for it closes it."""
+    found = connections.create_connection("default")
+    found.ensure_connection()
+    found.connection.deserialize(_empty())
+    return found
 
 
 def renew() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tests.simulation import story
+from tests.simulation import story, troubles
 from tests.simulation.client import KINDS, Client, Habits, Request, setup
 from tests.simulation.lies import LIES
 
@@ -37,6 +37,8 @@ class Weights:
     """
 
     nodes: tuple[int, ...] = (3, 8, 50)  # each as often
+    remote: float = 0.25
+    forgets: float = 0.5  # of these
     tight: float = 0.5
     pages: float = 0.2
     one_sided: float = 0.7
@@ -76,6 +78,7 @@ class Weights:
     back: float = 0.02
     clock: float = 0.0005
     rights: float = 0.0005
+    trouble: float = 0.004  # of requests to a cluster's API server, where the system works from elsewhere
     harm: float = 0.001  # to the process node
     lie: float = 0.001  # of a node
     restore: float = 0.01  # of what somebody else's right was before
@@ -88,6 +91,7 @@ USUAL = Weights()
 # A plain world, by which speed is measured: nothing is small, and nobody looks on but those who always do.
 PLAIN = Weights(
     nodes=(50,),
+    remote=0.0,
     tight=0.0,
     pages=0.0,
     one_sided=0.0,
@@ -104,10 +108,19 @@ PLAIN = Weights(
     steps=10**9,
     wishes=10**9,
 )
+
+
+def of_worlds(*, plain: bool = False, remote: bool = False) -> Weights:
+    """Return how much of everything there is in worlds that are plain, or in which the system works from elsewhere."""
+    weights = PLAIN if plain else USUAL
+    return replace(weights, remote=1.0) if remote else weights
+
+
 FAULTS = (
     *("kill", "twin", "die_within", "refuse", "nested", "clean", "message", "stall", "freeze", "away"),
     *("clock", "rights", "harm", "lie", "second_agent", "slow", "ask_faults", "ask_twice"),
 )
+REMOTE_FAULTS = ("trouble",)
 FACTORS = (0.0, 1.0, 1.0, 5.0)  # of a kind of wish or fault in a one-sided world
 MOST = 0.3  # of steps that meet one kind of fault
 
@@ -117,11 +130,15 @@ class Director:
 
     def __init__(self, seed: int, hours: float, weights: Weights = USUAL) -> None:
         self.random = random.Random(seed)
+        # By a chance of its own, so that the other worlds stay what they were.
+        is_remote = random.Random(f"elsewhere {seed}").random() < weights.remote
         self.setup = story.Setup(
             nodes=self.random.choice(weights.nodes),
             seed=seed,
             is_tight=self._happens(weights.tight),
-            has_pages=self._happens(weights.pages),
+            has_pages=self._happens(weights.pages) and not is_remote,
+            is_remote=is_remote,
+            forgets=is_remote and self._happens(weights.forgets),
         )
         is_one_sided = self._happens(weights.one_sided)
         habits = Habits(*map(self.random.choice, (weights.faith, weights.fresh, weights.long)))
@@ -137,7 +154,8 @@ class Director:
         self.woken: set[str] = set()  # those that did nothing and have not gone on yet
 
     def _one_sided(self, weights: Weights) -> Weights:
-        factors = {name: self.random.choice(FACTORS) for name in FAULTS}
+        faults = (*FAULTS, *(REMOTE_FAULTS if self.setup.is_remote else ()))
+        factors = {name: self.random.choice(FACTORS) for name in faults}
         return replace(weights, **{n: min(MOST, getattr(weights, n) * f) for n, f in factors.items()})
 
     def _wishes(self) -> dict[str, float]:
@@ -271,7 +289,8 @@ class Director:
         return self._run(world, others, depth=1)
 
     def _death(self) -> str:
-        return self.random.choice(("reads", "writes", "writes", "committed"))
+        by_requests = ("asks", "asks", "answered") if self.setup.is_remote else ()
+        return self.random.choice(("reads", "writes", "writes", "committed", *by_requests))
 
     def _refusal(self) -> str:
         return self.random.choice(("full", "locked"))
@@ -282,6 +301,8 @@ class Director:
         yield from self._of_processes(world, world.clock.monotonic())
         yield from self._of_messages(world)
         yield from self._of_surroundings()
+        if self.setup.is_remote and self._happens(self.weights.trouble):
+            yield self._trouble()
 
     def _of_processes(self, world: World, now: float) -> Iterator[Move]:
         weights, alive = self.weights, list(world.processes)
@@ -322,6 +343,13 @@ class Director:
             yield self._grant(user)
         if self.other_role and self._happens(weights.restore):
             yield story.Grant(self.other_role.pop(), "submitter")
+
+    def _trouble(self) -> Move:
+        kinds = troubles.KINDS if self.setup.forgets else troubles.HEARD_OF
+        what = self.random.choice(kinds)
+        requests = self.random.choice((1, 1, 3, 10, 40))
+        us = round(self.random.choice((0.1, 1.0, 8.0, 20.0)) * S) if what == troubles.SLOW else 0
+        return story.Trouble(what, 0 if what in (troubles.CUT, troubles.FORGETS) else requests, us)
 
     def _grant(self, user: str) -> Move:
         if self._happens(0.5):

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from tests.simulation.machine import Processes
     from tests.simulation.picture import LogPicture
 
-COLLECTORS = (
-    "controllers"  # the queue of the collector, of those who empty namespaces, of cron jobs and flows
-)
+# Where the collector runs, those who empty namespaces, cron jobs and flows; the last two elsewhere in a remote world.
+COLLECTORS = ("controllers", "manager")
 # Kinds that no controller of this queue deletes for a reason of its own.
 OWNED = frozenset(kind.id for kind in (CONFIGMAPS, CLAIMS, SECRETS, JOBS, BATCH_JOBS))
 ENDS_JOBS = "jobs"  # the queue of the job controller
@@ -70,7 +69,7 @@ class Doers:
         metadata = _metadata(change)
         is_end = change.verb == "DELETED" or "deletionTimestamp" in metadata
         if is_end and "deletionTimestamp" not in before and change.resource in OWNED:
-            if doer == COLLECTORS:
+            if doer in COLLECTORS:
                 self._judge(change, before)
             elif doer == ENDS_JOBS and change.resource == JOBS.id:
                 _judge_end_of_job(change)

@@ -243,11 +243,11 @@ def own_writes(put):
 @plant("what could not be written is not tried again, also not when it has not been seen in the log for long")
 def no_retry(put):
     """Without the second the job controller would only be a minute late, see `Sent.expires`."""
-    from cluster.runtime.consumer import Runner
+    from cluster.runtime.retries import Retries
     from jobs.controller import expectations
 
     put(expectations, "LONGEST_MS", 10**12)
-    put(Runner, "_again", lambda self, groups, outcomes, now: [])
+    put(Retries, "timers", lambda self, groups, outcomes, now: [])
 
 
 @plant("retention removes what a living consumer has not read")
@@ -899,12 +899,12 @@ def page_without_nodes(put):
 
 @plant("after the clock was set back a dead leader leads on until it shows the same time again")
 def leads_on(put):
-    from cluster.runtime import consumer
+    from cluster.runtime.division import Position
 
-    def leads_another(cursor, holder, now):
+    def is_led_by_another(cursor, holder, now):
         return cursor.holder not in ("", holder) and cursor.held_until > now
 
-    put(consumer, "_leads_another", leads_another)
+    put(Position, "is_led_by_another", is_led_by_another)
 
 
 @plant("a later job of a name is deleted when the time of an earlier one is over")
@@ -965,6 +965,23 @@ def asked_of_nobody(put):
     put(asked, "timers", at_once)
 
 
+# ---- where the system works on a cluster from elsewhere
+
+
+@plant("what the API answered is mirrored whatever the watch has told since: what is gone comes back")
+def gone_comes_back(put):
+    from cluster.remote import reflection
+
+    put(reflection, "is_news", lambda version, standing: True)
+
+
+@plant("what a list does not name stays in the mirror")
+def list_keeps(put):
+    from cluster.remote import reflection
+
+    put(reflection, "vanished", lambda stored, listed, versions, news: [])
+
+
 # ---- playing
 
 
@@ -1000,13 +1017,13 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
     """Play worlds with a defect until it is found, or hours or seconds are over; make its story short."""
     import time
 
-    from tests.simulation import play, story
+    from tests.simulation import director, play, story
 
     with planted(name):
-        hunted = Hunt(name)
+        hunted, weights = Hunt(name), director.of_worlds(remote=options.remote)
         begun = time.process_time()
         for seed in itertools.count(options.seed or 1):
-            played = play.from_seed(seed, min(options.world_hours, options.hours))
+            played = play.from_seed(seed, min(options.world_hours, options.hours), weights)
             hunted.worlds, hunted.hours = hunted.worlds + 1, hunted.hours + played.hours
             hunted.cpu_s, hunted.seed = time.process_time() - begun, seed
             if played.found:
@@ -1045,10 +1062,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PLANTS)}")
     parser.add_argument("--hours", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--remote", action="store_true", help="in worlds that are remote, and in no others")
     options = parser.parse_args()
     sys.stdout.write(HEAD + "\n")
     for name in options.names or PLANTS:
         bounds = ["--hours", str(options.hours), "--seconds", str(options.seconds)]
+        bounds += ["--remote"] * options.remote
         command = [sys.executable, "-m", "tests.simulation", "--plant", name, *bounds]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()

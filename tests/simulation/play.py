@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tests.invariants import Broken, Judge
+from tests.invariants.judge import BY_REQUESTS, HEARD
 from tests.simulation import shrink
 from tests.simulation.director import USUAL, Director, Weights
 from tests.simulation.story import Move, Setup, Story
@@ -108,7 +109,7 @@ def _play(
     look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     played = Played(setup)
-    digest = _Digest(Judge())
+    digest = _Digest(Judge(only=_asked(setup)))
     with World(setup, digest) as world:
         try:
             for move in moves(world):
@@ -126,6 +127,13 @@ def _play(
         played.revisions, played.asked = world.revision, len(world.answers)
     played.digest = digest.hash.hexdigest()
     return played
+
+
+def _asked(setup: Setup) -> frozenset[str] | None:
+    """Return which invariants hold in a world; None for all."""
+    if not setup.is_remote:
+        return None
+    return BY_REQUESTS - HEARD if setup.forgets else BY_REQUESTS
 
 
 def _found(error: Exception) -> Found:

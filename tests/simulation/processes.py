@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TextIO
 
 from django.db import DatabaseError, connection
@@ -19,9 +20,10 @@ from node.simulator.simulator import Simulator
 from tests.simulation.machine import SimulatedAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from tests.modes.place import Place
     from tests.simulation.broker import Broker, Message
     from tests.simulation.machine import Processes
 
@@ -32,8 +34,9 @@ NODE_SIZE = Size("8", "32Gi", "40")
 class Process(ABC):
     """One process of the system. What it needs to know after its death is in the database."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, place: Place | None = None) -> None:
         self.name = name
+        self.place = place  # the system that it is part of, unless that is the cluster itself
 
     @property
     @abstractmethod
@@ -61,8 +64,8 @@ class Process(ABC):
 class Worker(Process):
     """A Celery worker of one queue: it takes message after message, and of a run batch after batch."""
 
-    def __init__(self, name: str, queue: str, broker: Broker) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, queue: str, broker: Broker, place: Place | None = None) -> None:
+        super().__init__(name, place)
         self.queue = queue
         self.broker = broker
         self.backlog = Backlog()
@@ -139,10 +142,18 @@ class Beat(Process):
     wrong lately, a tick finds only timers that are due, and waits for these.
     """
 
-    def __init__(self, name: str, broker: Broker) -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        name: str,
+        broker: Broker,
+        queues: Sequence[str],
+        place: Place | None = None,
+        is_in_trouble: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(name, place)
         self.broker = broker
-        self.queues = registry.queues()
+        self.queues = queues
+        self._is_in_trouble = is_in_trouble
         self.next_tick = self.next_clean = 0.0
         # How much was written to the database, and which timer was the soonest then.
         self._timer: tuple[int, int | None] = (-1, None)
@@ -157,7 +168,7 @@ class Beat(Process):
         return min(self._tick_due(), self.next_clean)
 
     def _tick_due(self) -> float:
-        if self.broker.doubtful_until > self.broker.clock.monotonic():
+        if self.broker.doubtful_until > self.broker.clock.monotonic() or self._is_in_trouble():
             return self.next_tick
         soonest = self._soonest_timer()
         if soonest is None:
@@ -165,9 +176,10 @@ class Beat(Process):
         return max(self.next_tick, self.broker.clock.monotonic() + (soonest - clock.milliseconds()) / 1000)
 
     def _soonest_timer(self) -> int | None:
-        written = connection.connection.total_changes
-        if self._timer[0] != written:
-            self._timer = written, sql.rows("default", "SELECT MIN(due) FROM cluster_timer")[0][0]
+        with self.place or nullcontext():
+            written = connection.connection.total_changes
+            if self._timer[0] != written:
+                self._timer = written, sql.rows("default", "SELECT MIN(due) FROM cluster_timer")[0][0]
         return self._timer[1]
 
     def step(self) -> None:

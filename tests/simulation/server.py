@@ -24,6 +24,10 @@ ACTOR = "x-actor"
 UNREAD = 20  # chunks that a connection holds for a client that takes nothing
 
 
+class Wrong(AssertionError):
+    """Something that no invariant of the log says: an answer that must not be."""
+
+
 class Answer(msgspec.Struct):
     """What came back; status 0 when the connection ended without an answer."""
 
@@ -95,6 +99,7 @@ class Connection:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self.status = 0
         self.chunks: list[bytes] = []
         self.has_ended = False
         self.left: asyncio.Future[None] = loop.create_future()
@@ -119,6 +124,7 @@ class Connection:
         if len(self.chunks) >= UNREAD and not self.has_ended:
             self._room = self._loop.create_future()
             await self._room
+        self.status = message.get("status", self.status)
         if chunk := message.get("body"):
             self.chunks.append(chunk)
 

@@ -37,7 +37,8 @@ class Run(Base):
     `between` happens before statement number `at` of those that lie outside
     transactions, as the start of one does. `dies` says where in the step the
     process is killed: before it "reads" or "writes" with statement number `at`
-    of that kind, or when it has "committed". `fails` says how the database
+    of that kind, when it has "committed", before it "asks" another cluster's API
+    server for the `at`-th time, or when that is "answered". `fails` says how the database
     refuses the writing statement: "full" or "locked".
     """
 
@@ -110,12 +111,33 @@ class Grant(Base):
     lost: bool = False
 
 
+class Trouble(Base):
+    """What becomes of so many requests to another cluster's API server, see `tests.simulation.troubles`; `us` is how slow it is."""
+
+    what: str
+    requests: int = 0
+    us: int = 0
+
+
 class Settle(Base):
     """All faults end and nobody wants anything; what has begun comes to its end, and is judged."""
 
 
 Move: TypeAlias = (
-    Pass | Rest | Run | Ask | Kill | Start | Messages | Clean | SetClock | Harm | Lie | Grant | Settle
+    Pass
+    | Rest
+    | Run
+    | Ask
+    | Kill
+    | Start
+    | Messages
+    | Clean
+    | SetClock
+    | Harm
+    | Lie
+    | Grant
+    | Trouble
+    | Settle
 )
 
 
@@ -127,6 +149,10 @@ class Setup(Struct, frozen=True, omit_defaults=True):
     has_agent: bool = True
     is_tight: bool = False  # see tests.simulation.tight
     has_pages: bool = False  # people have live pages open, which costs much
+    is_remote: bool = False  # controllers and scheduler work on the cluster from elsewhere, by its API
+    forgets: bool = (
+        False  # its API server forgets what they have not heard yet, so that they never hear of it
+    )
 
 
 class Story(Struct, frozen=True, omit_defaults=True):

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import pytest
 from django.db import transaction
 
-from cluster import clock
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import AlreadyExists, NotFound
 from kube.resources import CONFIGMAPS, LEASES, PODS
 from node.attempt import parse_us
+from tests import clocks
 from tests.campaign import scaled
 from tests.clocks import ManualClock
 from tests.simulation.machine import Deaf, Processes, SimulatedAgent
@@ -149,13 +149,9 @@ def container(name, script, **fields):
 @contextmanager
 def once_more():
     """Let a block begin at the same time as any other, and undo in the database what it does; yield its clock."""
-    before = clock.use(time := ManualClock(BEGIN_US))
-    try:
-        with transaction.atomic():
-            yield time
-            transaction.set_rollback(True)
-    finally:
-        clock.use(before)
+    with clocks.using(ManualClock(BEGIN_US)) as time, transaction.atomic():
+        yield time
+        transaction.set_rollback(True)
 
 
 @pytest.fixture(autouse=True)

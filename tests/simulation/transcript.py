@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster import clock
 from cluster.store import store
-from tests.simulation import story
+from tests.simulation import story, troubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,6 +118,21 @@ SAID = {
     "resized": "a node says that it has other processors",
     "ready": "a node is called Ready that is not heard of",
 }
+
+
+def _trouble(move: story.Trouble) -> str:
+    match move.what:
+        case troubles.CUT:
+            return "the API server's watches are cut"
+        case troubles.FORGETS:
+            return "the API server forgets its history"
+        case troubles.SLOW:
+            return f"the next {move.requests} requests take {move.us / 1e6:g} s each"
+        case troubles.FORGOTTEN:
+            return f"the next {move.requests} watches go on from what the API server has forgotten"
+    return f"of the next {move.requests} requests: {move.what}"
+
+
 WORDS: dict[type, Callable[[Any], str]] = {
     story.Ask: _ask,
     story.Run: _run,
@@ -133,5 +148,6 @@ WORDS: dict[type, Callable[[Any], str]] = {
     story.Grant: lambda move: (
         f"{move.user} {'loses' if move.lost else 'becomes'} {move.role} in {move.namespace}"
     ),
+    story.Trouble: _trouble,
     story.Settle: lambda move: "all faults end, and everything comes to rest",
 }

@@ -7,6 +7,8 @@ import contextlib
 import selectors
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tests.simulation import strands
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -27,6 +29,10 @@ class VirtualClock:
 
     def monotonic(self) -> float:
         return self._elapsed_us / 1e6
+
+    def sleep(self, seconds: float) -> None:
+        """Let the strand that asks rest: others let the time pass."""
+        strands.sleep(seconds)
 
     def go_on(self, microseconds: int) -> None:
         """Let time pass."""

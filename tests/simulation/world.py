@@ -6,7 +6,7 @@ import contextvars
 import itertools
 import random
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,12 @@ from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, PODS
 from tests.simulation import database, past, story, tight
+from tests.simulation.asking import INSTALLED
 from tests.simulation.broker import Broker
 from tests.simulation.client import ROLES, Request
 from tests.simulation.doers import Doers
 from tests.simulation.faults import Killed, Steps
+from tests.simulation.installation import Installation, of_cluster
 from tests.simulation.lies import Lies
 from tests.simulation.machine import Processes
 from tests.simulation.memory import Memory
@@ -38,12 +40,12 @@ from tests.simulation.processes import Beat, Fleet, NodeAgent, Process, Worker, 
 from tests.simulation.readers import Watchers, Web
 from tests.simulation.request import path
 from tests.simulation.rights import Rights
-from tests.simulation.server import Answer, Server
+from tests.simulation.server import Answer, Server, Wrong
 from tests.simulation.virtual import VirtualClock
 from tests.simulation.wishes import things
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Sequence
 
     from kube.resources import Resource
     from tests.simulation.story import Move, Setup
@@ -53,6 +55,7 @@ STEPS_AT_ONE_MOMENT = 20_000  # more would be a circle
 IDLE_STEPS = 1000  # in a row after which nobody has written anything, which would be one, too
 MAKERS = {"jobflows": JOB_FLOWS, "cronjobs": CRON_JOBS}  # consumer → what makes jobs
 IN_VAIN = "SELECT cursor, key FROM cluster_timer WHERE kind = %s ORDER BY key"
+REFUSED = "SELECT consumer, key FROM cluster_refusal WHERE consumer IN ('jobs', 'jobflows', 'cronjobs') ORDER BY key"
 # Two are for ever: the nodes' looks for leases that are not renewed, history's for jobs to record.
 FINITE = "cursor <> 'nodes/0' AND NOT (cursor = 'history/0' AND kind = 'sweep')"
 TIMERS = f"SELECT cursor, kind, key FROM cluster_timer WHERE due <= %s AND {FINITE}"
@@ -61,15 +64,15 @@ NEXT = "SELECT at FROM cluster_change WHERE revision > %s ORDER BY revision LIMI
 MOMENT_US = 1000  # what a round of steps takes
 LAG_MS = 1  # how old what somebody knows may be when he writes: each turn is one step
 LIAR = "a node that lies"
+MANAGER, MANAGER_BEAT = (
+    "manager",
+    "manager-beat",
+)  # what the cluster's own controllers run in, where ours are elsewhere
 SILENCE_S = 60.0  # longer than anybody waits before he tries again
 
 
 class Endless(AssertionError):
     """Work that should come to an end does not."""
-
-
-class Wrong(AssertionError):
-    """Something that no invariant of the log says: an answer that must not be, a process that fails."""
 
 
 class World:
@@ -80,7 +83,7 @@ class World:
         self.judge = judge
         judge.set_lag(LAG_MS)
         self.clock = VirtualClock()
-        self.broker = Broker(self.clock)
+        self.broker = self.nodes_broker = Broker(self.clock)  # the workers', and that of nodes
         self.steps = Steps(self._come_between)
         self.random = tight.FewNames(setup.seed) if setup.is_tight else random.Random(setup.seed)
         self.key_pairs = itertools.count(1)
@@ -89,10 +92,10 @@ class World:
         self.machine = Processes(random.Random(setup.seed + 1))
         self.lies = Lies(self.picture, judge.excuse)
         self.doers = Doers(self.steps, self.picture, self.machine)
+        self.installation: Installation | None = None
         # The processes that a healthy system has, and those that live.
-        self.queues = registry.queues()
-        others = [*(["agent"] if setup.has_agent else []), *(["web"] if setup.has_pages else [])]
-        self.names = ["server", "fleet", "watchers", *others, *self.queues, "beat"]
+        self.queues: list[str] = []
+        self.names: list[str] = []
         self.processes: dict[str, Process] = {}
         self.answers: list[tuple[Request, Answer]] = []
         self.head = self.revision = self.busy_revision = 0  # written, judged, judged but for leases
@@ -109,12 +112,13 @@ class World:
         database.renew()
         self.directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="volcano-ui-")))
         self._hand_in()
+        self._name_processes()
         bootstrap.bootstrap()
         past.leave_a_cursor()
         self.actors = self._people()
         for name in self.names:
             self.start(name)
-        self.broker.doubt()
+        self._doubt()
         self.look()
         return self
 
@@ -143,9 +147,30 @@ class World:
         self._stack.enter_context(tight.pace(self.setup.seed))
         if self.setup.is_tight:
             self._stack.enter_context(tight.rooms())
+        if self.setup.is_remote:
+            self._stack.callback(registry.use, registry._runs)
+            registry.use(of_cluster)
+            self.installation = Installation(
+                self.clock, self.steps, self._server, self._rest_beside, self.setup.seed
+            )
+            self._stack.callback(self.installation.end)
+            self.installation.begin(
+                is_tight=self.setup.is_tight, forgets=self.setup.forgets, random=self.random
+            )
+            self.broker = self.installation.broker
         authorizer._grow()
         custom_kinds.look_again()
         quota_room._known.clear()  # by uid, which another world gave to another pod
+
+    def _name_processes(self) -> None:
+        others = [*(["agent"] if self.setup.has_agent else []), *(["web"] if self.setup.has_pages else [])]
+        nodes = ["server", "fleet", "watchers", *others]
+        if self.installation is None:
+            self.queues = registry.queues()
+            self.names = [*nodes, *self.queues, "beat"]
+        else:
+            self.queues = self.installation.queues
+            self.names = [*nodes, MANAGER, MANAGER_BEAT, *self.installation.names]
 
     def _restore(self, chance: Any, uids: Any, listeners: Any) -> None:
         store.random, store.uids, store.listeners = chance, uids, listeners
@@ -156,7 +181,7 @@ class World:
         return KeyPair(f"private key {number}", f"public key {number}")
 
     def _people(self) -> dict[str, Any]:
-        people = {}
+        people = {INSTALLED: access.SYSTEM}
         for name, role in ROLES.items():
             user = get_user_model().objects.create(username=name)
             accounts.bind_role(access.SYSTEM, access.Role(role), "*", user=user)
@@ -173,7 +198,7 @@ class World:
 
         Who is in the middle of a step when it is found may take it for an error of his own.
         """
-        if not isinstance(move, story.Rest | story.Ask | story.Settle):
+        if not isinstance(move, story.Rest | story.Ask | story.Settle | story.Trouble):
             self.news.doubt()
         try:
             MOVES[type(move)](self, move)
@@ -198,28 +223,32 @@ class World:
                 self.rights.take(change)
                 self.judge.take(change)
                 self.news.take(change)
+                if self.installation is not None:
+                    self.installation.take(change)
 
     def start(self, name: str) -> None:
         """Start a process unless it lives."""
         if name in self.processes:
             return
-        kind = name.partition("+")[
-            0
-        ]  # "jobs+2" is another worker of the queue "jobs", "agent+2" another agent
-        if kind == "server":
-            self.processes[name] = Server(name, self.clock, self.actors)
-        elif kind == "fleet":
-            self.processes[name] = Fleet(name, self.setup.nodes, self.broker)
-        elif kind == "agent":
-            self.processes[name] = NodeAgent(name, self.machine, self.directory, self.broker)
-        elif kind == "watchers":
-            self.processes[name] = Watchers(name, self._server, lambda: self.kill("server"), self.picture)
-        elif kind == "web":
-            self.processes[name] = Web(name, self.clock, self.actors)
-        elif kind == "beat":
-            self.processes[name] = Beat(name, self.broker)
-        else:
-            self.processes[name] = Worker(name, kind, self.broker)
+        self.processes[name] = self._process(name)
+
+    def _process(self, name: str) -> Process:
+        """Return a process that starts: "jobs+2" is another worker of the queue "jobs", "agent+2" another agent."""
+        kind = name.partition("+")[0]
+        makers: dict[str, Callable[[], Process]] = {
+            "server": lambda: Server(name, self.clock, self.actors),
+            "fleet": lambda: Fleet(name, self.setup.nodes, self.nodes_broker),
+            "agent": lambda: NodeAgent(name, self.machine, self.directory, self.nodes_broker),
+            "watchers": lambda: Watchers(name, self._server, lambda: self.kill("server"), self.picture),
+            "web": lambda: Web(name, self.clock, self.actors),
+            MANAGER: lambda: Worker(name, registry.QUEUE, self.nodes_broker),
+            MANAGER_BEAT: lambda: Beat(name, self.nodes_broker, [registry.QUEUE]),
+        }
+        if kind in makers:
+            return makers[kind]()
+        if self.installation is not None:
+            return self.installation.process(name)
+        return Beat(name, self.broker, self.queues) if kind == "beat" else Worker(name, kind, self.broker)
 
     def _server(self) -> Server | None:
         """The API server, when it can be asked."""
@@ -235,7 +264,12 @@ class World:
         if process := self.processes.pop(name, None):
             process.die()
             self.memory.forget(name)
-            self.broker.doubt()
+            self._doubt()
+
+    def _doubt(self) -> None:
+        """Note that something went wrong: for a while only ticks find all that is to be done."""
+        self.broker.doubt()
+        self.nodes_broker.doubt()
 
     def run(self, move: story.Run) -> None:
         """Let a process take a step."""
@@ -243,10 +277,10 @@ class World:
         if process is None or self._is_busy(move.process):
             return
         if move.fails:
-            self.broker.doubt()
+            self._doubt()
         head = self.head
         try:
-            with self.steps.take(move):
+            with process.place or nullcontext(), self.steps.take(move):
                 process.step()
         except Killed:
             self.kill(move.process)
@@ -255,7 +289,9 @@ class World:
     def _look_after(self, process: Process, head: int) -> None:
         """Have judged what a step wrote: a worker decides by what he has read, which may be less than `head`."""
         self.memory.look_into(process, self.revision)
-        if self.head > head and isinstance(process, Worker) and process.known < head:
+        if self.installation is not None and process.place is not None:
+            self.judge.set_lag(LAG_MS + self.installation.lag_ms(process))
+        elif self.head > head and isinstance(process, Worker) and process.known < head:
             sent = sql.rows("default", NEXT, [process.known])
             self.judge.set_lag(LAG_MS + max(0, clock.milliseconds() - sent[0][0]) if sent else LAG_MS)
         self.look()
@@ -263,8 +299,18 @@ class World:
 
     def _come_between(self, step: story.Run | story.Ask) -> None:
         """Do the moves that come between two statements of a step; they are other processes' doing."""
-        for move in step.between:
-            contextvars.Context().run(self.perform, move)
+        with self.installation.cluster if self.installation is not None else nullcontext():
+            for move in step.between:
+                contextvars.Context().run(self.perform, move)
+
+    def _rest_beside(self, us: int) -> None:
+        """Let all others work for a time in the middle of a step."""
+        self._come_between(story.Run("", between=(story.Rest(us),)))
+
+    def trouble(self, move: story.Trouble) -> None:
+        """Have requests to the API server meet a trouble."""
+        if self.installation is not None:
+            self.installation.meet(move)
 
     def ask(self, move: story.Ask) -> Answer:
         """Send a request to the API server; without an answer the client knows nothing."""
@@ -318,7 +364,7 @@ class World:
         """Set the wall clock; what is due by it comes later when it is set back."""
         self.clock.set_wall(move.by_us)
         if move.by_us < 0:
-            self.held |= set(sql.rows("default", HELD, [clock.milliseconds()]))
+            self.held |= set(self._rows(HELD, [clock.milliseconds()]))
 
     def messages(self, move: story.Messages) -> None:
         """Do something to the messages in the queues."""
@@ -344,8 +390,8 @@ class World:
         self.heal()
         for _ in range(ROUNDS):
             if self._rest_until_quiet(self.clock.monotonic() + PATIENCE_S):
-                clean()
-                past.check(clock.milliseconds())
+                self._clean()
+                self._each(lambda: past.check(clock.milliseconds()))
                 return
             self._clear_away()
         raise Endless(
@@ -365,7 +411,11 @@ class World:
             is_latest = self.clock.is_at_its_latest
             if self.busy_revision != before or is_latest != was_latest or self._waits_for_clock():
                 silent_from, is_judged, was_latest = self.clock.monotonic(), False, is_latest
-            elif self.clock.monotonic() - silent_from >= SILENCE_S and not is_judged:
+            elif self.clock.monotonic() - silent_from < SILENCE_S or is_judged:
+                pass
+            elif self._clear_refused():
+                silent_from = self.clock.monotonic()
+            else:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
                 self.doers.settle()
@@ -379,10 +429,29 @@ class World:
         if self.clock.is_at_its_latest:
             self.held.clear()
         elif self.held:
-            self.held &= set(sql.rows("default", HELD, [clock.milliseconds()]))
+            self.held &= set(self._rows(HELD, [clock.milliseconds()]))
         return bool(self.held)
 
+    def _clean(self) -> None:
+        """Have retention run in each system."""
+        self._each(clean)
+
+    def _each(self, do: Callable[[], Any]) -> None:
+        """Do something in the cluster, and in the installation where there is one."""
+        do()
+        if self.installation is not None:
+            with self.installation.place:
+                do()
+
+    def _rows(self, text: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return what the databases say, the cluster's first."""
+        found: list[tuple[Any, ...]] = []
+        self._each(lambda: found.extend(sql.rows("default", text, params)))
+        return found
+
     def _compare_pictures(self) -> None:
+        if self.installation is not None:
+            self.installation.settle()
         for process in self.processes.values():
             if isinstance(process, Watchers | Web):
                 process.compare()
@@ -394,7 +463,7 @@ class World:
         """
         for resource, obj in things.kept(self.picture):
             self.ask(story.Ask(things.let_go(resource, obj)))
-        for cursor, key in sql.rows("default", IN_VAIN, [AGAIN]):
+        for cursor, key in self._rows(IN_VAIN, [AGAIN]):
             self._delete(MAKERS[cursor.partition("/")[0]], *key.split("/"))
         for pod in list(self.picture.objects(PODS.id).values()):
             if (pod.get("status") or {}).get("phase") == "Running":
@@ -403,6 +472,16 @@ class World:
                 self._delete(PODS, meta["namespace"], meta["name"])
                 if job is not None and job["apiVersion"] == JOBS.api_version:
                     self._delete_job(meta["namespace"], job["name"])
+
+    def _clear_refused(self) -> bool:
+        """Have people delete what the API server refuses to let begin or go on, as its page tells them; say whether there is any."""
+        known = [
+            (MAKERS.get(consumer, JOBS), tuple(key.split("/"))) for consumer, key in self._rows(REFUSED, [])
+        ]
+        found = [(kind, key) for kind, key in known if key in self.picture.objects(kind.id)]
+        for kind, (namespace, name) in found:
+            self._delete(kind, namespace, name)
+        return bool(found)
 
     def _delete_job(self, namespace: str, name: str) -> None:
         job = self.picture.objects(JOBS.id).get((namespace, name)) or {"metadata": {}}
@@ -418,7 +497,9 @@ class World:
     def heal(self) -> None:
         """Let all faults end: Redis is there, and exactly the processes that a healthy system has."""
         self.broker.is_away = False
-        self.broker.doubt()
+        self._doubt()
+        if self.installation is not None:
+            self.installation.heal()
         for name in list(self.processes):
             if name not in self.names:
                 self.kill(name)
@@ -428,9 +509,10 @@ class World:
     def _work_due(self) -> list[Any]:
         """Some of the timers that come before things have to be settled, and of the pods that wait for their next stage."""
         soon = clock.milliseconds() + round(PATIENCE_S * 1000)
-        timers = sql.rows("default", TIMERS, [soon])
+        timers = self._rows(TIMERS, [soon])
+        owes = self.installation.owes if self.installation is not None else []
         waiting = self.processes["fleet"].waiting  # type: ignore[attr-defined]
-        return [*timers[:5], *waiting[:5], *self.machine.running[:5]]
+        return [*timers[:5], *owes, *waiting[:5], *self.machine.running[:5]]
 
     # Time.
 
@@ -463,14 +545,14 @@ class World:
 
     def work_off(self) -> None:
         """Let every process do what it has to do at this moment, in turn; the controllers find batches."""
-        written, idle = connection.connection.total_changes, 0
+        written, idle = self._written(), 0
         for _ in range(STEPS_AT_ONE_MOMENT):
             names = self.ready()
             if not names:
                 if not self.steps.taken:  # who is in the middle of a step hears nothing
                     self.news.check(self.processes.values())
                 return
-            before, written = written, connection.connection.total_changes
+            before, written = written, self._written()
             idle = idle + 1 if written == before else 0
             if idle > IDLE_STEPS:
                 break
@@ -480,13 +562,18 @@ class World:
             self.clock.go_on(MOMENT_US)
         raise Endless(f"{', '.join(names)} have something to do for ever")
 
+    def _written(self) -> int:
+        """How much was written to the databases."""
+        own = int(connection.connection.total_changes)
+        return own if self.installation is None else own + self.installation.written
+
 
 def _pass(world: World, move: story.Pass) -> None:
     world.clock.go_on(move.us)
 
 
 def _clean_now(world: World, move: story.Clean) -> None:
-    clean()
+    world._clean()
 
 
 MOVES: dict[type, Callable[[World, Any], Any]] = {
@@ -502,5 +589,6 @@ MOVES: dict[type, Callable[[World, Any], Any]] = {
     story.Grant: World.grant,
     story.Harm: World.harm,
     story.Lie: World.lie,
+    story.Trouble: World.trouble,
     story.Settle: World.settle,
 }

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.system.harness import System
+from tests.system.pair import installed
 from tests.system.work import Person, Watcher
 
 
@@ -16,14 +17,22 @@ def _database(django_db_blocker):
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory):
+def system_mode(request):
+    """How the system works: embedded, and in modules marked `both_modes` also in-place, on the cluster of another one."""
+    return getattr(request, "param", "embedded")
+
+
+@pytest.fixture(scope="module")
+def system(system_mode, tmp_path_factory):
     """One running system for a module; at its end nothing of it may be left."""
-    running = System(tmp_path_factory.mktemp("system") / "data", nodes=2)
-    try:
-        yield running.start()
-    finally:
-        running.stop()
-    running.assert_gone()
+    with installed(system_mode, tmp_path_factory.mktemp("system"), nodes=2) as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(system):
+    """The system in which pods run, and whose API server clients ask."""
+    return system.cluster
 
 
 @pytest.fixture
@@ -34,6 +43,13 @@ def person(system):
 
 @pytest.fixture
 def watcher(system):
+    with system.cluster.store() as store:
+        yield Watcher(store)
+
+
+@pytest.fixture
+def shown(system):
+    """What the pages show and judge by, where another system is the cluster a moment later than that has it."""
     with system.store() as store:
         yield Watcher(store)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -22,11 +23,16 @@ from volcano_ui import env, supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
+# The last line of a start: a link that logs in, or where the health of programs without pages is told.
+READY = re.compile(r"(?:Open|Its health is told at) (\S+)")
+_openings = itertools.count()
 NAMES = ("web", "apiserver", "controllers", "jobs", "scheduler", "beat", "agent", "simulator", "redis")
 
 
 class System:
-    """One run of `manage.py up`; use it as a context manager."""
+    """One run of `manage.py up`, or of `command` in `folder`; use it as a context manager."""
+
+    command, folder = UP, PROJECT
 
     def __init__(self, data, *, nodes=0, port=None, **variables):
         self.data = Path(data).absolute()
@@ -43,6 +49,7 @@ class System:
             "VOLCANO_UI_NODES": str(nodes),
             **variables,
         }
+        self.cluster = self  # the system in which pods run; another one where this works on it
         self.output = []
         self.process = None
         self.link = ""
@@ -56,13 +63,13 @@ class System:
         self.stop()
 
     def start(self):
-        """Start and wait for the link; `started_s` is how long that took."""
+        """Start and wait for the link, or what comes in its place; `started_s` is how long that took."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         begun = time.monotonic()
         self.output.clear()
         self.process = subprocess.Popen(
-            UP,
-            cwd=PROJECT,
+            self.command,
+            cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -81,7 +88,7 @@ class System:
     def _read(self, stream, ready):
         for line in stream:
             self.output.append(line)
-            if found := re.match(r"Open (\S+)", line):
+            if found := READY.match(line):
                 self.link = found[1]
                 ready.set()
         ready.set()
@@ -101,9 +108,15 @@ class System:
             raise AssertionError("the system did not stop:\n" + "".join(self.output)) from None
         return time.monotonic() - begun
 
+    @property
+    def state(self):
+        """The state directory of its cluster: with another cluster behind the pages one below that of the embedded one."""
+        below = sorted((self.data / "clusters").glob("*"))
+        return below[0] if "VOLCANO_UI_KUBECONFIG" in self.environment and below else self.data
+
     def logs(self):
         """The last lines of every program's log."""
-        files = sorted((self.data / "logs").glob("*.log"))
+        files = sorted((self.state / "logs").glob("*.log"))
         return "".join(
             f"\n--- {file.name}\n" + "\n".join(line[:300] for line in file.read_text().splitlines()[-15:])
             for file in files
@@ -144,6 +157,12 @@ class System:
         """Fail unless nothing of the system is left within a moment."""
         until(lambda: not self.processes(mark), what=f"no process left ({self.processes(mark)})")
 
+    def kubeconfig(self, file):
+        """Write the first administrator's kubeconfig to a file and return its path."""
+        command = [sys.executable, "manage.py", "kubeconfig", "--file", str(file)]
+        subprocess.run(command, cwd=PROJECT, env=self.environment, check=True, capture_output=True)
+        return file
+
     def client(self):
         """A browser's session, logged in; the first one uses the link up, the others share its cookies."""
         client = httpx.Client(base_url=self.base, timeout=HANG_S, follow_redirects=True, verify=False)
@@ -169,10 +188,10 @@ class System:
 
     @contextlib.contextmanager
     def store(self):
-        """The system's store, read from this process."""
-        alias = f"system_{self.port}"
+        """The system's store, read from this process; may be opened again while it is open."""
+        alias = f"system_{self.port}_{next(_openings)}"
         with _environment(self.environment):
-            values = env.database(self.data / "db.sqlite3")
+            values = env.database(self.state / "db.sqlite3")
         connections.databases[alias] = values
         connections.configure_settings(connections.databases)
         try:
@@ -181,6 +200,17 @@ class System:
             connections[alias].close()
             del connections[alias]
             del connections.databases[alias]
+
+
+@contextlib.contextmanager
+def running(data, **options):
+    """A system that is started; at its end nothing of it may be left."""
+    system = System(data, **options)
+    try:
+        yield system.start()
+    finally:
+        system.stop()
+    system.assert_gone()
 
 
 @contextlib.contextmanager
@@ -225,11 +255,13 @@ def _program(pid):
     if worker := re.search(r"manage.py worker (\S+)", line):
         return worker[1]
     marks = {
+        "volcano_ui.webhooks": "webhooks",  # before the one whose mark is part of it
         "volcano_ui.web": "web",
         "volcano_ui.apiserver": "apiserver",
         "manage.py beat": "beat",
         "manage.py agent": "agent",
         "manage.py simulator": "simulator",
+        "manage.py mirror": "mirror",
         "redis.sock": "redis",
     }
     return next((name for mark, name in marks.items() if mark in line), None)

@@ -11,7 +11,7 @@ from kube.resources import QUEUES
 from tests.system.work import Person, held, job, problems, shell, task
 from tests.waiting import until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 
 PRIMES = """
 import os
@@ -108,28 +108,29 @@ def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, r
     assert words in str(state), state
 
 
-def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, system, mark):
+def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, cluster, mark):
     stubborn = f"trap '' TERM; echo ready; while :; do {mark}; done"
     person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2)))
     watcher.reaches("stubborn", "Running")
-    until(lambda: marked(system, mark))
+    until(lambda: marked(cluster, mark))
     person.post("/jobs/default/stubborn/delete/")
     until(lambda: watcher.job("stubborn") is None, what="the end of the job")
-    until(lambda: not marked(system, mark), what="the end of its processes")
+    until(lambda: not marked(cluster, mark), what="the end of its processes")
 
 
-def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, system, mark):
+def test_daemons_that_a_command_forks_end_with_its_pod(person, watcher, cluster, mark):
     fork = f"for i in 1 2 3; do setsid nohup {mark} >/dev/null 2>&1 & done; exit 0"
     person.create(job("forks", shell(fork)))
     watcher.reaches("forks", "Completed")
-    until(lambda: not marked(system, mark), what="the end of its daemons")
+    until(lambda: not marked(cluster, mark), what="the end of its daemons")
 
 
-def marked(system, mark):
-    return [line for line in system.processes(mark).values() if mark in line]
+def marked(cluster, mark):
+    return [line for line in cluster.processes(mark).values() if mark in line]
 
 
-def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, system):
+@pytest.mark.embedded  # rotation is a node's business; by the API of a cluster so much takes minutes
+def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, cluster):
     flood = (
         "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
     )
@@ -137,7 +138,7 @@ def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, s
     watcher.reaches("flood", "Completed")
     assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")
     uid = watcher.pods("flood")["flood-main-0"]["metadata"]["uid"]
-    kept = sum(f.stat().st_size for f in (system.data / "node" / "pods" / uid).rglob("*") if f.is_file())
+    kept = sum(f.stat().st_size for f in (cluster.data / "node" / "pods" / uid).rglob("*") if f.is_file())
     assert kept < 56_000_000
 
 
@@ -151,31 +152,31 @@ def test_binary_output_does_not_harm_the_log(person, watcher):
     assert "<script>alert(1)</script>" not in page.text
 
 
-def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, system, mark):
+def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, cluster, mark):
     person.create(job("endless", shell(f"while :; do {mark}; done", terminationGracePeriodSeconds=1)))
     watcher.reaches("endless", "Running")
-    until(lambda: marked(system, mark), what="its process")
+    until(lambda: marked(cluster, mark), what="its process")
     answer = person.post("/jobs/default/endless/delete/")
     assert answer.status_code == 302
     until(lambda: watcher.job("endless") is None, what="the end of the job")
-    until(lambda: not marked(system, mark), what="the end of its processes")
+    until(lambda: not marked(cluster, mark), what="the end of its processes")
 
 
-def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, tmp_path):
+def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, shown, tmp_path):
     assert person.post("/queues/-/new/", name="batch", weight="1").status_code == 302
-    until(lambda: queue(watcher, "batch") == "Open")
+    until(lambda: queue(shown, "batch") == "Open")
     person.create(job("inside", held(tmp_path / "go"), queue="batch"))
     watcher.reaches("inside", "Running")
     person.post("/queues/batch/close/")
-    until(lambda: queue(watcher, "batch") == "Closing", what="Closing")
+    until(lambda: queue(shown, "batch") == "Closing", what="Closing")
     refused = person.submit(job("outside", shell("exit 0"), queue="batch"))
     assert refused.status_code == 422
     assert "batch" in problems(refused)
     (tmp_path / "go").touch()
     watcher.reaches("inside", "Completed")
-    until(lambda: queue(watcher, "batch") == "Closed", what="Closed")
+    until(lambda: queue(shown, "batch") == "Closed", what="Closed")
     person.post("/queues/batch/open/")
-    until(lambda: queue(watcher, "batch") == "Open", what="Open again")
+    until(lambda: queue(shown, "batch") == "Open", what="Open again")
     person.create(job("outside", shell("exit 0"), queue="batch"))
     watcher.reaches("outside", "Completed")
 
@@ -184,11 +185,11 @@ def queue(watcher, name):
     return (watcher.store.get(QUEUES, "", name).object.get("status") or {}).get("state")
 
 
-def test_killed_pod_process_is_reported_with_its_signal(person, watcher, system, mark):
+def test_killed_pod_process_is_reported_with_its_signal(person, watcher, cluster, mark):
     person.create(job("victim", shell(f"exec {mark}"), maxRetry=0))
     watcher.reaches("victim", "Running")
     pid = until(
-        lambda: next((p for p, line in system.processes(mark).items() if line.strip() == mark), None),
+        lambda: next((p for p, line in cluster.processes(mark).items() if line.strip() == mark), None),
         what="its process",
     )
     os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of everything that the supervisor keeps, while 200 jobs run."""
+"""kill -9 at random moments of everything that the supervisor keeps, while many jobs run; in-place that of both systems."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from cluster.remote import outbox
 from kube.resources import JOBS
 from tests import invariants
-from tests.system.harness import System
+from tests.system.pair import installed
 from tests.system.work import FINISHED, Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
 
-JOBS_COUNT = 200
+COUNTS = {"embedded": 200, "in-place": 80}  # jobs; elsewhere each takes a dozen requests
 KILLS = 72
 BETWEEN_S = (0.2, 1.2)
 # Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
@@ -30,33 +31,44 @@ SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
 
 @pytest.mark.system
-def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path, capsys):
+@pytest.mark.both_modes
+def test_nothing_is_lost_or_doubled_whatever_is_killed(system_mode, tmp_path, capsys):
     seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
         sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "ran"
-    system = System(tmp_path / "data", nodes=3)
     # Logged in before anybody is killed: a link that logs in is good for once.
-    with system, system.store() as store, Person(system) as person:
-        watcher = Watcher(store)
-        jobs = list(small_jobs(ran, random.Random(seed)))
+    with (
+        installed(system_mode, tmp_path, nodes=3) as system,
+        opened(system) as watcher,
+        Person(system) as person,
+    ):
+        jobs = list(small_jobs(ran, random.Random(seed), COUNTS[system_mode]))
         submitting = threading.Thread(target=submit, args=(person, jobs))
         submitting.start()
         kill(system, random.Random(seed + 1))
         submitting.join(HANG_S)
         assert not submitting.is_alive(), "not every job could be submitted"
         until(
-            lambda: finished(watcher) == JOBS_COUNT,
+            lambda: finished(watcher) == len(jobs),
             every_s=0.5,
             what="the end of every job",
         )
-        check(watcher, jobs, ran)
-    system.assert_gone()
+        with system.store() as store:
+            until(lambda: not outbox.cursors(store.using), what="the last answer")
+        check(watcher, jobs, ran, by_requests=system.cluster is not system)
 
 
-def small_jobs(ran, choices):
+@contextlib.contextmanager
+def opened(system):
+    """A watcher of the cluster."""
+    with system.cluster.store() as store:
+        yield Watcher(store)
+
+
+def small_jobs(ran, choices, number_of_jobs):
     """Single pods and gangs; most with real processes that write down who they are, some simulated."""
-    for number in range(JOBS_COUNT):
+    for number in range(number_of_jobs):
         count = choices.choice((1, 1, 1, 2, 3))
         if number % 5 == 0:
             note = {"ui.volcano.sh/duration-seconds": str(choices.choice((1, 2)))}
@@ -83,12 +95,17 @@ def kill(system, choices):
     while killed < KILLS:
         time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
         young = choices.random() < YOUNG_SHARE
-        victims = {n: pid for n, pid in system.children().items() if young or age_s(pid) > GROWN_S}
+        victims = [pid for pid in processes(system) if young or age_s(pid) > GROWN_S]
         if victims:
-            name = choices.choice(sorted(victims))
             with contextlib.suppress(ProcessLookupError):
-                os.kill(victims[name], signal.SIGKILL)
+                os.kill(choices.choice(victims), signal.SIGKILL)
                 killed += 1
+
+
+def processes(system):
+    """The ids of all that is kept by supervisors, those of the cluster first, in the order of their names."""
+    supervisors = dict.fromkeys((system.cluster, system))
+    return [pid for each in supervisors for _, pid in sorted(each.children().items())]
 
 
 def age_s(pid):
@@ -105,7 +122,7 @@ def finished(watcher):
     return sum(counts.get(phase, 0) for phase in FINISHED)
 
 
-def check(watcher, jobs, ran):
+def check(watcher, jobs, ran, *, by_requests):
     wrong = {}
     for each in jobs:
         name, wanted = each["metadata"]["name"], each["spec"]["minAvailable"]
@@ -115,4 +132,4 @@ def check(watcher, jobs, ran):
     assert not wrong
     twice = {uid: count for uid, count in Counter(ran.read_text().split()).items() if count > 1}
     assert not twice, f"pods ran twice: {twice}"
-    invariants.check(watcher.everything())
+    invariants.check(watcher.everything(), by_requests=by_requests)

@@ -46,7 +46,7 @@ MESSAGES = [
     [b"\x00\xff"],
     ["[" * 10_000],
     ['{"op": "ping"}'] * 200,
-    [json.dumps({"op": "subscribe", "id": "x", "stream": "pod-log?namespace=" + "🌋" * 100})],
+    [json.dumps({"op": "subscribe", "id": "x", "stream": "logs?namespace=" + "🌋" * 100})],
 ]
 
 

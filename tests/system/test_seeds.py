@@ -25,7 +25,7 @@ from tests.system import seed
 from tests.system.harness import PROJECT
 from tests.waiting import HANG_S, until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 ENDLESS = ["sh", "-c", "exec sleep 3600"]
 JOBS_PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -46,12 +46,12 @@ def api(system):
     """The Kubernetes API as the administrator's kubeconfig opens it."""
     command = [sys.executable, "manage.py", "kubeconfig"]
     text = subprocess.run(
-        command, cwd=PROJECT, env=system.environment, capture_output=True, check=True
+        command, cwd=PROJECT, env=system.cluster.environment, capture_output=True, check=True
     ).stdout
     token = yaml.safe_load(text)["users"][0]["user"]["token"]
-    context = ssl.create_default_context(cafile=str(system.ca))
+    context = ssl.create_default_context(cafile=str(system.cluster.ca))
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=system.api, headers=headers, verify=context, timeout=HANG_S) as client:
+    with httpx.Client(base_url=system.cluster.api, headers=headers, verify=context, timeout=HANG_S) as client:
         yield client
 
 
@@ -82,18 +82,23 @@ def told(watcher, name):
 
 @pytest.mark.parametrize(("text", "pods", "minimum", "retries"), MANIFESTS)
 def test_manifest_as_printed_ends_and_says_what_is_missing(
-    person, watcher, api, text, pods, minimum, retries
+    person, watcher, cluster, system, text, pods, minimum, retries
 ):
     name = person.create(text)
     done = watcher.reaches(name, "Failed")
     assert done["spec"]["minAvailable"] == minimum
     status, made = done["status"], watcher.pods(name)
-    assert (status["failed"], status.get("retryCount", 0)) == (pods, retries)
-    assert sorted(made) == sorted(
+    names = {
         f"{name}-{task['name']}-{index}"
         for task in done["spec"]["tasks"]
         for index in range(task["replicas"])
-    )
+    }
+    # Elsewhere pods start one by one, and the first that fails ends the others.
+    least = pods if cluster is system or not retries else 1
+    assert len(names) == pods
+    assert made.keys() == names if least == pods else made.keys() <= names
+    assert least <= status["failed"] <= pods
+    assert status.get("retryCount", 0) == retries
     container = done["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["name"]
     assert f"give container {container} a command" in status["state"]["message"]
     assert any(f"give container {container} a command" in each for each in told(watcher, name))
@@ -136,7 +141,7 @@ def uids(watcher, name):
         ]
         return len(runs) == wanted and {each: pod["metadata"]["uid"] for each, pod in pods.items()}
 
-    return until(all_run, what=f"all pods of {name}; {watcher.story(name)}")
+    return until(all_run, what=lambda: f"all pods of {name} ({watcher.story(name)})")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from cluster.runtime.registry import shard_of
 from tests.system.harness import System
+from tests.system.parts import stopped
 from tests.system.work import Person, Watcher, job, shell
 from tests.waiting import until
 
@@ -44,9 +45,7 @@ def test_jobs_of_both_workers_complete_also_after_one_was_killed(two):
 def test_controllers_that_do_not_come_to_their_work_delay_no_job(own):
     with own, Person(own) as person, own.store() as store:
         watcher = Watcher(store)
-        slow = own.children()["controllers"]
-        os.kill(slow, signal.SIGSTOP)
-        try:
+        with stopped(own, "controllers"):
             # Its end is asked for by a timer, which only a tick finds.
             person.create(job("quick", shell("exit 0"), ttlSecondsAfterFinished=3))
             watcher.reaches("quick", "Completed")
@@ -54,8 +53,6 @@ def test_controllers_that_do_not_come_to_their_work_delay_no_job(own):
                 lambda: "deletionTimestamp" in watcher.job("quick")["metadata"],
                 what="the end of the finished job",
             )
-        finally:
-            os.kill(slow, signal.SIGCONT)
 
 
 def test_number_of_workers_that_is_none_is_refused_by_its_name(tmp_path):

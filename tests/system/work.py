@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -52,6 +54,35 @@ def job(name, *tasks, namespace="default", minimum=None, **spec):
     }
 
 
+class Page(HTMLParser):
+    """The addresses to which a page leads, and the fields of its forms as they are filled: "" is the one of the page itself."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.paths, self.forms, self.form, self.area = set(), {}, "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        has = dict(attributes)
+        self.paths.update(
+            urlsplit(has[each]).path for each in ("href", "action", "formaction") if has.get(each)
+        )
+        if tag == "form":
+            self.form = urlsplit(has.get("action") or "").path
+        name, fields = has.get("name", ""), self.forms.setdefault(self.form, {})
+        if tag == "textarea":
+            self.area, fields[name] = name, ""
+        elif tag == "input" and name and (has.get("type") not in ("checkbox", "radio") or "checked" in has):
+            fields[name] = has.get("value") or ""
+
+    def handle_endtag(self, tag):
+        self.area = "" if tag == "textarea" else self.area
+
+    def handle_data(self, data):
+        if self.area:
+            self.forms[self.form][self.area] += data
+
+
 class Person:
     """Somebody at a browser: pages, forms, and the buttons on them."""
 
@@ -67,12 +98,17 @@ class Person:
 
     def get(self, path, **params):
         """Return a page."""
-        return self.client.get(path, params=params)
+        return self.client.get(path, params=params or None)
 
     def post(self, path, **fields):
         """Send a form, as the page's own script does; redirects are not followed."""
         token = self.client.cookies.get(f"volcano_ui_csrf_{self.system.port}")
         return self.client.post(path, data=fields, headers={"X-CSRFToken": token}, follow_redirects=False)
+
+    def fill(self, path, **fields):
+        """Open a form, change fields of it and send it; once more where it shows first what would change."""
+        answer = self.post(path, **Page(self.get(path).text).forms[""] | fields)
+        return answer if answer.status_code != 200 else self.post(path, **Page(answer.text).forms[""])
 
     def submit(self, obj):
         """Submit a job, given as text or as an object; return the server's answer."""
@@ -136,10 +172,7 @@ class Watcher:
                 found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
             )
 
-        try:
-            return until(look)
-        except AssertionError:
-            raise AssertionError(f"{name} is {self.state(name)}; {self.story(name)}") from None
+        return until(look, what=lambda: f"{phases} ({name} is {self.state(name)}; {self.story(name)})")
 
     def pods(self, name):
         """Return a job's pods by name."""

@@ -34,6 +34,11 @@ def test_disk_that_is_full_or_nearly_so(free, expected, monkeypatch):
     assert ids(checks.free_space()) == [f"volcano_ui.{code}" for code in expected]
 
 
+def test_sqlite_that_is_too_old(monkeypatch):
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
+    assert ids(checks.sqlite_version()) == ["volcano_ui.E003"]
+
+
 def test_redis_that_does_not_answer_is_named_without_its_password(settings):
     settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
     (message,) = checks.redis_answers()

@@ -68,6 +68,6 @@ def test_modules_that_documents_and_docstrings_name_exist():
 
 def test_commands_in_documents_exist():
     text = "\n".join(file.read_text() for file in DOCS)
-    recipes = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"(?:`|^|&& )make ([a-z]+)\b", text, re.MULTILINE)) <= recipes
+    recipes = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^|&& )make ([a-z0-9-]+)\b", text, re.MULTILINE)) <= recipes
     assert set(re.findall(r"manage\.py ([a-z]+)\b", text)) <= get_commands().keys()

@@ -6,6 +6,7 @@ import stat
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from cluster.several.entries import Entry
 from volcano_ui import env
 
 
@@ -16,6 +17,11 @@ from volcano_ui import env
             "postgresql://ann:p%40ss@db.example:6432/batch?sslmode=require",
             ("ann", "p@ss", "db.example", 6432, "batch", {"sslmode": "require"}),
             id="all parts, escaped password, an option",
+        ),
+        pytest.param(
+            "postgres://db/batch?connect_timeout=3",
+            ("", "", "db", "", "batch", {"connect_timeout": "3"}),
+            id="another time",
         ),
         pytest.param("postgres://db/batch", ("", "", "db", "", "batch", {}), id="short scheme"),
         pytest.param(
@@ -29,8 +35,9 @@ def test_database_url(url, expected, monkeypatch, tmp_path):
     monkeypatch.setenv("DATABASE_URL", url)
     found = env.database(tmp_path / "db")
     assert found["ENGINE"] == "django.db.backends.postgresql"
-    assert found["OPTIONS"].pop("server_side_binding")
-    assert tuple(found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME", "OPTIONS")) == expected
+    *parts, options = expected
+    assert [found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")] == parts
+    assert found["OPTIONS"] == env.POSTGRESQL | options
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hunter2@h/x", "postgresql://u:hunter2@h", "nonsense"])
@@ -106,3 +113,163 @@ def test_directory_that_is_not_named_from_the_root_is_refused(monkeypatch, value
     monkeypatch.setenv("VOLCANO_UI_HOST_PATHS", f"/srv,{value}")
     with pytest.raises(ImproperlyConfigured, match="name each directory from the root"):
         env.directories("HOST_PATHS")
+
+
+@pytest.mark.parametrize("url", ["login.example.org", "http://login.example.org", "ftp://x", "https://"])
+def test_a_provider_without_tls_is_refused(monkeypatch, url):
+    monkeypatch.setenv("VOLCANO_UI_OIDC_ISSUER", url)
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_OIDC_ISSUER is .*https://login"):
+        env.issuer("OIDC_ISSUER")
+
+
+@pytest.mark.parametrize("url", ["https://login.example.org/realms/lab", "http://127.0.0.1:5556/dex", ""])
+def test_a_provider_over_tls_or_of_this_machine_is_taken(monkeypatch, url):
+    monkeypatch.setenv("VOLCANO_UI_OIDC_ISSUER", url)
+    assert env.issuer("OIDC_ISSUER") == url
+
+
+@pytest.mark.parametrize("value", ["system:", "system:serviceaccount:", " oidc:", "oidc: ", "a\tb", "ö"])
+def test_prefix_of_names_is_refused_that_would_pass_for_others_or_not_be_sent(monkeypatch, value):
+    monkeypatch.setenv("VOLCANO_UI_X", value)
+    with pytest.raises(ImproperlyConfigured, match="VOLCANO_UI_X is"):
+        env.prefix("X")
+
+
+def test_prefix_of_names_is_taken_as_it_is(monkeypatch):
+    assert env.prefix("X") == ""
+    monkeypatch.setenv("VOLCANO_UI_X", "oidc:")
+    assert env.prefix("X") == "oidc:"
+
+
+def test_a_secret_is_read_from_its_file(monkeypatch, tmp_path):
+    (tmp_path / "secret").write_text("s3cret\n")
+    monkeypatch.setenv("VOLCANO_UI_OIDC_CLIENT_SECRET_FILE", str(tmp_path / "secret"))
+    assert env.content("OIDC_CLIENT_SECRET_FILE") == "s3cret"
+    monkeypatch.setenv("VOLCANO_UI_OIDC_CLIENT_SECRET_FILE", str(tmp_path / "none"))
+    with pytest.raises(ImproperlyConfigured, match=r"CLIENT_SECRET_FILE.*No such file.*this user may read"):
+        env.content("OIDC_CLIENT_SECRET_FILE")
+    monkeypatch.delenv("VOLCANO_UI_OIDC_CLIENT_SECRET_FILE")
+    assert env.content("OIDC_CLIENT_SECRET_FILE") == ""
+
+
+@pytest.mark.parametrize(
+    ("issuer", "scopes", "group", "passwords", "words"),
+    [
+        pytest.param("", ["openid"], "", False, "nobody could log in", id="no way in"),
+        pytest.param("https://p", ["profile"], "", True, "begin it with openid", id="no ID token"),
+        pytest.param(
+            "https://p", ["openid"], "system:masters", True, "system's own", id="group of the system"
+        ),
+    ],
+)
+def test_logins_that_cannot_work_are_refused_at_the_start(issuer, scopes, group, passwords, words):
+    with pytest.raises(ImproperlyConfigured, match=words):
+        env.check_logins(issuer, scopes, group, passwords=passwords)
+
+
+def test_webhooks_are_where_the_api_server_finds_them(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_WEBHOOKS", "192.0.2.7:9443")
+    assert env.webhooks("WEBHOOKS", "in-place") == ("192.0.2.7", 9443)
+    monkeypatch.delenv("VOLCANO_UI_WEBHOOKS")
+    assert env.webhooks("WEBHOOKS", "beside") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "way", "told"),
+    [
+        pytest.param(
+            "192.0.2.7", "in-place", "Set it to where the API server reaches this process", id="no port"
+        ),
+        pytest.param("192.0.2.7:9443", "beside", "WAY is not in-place", id="Volcano judges"),
+        pytest.param("192.0.2.7:9443", "", "WAY is not in-place", id="no way is chosen"),
+    ],
+)
+def test_webhooks_of_no_use_are_refused(value, way, told, monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_WEBHOOKS", value)
+    with pytest.raises(ImproperlyConfigured, match=f"VOLCANO_UI_WEBHOOKS is '{value}'.*{told}"):
+        env.webhooks("WEBHOOKS", way)
+
+
+def test_webhooks_of_several_clusters_are_refused(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_WEBHOOKS", "192.0.2.7:9443")
+    with pytest.raises(ImproperlyConfigured, match="VOLCANO_UI_CLUSTERS is set: webhooks are at one address"):
+        env.webhooks("WEBHOOKS", "in-place", has_several=True)
+
+
+def test_parts_of_several_clusters_are_refused(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_ONLY", "web")
+    assert env.part("ONLY", has_several=False) == "web"
+    with pytest.raises(ImproperlyConfigured, match="VOLCANO_UI_CLUSTERS is set"):
+        env.part("ONLY", has_several=True)
+
+
+def test_several_clusters_and_one_are_not_both_said(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_CLUSTERS", "home=embedded,dev=/c")
+    monkeypatch.setenv("VOLCANO_UI_KUBECONFIG", "")
+    assert [each.name for each in env.clusters("CLUSTERS", "KUBECONFIG")] == ["home", "dev"]
+    monkeypatch.setenv("VOLCANO_UI_KUBECONFIG", "/c")
+    both = r"VOLCANO_UI_CLUSTERS and VOLCANO_UI_KUBECONFIG are both set; leave VOLCANO_UI_KUBECONFIG empty"
+    with pytest.raises(ImproperlyConfigured, match=both):
+        env.clusters("CLUSTERS", "KUBECONFIG")
+
+
+def test_clusters_that_cannot_be_read_are_named(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_CLUSTERS", "home=embedded,dev")
+    with pytest.raises(
+        ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS is 'home=embedded,dev': 'dev' does not"
+    ):
+        env.clusters("CLUSTERS")
+
+
+HOME, DEV = Entry("home"), Entry("dev", "/no/such/file")
+
+
+@pytest.mark.parametrize(
+    ("value", "clusters", "expected"),
+    [
+        pytest.param("", (), None, id="one cluster"),
+        pytest.param("", (HOME, DEV), HOME, id="the first unless told"),
+        pytest.param("dev", (HOME, DEV), DEV, id="the one that is named"),
+    ],
+)
+def test_which_of_several_clusters(monkeypatch, value, clusters, expected):
+    monkeypatch.setenv("VOLCANO_UI_CLUSTER", value)
+    assert env.one_of_clusters("CLUSTER", clusters) == expected
+
+
+@pytest.mark.parametrize(
+    ("clusters", "words"),
+    [
+        pytest.param((HOME, DEV), "is 'prod'; set it to home or dev, or leave it empty.", id="another one"),
+        pytest.param((), "is 'prod', but VOLCANO_UI_CLUSTERS names none; leave it empty.", id="none"),
+    ],
+)
+def test_cluster_that_is_none_of_several_is_refused(monkeypatch, clusters, words):
+    monkeypatch.setenv("VOLCANO_UI_CLUSTER", "prod")
+    with pytest.raises(ImproperlyConfigured, match=f"VOLCANO_UI_CLUSTER {words}"):
+        env.one_of_clusters("CLUSTER", clusters)
+
+
+def test_target_of_one_of_several_that_cannot_be_found_is_named():
+    assert env.target_of(HOME) is None
+    with pytest.raises(
+        ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS has 'dev=/no/such/file': .* cannot be"
+    ):
+        env.target_of(DEV)
+
+
+def test_each_of_several_clusters_has_a_server_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ann:hunter2@db/volcano_{cluster}")
+    assert env.database(tmp_path / "db", "dev")["NAME"] == "volcano_dev"
+    monkeypatch.setenv("VOLCANO_UI_REDIS_URL", "redis://{cluster}.redis:6379/0")
+    assert env.redis_url("REDIS_URL", "dev") == "redis://dev.redis:6379/0"
+
+
+def test_one_server_for_several_clusters_is_refused_without_its_password(monkeypatch, tmp_path):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ann:hunter2@db/volcano")
+    with pytest.raises(ImproperlyConfigured, match=r"DATABASE_URL is .* Write {cluster}") as refusal:
+        env.database(tmp_path / "db", "dev")
+    assert "hunter2" not in str(refusal.value)
+    monkeypatch.setenv("VOLCANO_UI_REDIS_URL", "redis://redis:6379/0")
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_REDIS_URL is .* Write {cluster}"):
+        env.redis_url("REDIS_URL", "dev")

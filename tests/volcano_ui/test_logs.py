@@ -85,3 +85,10 @@ def test_a_worker_tells_of_its_first_try_to_reach_its_broker_only(written):
     first, lost = written()
     assert "(1/None)" in first["event"]
     assert lost["event"] == "Connection to broker lost"
+
+
+def test_lines_of_a_program_say_which_it_is(written, monkeypatch):
+    logging.getLogger("cluster").warning("alone")
+    monkeypatch.setenv(logs.PROGRAM, "mirror")
+    logging.getLogger("cluster").warning("of many")
+    assert [line.get("program") for line in written()] == [None, "mirror"]

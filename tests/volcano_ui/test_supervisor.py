@@ -22,7 +22,7 @@ def sh(name, script, **options):
     return Program(name, ["sh", "-c", script], **options)
 
 async def main(folder):
-    supervisor = Supervisor(logs=folder, cwd=folder, environment=dict(os.environ), say=lambda line: print(line, flush=True))
+    supervisor = Supervisor(logs={logs}, cwd=folder, environment=dict(os.environ), say=lambda line: print(line, flush=True))
 {body}
 
 asyncio.run(main(Path(sys.argv[1])))
@@ -34,8 +34,8 @@ def run(tmp_path):
     """Run a harness whose body is given; return the process."""
     processes = []
 
-    def begin(body):
-        code = HARNESS.format(body=textwrap.indent(textwrap.dedent(body), "    "))
+    def begin(body, logs="folder"):
+        code = HARNESS.format(logs=logs, body=textwrap.indent(textwrap.dedent(body), "    "))
         command = [sys.executable, "-c", code, str(tmp_path)]
         processes.append(subprocess.Popen(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True))
         return processes[-1]
@@ -64,6 +64,45 @@ def test_restarts_wait_longer_each_time_and_say_the_last_line(run):
     lines = process.communicate(timeout=HANG_S)[0].splitlines()
     told = "✗ short ended with exit code 3 (it broke); starting it again in"
     assert lines[:3] == [f"{told} {wait} s" for wait in ("0.2", "0.4", "0.8")]
+
+
+def test_without_a_folder_programs_write_where_the_supervisor_does(run, tmp_path):
+    process = run(
+        """
+        await supervisor.start(sh("short", "echo $VOLCANO_UI_PROGRAM says so; [ -e once ] && touch twice; touch once; exit 3"))
+        while not (folder / "twice").exists():
+            await asyncio.sleep(0.01)
+        await supervisor.stop()
+    """,
+        logs=None,
+    )
+    lines = process.communicate(timeout=HANG_S)[0].splitlines()
+    assert lines[:2] == ["short says so", "✗ short ended with exit code 3; starting it again in 0.2 s"]
+    assert not list(tmp_path.glob("*.log"))
+
+
+def test_some_are_ended_in_their_stages_while_others_go_on_and_all_may_be_started_again(run, tmp_path):
+    process = run("""
+        mark = "trap 'echo {} >> order; exit' TERM; echo up; while :; do sleep 0.05; done"
+        second, first, other = (
+            sh(name, mark.replace("{}", name), stage=stage) for name, stage in (("second", 1), ("first", 0), ("other", 0))
+        )
+        async def up(times):
+            while [len((folder / f"{name}.log").read_text().split()) for name in ("first", "second", "other")] != times:
+                await asyncio.sleep(0.05)
+        for program in (second, first, other):
+            await supervisor.start(program)
+        await up([1, 1, 1])
+        await supervisor.end([first, second])
+        print((folder / "order").read_text().split(), flush=True)
+        for program in (first, second):
+            await supervisor.start(program)
+        await up([2, 2, 1])
+        await supervisor.stop()
+    """)
+    assert process.communicate(timeout=HANG_S)[0].splitlines() == ["['first', 'second']"]
+    *together, last = (tmp_path / "order").read_text().split()[2:]
+    assert (sorted(together), last) == (["first", "other"], "second")
 
 
 def test_later_stages_outlive_earlier_ones(run, tmp_path):
@@ -183,3 +222,17 @@ READING = """
 def test_threads_that_end_meanwhile_keep_nobody_from_reading_who_is_left(run):
     """The end of `up` met one that had just waited for a program, and left the rest as it was."""
     assert run(READING).communicate(timeout=HANG_S)[0] == "read\n"
+
+
+def test_a_program_has_an_environment_of_its_own_beside_the_supervisors(run):
+    process = run("""
+        os.environ["SHARED"] = "shared"
+        supervisor = Supervisor(logs=folder, cwd=folder, environment=dict(os.environ), say=print)
+        await supervisor.start(sh("told", "echo $SHARED $OWN; sleep 60", environment={"OWN": "own"}))
+        await supervisor.start(sh("other", "echo $SHARED $OWN; sleep 60"))
+        while not all((folder / name).read_text() for name in ("told.log", "other.log")):
+            await asyncio.sleep(0.01)
+        print((folder / "told.log").read_text() + (folder / "other.log").read_text(), flush=True)
+        await supervisor.stop()
+    """)
+    assert process.communicate(timeout=HANG_S)[0].split() == ["shared", "own", "shared"]

@@ -7,12 +7,13 @@ import signal
 
 import pytest
 
+from cluster.remote.target import Target
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
 from tests.cluster.store.forgetting import forget
 from tests.volcano_ui.system import System
 from tests.waiting import until
-from volcano_ui import up
+from volcano_ui import probes, up
 
 # What a program's command line contains, and what `up` calls it.
 WEB, API_SERVER, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT, AGENT = PROGRAMS = {
@@ -25,6 +26,14 @@ WEB, API_SERVER, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT, AGENT = PROGRAMS = {
     "manage.py beat": "beat",
     "manage.py agent": "agent",
 }
+
+
+KUBECONFIG = """
+current-context: there
+contexts: [{name: there, context: {cluster: there, user: me}}]
+clusters: [{name: there, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: me, user: {}}]
+"""
 
 
 @pytest.fixture
@@ -93,6 +102,10 @@ def test_file_that_is_no_database_is_refused(start, tmp_path):
     [
         pytest.param("VOLCANO_UI_NODES", "-1", id="a number"),
         pytest.param("VOLCANO_UI_REDIS_URL", "foo://x", id="an address"),
+        pytest.param("VOLCANO_UI_KUBECONFIG", "/no/such/file", id="a kubeconfig that is not there"),
+        pytest.param("VOLCANO_UI_WAY", "aside", id="a word"),
+        pytest.param("VOLCANO_UI_ONLY", "pages", id="a part that there is not"),
+        pytest.param("VOLCANO_UI_CLUSTERS", "home=embedded,dev", id="a cluster without a kubeconfig"),
         pytest.param("VOLCANO_UI_LISTEN", "203.0.113.1", id="not of this machine"),
         pytest.param("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", id="a server that is away"),
     ],
@@ -102,6 +115,32 @@ def test_wrong_setting_is_refused_in_a_sentence(start, name, value):
     refused.said(rf"^✗ .*{name}")
     assert refused.ended() == 1
     assert not [line for line in refused.lines if "Traceback" in line or "hunter2" in line]
+
+
+SHARED = ("DATABASE_URL", "VOLCANO_UI_REDIS_URL", "VOLCANO_UI_SECRET_KEY")
+
+
+@pytest.mark.parametrize("given", [(), SHARED[:2]], ids=["nothing", "all but one"])
+def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start, tmp_path, given):
+    values = {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}
+    config = tmp_path / "config"
+    config.write_text(KUBECONFIG)
+    refused = start(
+        VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given}
+    )
+    assert refused.ended() == 1
+    told = [line for line in refused.lines if line.startswith("✗")]
+    assert [any(f"and {name} is not set" in line for line in told) for name in SHARED] == [
+        name not in given for name in SHARED
+    ]
+
+
+def test_part_of_an_embedded_cluster_is_refused(start):
+    refused = start(VOLCANO_UI_ONLY="works")
+    refused.said(
+        "^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG"
+    )
+    assert refused.ended() == 1
 
 
 def test_state_directory_that_cannot_be_made_is_refused(start, tmp_path):
@@ -154,6 +193,27 @@ def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactiona
     store.write(Create(NODES, {"metadata": {"name": "here"}, "status": ready}))
     store.write(Patch(NODES, "", "here", {"metadata": {"labels": {"a": "b"}}}))
     forget()
-    up._ask_nodes(before)
+    probes.ask_nodes(before)
     with pytest.raises(TimeoutError):
-        up._ask_nodes(store.revision())
+        probes.ask_nodes(store.revision())
+
+
+@pytest.mark.parametrize(
+    ("holds", "shows"),
+    [
+        pytest.param("", "https://one", id="an embedded cluster's"),
+        pytest.param("https://one", "https://two", id="another cluster's"),
+        pytest.param("https://one", "", id="another cluster's, for an embedded one"),
+    ],
+)
+def test_database_of_another_cluster_is_refused(transactional_db, settings, holds, shows):
+    def show(server):
+        settings.TARGET = Target("dev", server, "/config") if server else None
+
+    show(holds)
+    up._claim_database()
+    store.write(Create(NODES, {"metadata": {"name": "here"}}))
+    up._claim_database()
+    show(shows)
+    with pytest.raises(up.StartError, match=r"holds .* Give this cluster a database of its own"):
+        up._claim_database()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from volcano_ui import valkey
+from volcano_ui import sockets, valkey
 
 
 def test_socket_is_in_the_state_directory():
@@ -16,7 +16,7 @@ def test_socket_of_a_long_state_directory_is_short_and_its_own():
     long, other = Path("/srv" + "/directory" * 12), Path("/srv" + "/directory" * 13)
     paths = {valkey.socket_path(long), valkey.socket_path(other)}
     assert len(paths) == 2
-    assert all(len(str(path)) <= valkey.LONGEST_SOCKET for path in paths)
+    assert all(len(str(path)) <= sockets.LONGEST for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_what_a_killed_server_left_is_taken_away(tmp_path):
     socket = tmp_path / "run" / "redis.sock"
     socket.parent.mkdir(mode=0o755)
     socket.touch()
-    valkey.prepare(socket)
+    sockets.prepare(socket)
     assert not socket.exists()
     assert socket.parent.stat().st_mode & 0o777 == 0o700

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from cluster.access import identities
 from cluster.bootstrap import bootstrap
+from cluster.management.embedded import only_embedded
 
 
 class Command(BaseCommand):
-    help = "Make the namespaces, queues and priority classes that every cluster has. May be run again at any time."
+    help = "Make the namespaces, queues, priority classes and administrators that are to be. May be run again at any time."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Say what was made."""
+        only_embedded("what it has is there")
         made = bootstrap()
+        if identities.appoint_administrators():
+            made.append(f"administrators/{settings.OIDC_ADMIN_GROUP}")
         self.stdout.write(f"Made {', '.join(made)}." if made else "Everything is there.")

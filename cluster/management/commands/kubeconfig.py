@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from cluster import clock
 from cluster.access import CONSOLE, accounts, certificates, kubeconfig, tokens
+from cluster.management.embedded import only_embedded
 from kube.errors import ApiError
 from kube.meta import timestamp
 
@@ -46,6 +48,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        only_embedded("it gives kubeconfigs itself")
         server = options["server"] or kubeconfig.server_address()
         if not re.fullmatch(r"https://[^\s/@]+/?", server):
             raise CommandError(f"--server is {server!r}; give it as https://host:port.")
@@ -107,8 +110,8 @@ def _explained() -> Iterator[None]:
         raise CommandError(error.message) from None
     except DatabaseError as error:
         raise CommandError(
-            f"The database cannot be used: {str(error).strip()}. Is this the state directory that “make up” runs on?"
-            " Set VOLCANO_UI_DATA (or DATABASE_URL) as there; a new one is prepared by “make up”."
+            f"The database cannot be used: {str(error).strip()}. Is this the state directory that “{settings.UP_COMMAND}” runs on?"
+            " Set VOLCANO_UI_DATA (or DATABASE_URL) as there; a new one is prepared by that command."
         ) from None
     except (ImproperlyConfigured, OSError) as error:
         raise CommandError(str(error)) from None

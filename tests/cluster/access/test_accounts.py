@@ -146,11 +146,11 @@ def test_a_user_may_set_his_own_password():
     assert deeds() == [("alice", "set-password", "users", "alice")]
 
 
-def test_the_list_of_accounts_costs_three_queries(admin, django_assert_num_queries):
+def test_the_list_of_accounts_costs_four_queries(admin, django_assert_num_queries):
     for number in range(5):
         user = make_user(f"user-{number}", group="team")
         accounts.bind_role(admin, Role.VIEWER, "a", user=user)
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         found = accounts.users()
     assert [(a.name, a.groups) for a in found][1:3] == [("user-0", ("team",)), ("user-1", ("team",))]
     assert found[1].bindings == (accounts.Binding("user-0", "", "a", Role.VIEWER),)

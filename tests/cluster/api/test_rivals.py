@@ -11,9 +11,10 @@ from django.core.management import call_command
 from django.db import connection, connections
 
 from cluster import access, api
-from cluster.access import logins
+from cluster.access import identities, logins
 from cluster.backend import Creation
-from cluster.models import AuditEntry
+from cluster.claims import Person
+from cluster.models import AuditEntry, Identity
 from cluster.store import Create, store
 from kube import resources
 from kube.errors import ApiError, NotFound
@@ -114,6 +115,13 @@ def test_many_guesses_at_once_are_all_counted(database):
     results = together(lambda n: logins.attempt("alice", "10.0.0.1", {}))
     refused = sum(isinstance(result, ApiError) for result in results)
     assert refused == RIVALS - logins.MOST_FOR_NAME
+
+
+def test_many_first_logins_at_once_make_one_user(database):
+    alice = Person("https://p", "1", "alice", ("staff",))
+    results = together(lambda _: identities.log_in(alice, "::1"))
+    assert {getattr(each, "username", each) for each in results} == {"alice"}
+    assert Identity.objects.count() == 1
 
 
 def test_groups_of_many_writers_leave_a_log_without_gaps_that_grows_at_its_end(database):

@@ -22,7 +22,8 @@ class Known:
         self.numbers = count(1)
 
     def namespace(self, name):
-        return {"metadata": {"name": name}, "status": {"phase": "Active"}}
+        found = self.objects.get(("Namespace", "", name), {})
+        return {"metadata": {"name": name}, "status": {"phase": "Active"}} | found
 
     def priority_class(self, name):
         return self.objects.get(("PriorityClass", "", name))
@@ -39,6 +40,9 @@ class Known:
     def queue_children(self, name):
         queues = [found for (kind, _, _), found in self.objects.items() if kind == "Queue"]
         return [found for found in queues if found["spec"].get("parent") == name]
+
+    def keeps_wishes(self):
+        return True
 
     def listed(self, resource, namespace):
         return [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.rules import intake
 from kube.resources import POD_GROUPS
+from kube.usage import QUEUE_ANNOTATION
 
 from .known import admit, messages, of, queue
 
@@ -22,6 +24,12 @@ QUEUES = [
 
 def group(name="", **spec):
     return of(POD_GROUPS, spec={"minMember": 1, **({"queue": name} if name else {}), **spec})
+
+
+def namespace(queue):
+    """The namespace of the groups, which may name a queue."""
+    metadata = {"name": "default", "annotations": {QUEUE_ANNOTATION: queue} if queue else {}}
+    return {"kind": "Namespace", "metadata": metadata}
 
 
 def refusals(obj, old=None, queues=QUEUES):
@@ -46,6 +54,14 @@ def test_a_group_is_refused_by_a_queue_that_takes_no_work(name, words):
     assert refusals(group(name), group("open")) == [message]
 
 
+@pytest.mark.parametrize("each", QUEUES, ids=lambda each: each["metadata"]["name"])
+def test_a_queue_says_in_a_few_words_that_it_takes_no_work_exactly_where_it_refuses(each):
+    name = each["metadata"]["name"]
+    parents = {one.get("spec", {}).get("parent") for one in QUEUES}
+    said = intake.refusal(name, intake.queue_state(each), has_children=name in parents)
+    assert bool(said) == bool(refusals(group(name)))
+
+
 @pytest.mark.parametrize("name", ["open", "sub", ""])
 def test_a_group_comes_into_an_open_queue(name):
     assert refusals(group(name)) == []
@@ -61,3 +77,23 @@ def test_a_group_that_names_no_queue_comes_into_the_default_one():
 def test_a_group_that_is_in_a_queue_may_change(name, before):
     queues = [queue("closing", "Closing"), queue("default", "Closed")]
     assert not admit(POD_GROUPS, group(name, minMember=2), group(before), *queues).causes
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "expected"),
+    [
+        pytest.param("", "open", "open", id="no queue"),
+        pytest.param("default", "open", "open", id="the default queue"),
+        pytest.param("sub", "open", "sub", id="another queue"),
+        pytest.param("", "", None, id="a namespace that names none"),
+    ],
+)
+def test_a_new_group_comes_into_the_queue_that_its_namespace_names(written, named, expected):
+    admitted = admit(POD_GROUPS, group(written), None, namespace(named), *QUEUES)
+    assert not admitted.causes
+    assert admitted.object["spec"].get("queue") == expected
+
+
+def test_a_group_is_not_moved_by_its_namespace():
+    admitted = admit(POD_GROUPS, group("default", minMember=2), group("default"), namespace("open"), *QUEUES)
+    assert admitted.object["spec"]["queue"] == "default"

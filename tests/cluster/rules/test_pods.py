@@ -289,3 +289,20 @@ def test_a_sub_path_is_written_once():
 def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
     found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
     assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]
+
+
+@pytest.mark.parametrize(
+    ("volume", "field"),
+    [
+        pytest.param({"configMap": {"name": ""}}, "configMap.name", id="ConfigMap"),
+        pytest.param({"configMap": {}}, "configMap.name", id="ConfigMap of nothing"),
+        pytest.param({"secret": {"secretName": ""}}, "secret.secretName", id="Secret"),
+        pytest.param(
+            {"persistentVolumeClaim": {"claimName": ""}}, "persistentVolumeClaim.claimName", id="claim"
+        ),
+        pytest.param({"hostPath": {"path": ""}}, "hostPath.path", id="hostPath"),
+    ],
+)
+def test_a_volume_names_what_it_is_made_of(volume, field):
+    found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
+    assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]

@@ -79,7 +79,7 @@ def test_a_shard_that_is_no_more_wakes_those_that_are(monkeypatch):
             with connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO cluster_cursor (name, position, generation, holder, held_until)"
-                    " VALUES (%s, 0, 1, '', 0)",
+                    " VALUES (%s, 0, 1, 'somebody', 0)",
                     [(name,) for name in each.cursors],
                 )
             assert Backlog().of("controllers", clock.milliseconds()) == []

@@ -525,6 +525,32 @@ def test_mirrored_object_changes_with_its_version_only(store):
     assert verbs(store) == [("ADDED", "from-afar", "918273"), ("MODIFIED", "from-afar", "918299")]
 
 
+@pytest.mark.parametrize(
+    ("how", "uid", "is_taken"),
+    [
+        pytest.param({}, "from-afar", False, id="older"),
+        pytest.param({}, "before", False, id="older, of an object that has gone since"),
+        pytest.param({"at": "918272"}, "from-afar", False, id="in a list older than what is stored"),
+        pytest.param(
+            {"at": "918274"}, "from-afar", True, id="older in a list that is newer, as after a restore"
+        ),
+        pytest.param({"anew": True}, "from-afar", True, id="older where versions began anew"),
+    ],
+)
+def test_mirrored_object_never_goes_back_unless_its_cluster_did(store, how, uid, is_taken):
+    store.write(Mirror(PODS, remote()))
+    (stored,) = store.write(Mirror(PODS, remote(uid=uid, resourceVersion="918200"), **how))
+    assert stored.version == ("918200" if is_taken else "918273")
+    assert store.revision() == 1 + is_taken
+
+
+def test_same_version_of_versions_that_began_anew_may_say_something_else(store):
+    store.write(Mirror(PODS, remote()))
+    store.write(Mirror(PODS, remote(labels={"a": "b"}), anew=True))
+    store.write(Mirror(PODS, remote(labels={"a": "b"}), anew=True))
+    assert [verb for verb, _, _ in verbs(store)] == ["ADDED", "MODIFIED"]
+
+
 def test_another_mirrored_object_of_the_name_comes_after_the_first_has_gone(store):
     store.write(Mirror(PODS, remote()))
     store.write(Mirror(PODS, remote(uid="next", resourceVersion="918280")))
@@ -588,8 +614,19 @@ def test_find_filters_sorts_and_pages(store):
     assert names(queue="q1") == ["a_1", "c"]
     assert names(text="_") == ["a_1"]
     assert names(text="%") == ["b%2"]
+    assert names(text="\\\\") == []
+    assert names(text="C") == ["c"]
     assert names(order="-created", limit=1, offset=1) == ["b%2"]
     assert names(namespace=frozenset()) == []
+    for index in (3, 0, 4, 1, 2):
+        metadata = {
+            "name": f"p-{index}",
+            "namespace": "d",
+            "ownerReferences": [{"uid": "x", "controller": True}],
+        }
+        store.write(Create(PODS, {"metadata": metadata}), now=NOW)
+    found = store.find(PODS, owner="x", order="-revision", limit=2, offset=1)
+    assert [stored.name for stored in found] == ["p-1", "p-4"]
     assert names(namespace={"d", "e"}, name=["c"]) == ["c"]
     assert store.count(JOBS, by="queue") == {"q1": 2, "q2": 1}
     assert set(store.by_keys(JOBS, ["d/c", "d/none"])) == {"d/c"}

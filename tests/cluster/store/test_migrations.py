@@ -9,10 +9,15 @@ from django.apps import apps
 from django.db import connection, connections
 
 from cluster.models import Timer
+from cluster.store import Create, records, store
+from cluster.writes import Record
+from kube.resources import JOBS
+from kube.selector import parse_labels
 from tests.cluster.store.conftest import database_opened
 from volcano_ui import env
 
 timer_kind = import_module("cluster.migrations.0007_timer_kind")
+terms = import_module("cluster.migrations.0011_terms")
 
 
 @pytest.mark.django_db
@@ -39,6 +44,24 @@ def test_keys_of_timers_are_parted_into_kind_and_key(cursor, key, expected):
     timer_kind.part(apps, connection.schema_editor())
     timer.refresh_from_db()
     assert (timer.kind, timer.key, timer.due, timer.payload) == (*expected, 1, {"a": 1})
+
+
+@pytest.mark.django_db
+def test_jobs_and_records_from_before_are_found_by_label_and_cause():
+    state = {"phase": "Failed", "reason": "TooFewSucceeded"}
+    metadata = {"name": "old", "namespace": "default", "labels": {"team": "vision", "a": "b"}}
+    (job,) = store.write(Create(JOBS, {"metadata": metadata, "status": {"state": state}}))
+    kept = Record(
+        JOBS, "default", "gone", "u-1", "Failed", "", "", created=1, deleted=2, revision=1, object=job.body
+    )
+    records.put([kept])
+    for table in ("object", "record"):
+        connection.cursor().execute(f"UPDATE cluster_{table} SET trouble = '', terms = ''")
+    terms.fill(apps, connection.schema_editor())
+    asked = {"trouble": "TooFewSucceeded", "labels": parse_labels("team=vision,a").requirements}
+    assert [each.name for each in store.find(JOBS, **asked)] == ["old"]
+    assert [each.name for each in records.find(JOBS, limit=9, **asked)] == ["gone"]
+    assert [each.terms for each in records.find(JOBS, limit=9)] == [JOBS.index(job.object).terms]
 
 
 def test_a_database_is_migrated_by_itself_whatever_the_default_one_holds(

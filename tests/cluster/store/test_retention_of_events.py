@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from cluster import clock
+from cluster import clock, tasks
+from cluster.api import backend
 from cluster.store import Create, retention, store
 from kube.resources import CONFIGMAPS, EVENTS
 from tests.waiting import HANG_S
@@ -53,3 +54,18 @@ def test_many_events_go_in_batches(monkeypatch, settings):
     tell(*[50] * 7, 1)
     assert expire() == 7
     assert left() == ["e7"]
+
+
+@pytest.mark.parametrize(
+    ("is_mirror", "stays"),
+    [
+        pytest.param(False, [], id="ours"),
+        pytest.param(True, ["e0"], id="those of another cluster, which sees to them itself"),
+    ],
+)
+def test_cleaning_takes_old_events(settings, monkeypatch, is_mirror, stays):
+    settings.EVENT_HOURS = 24
+    monkeypatch.setattr(backend, "is_mirror", is_mirror)
+    tell(30)
+    tasks.clean()
+    assert left() == stays

@@ -179,7 +179,7 @@ class ShardMachine(RuleBasedStateMachine):
     @rule(shard=st.integers(0, 2))
     def another_process(self, shard):
         shard %= len(self.runners)
-        self.ended += [self.runners[shard]] if self.runners[shard].is_in_place else []
+        self.ended += [self.runners[shard]] if self.runners[shard].has_taken_over else []
         self.runners[shard] = starting(len(self.runners), self.store)[shard]
 
     @rule(shard=st.integers(0, 2), batch=st.integers(1, 3))
@@ -196,7 +196,7 @@ class ShardMachine(RuleBasedStateMachine):
     @rule(shards=NUMBERS, shard=st.integers(0, 2), steps=st.booleans())
     def become(self, shards, shard, steps):
         """Start again with another number, of which one may be first to take over at once."""
-        self.ended += [runner for runner in self.runners if runner.is_in_place]
+        self.ended += [runner for runner in self.runners if runner.has_taken_over]
         self.runners = starting(shards, self.store)
         if steps:
             self.runners[shard % shards].step()

@@ -6,18 +6,13 @@ import threading
 import pytest
 import uvicorn
 from django.conf import settings as django_settings
-from playwright.sync_api import sync_playwright
 
 from cluster.runtime import nudge
 from dashboard import cluster_usage
+from tests.chromium import launched
 from tests.services import wait_until
 from tests.waiting import HANG_S
 from volcano_ui import assets, web
-
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 class Site:
@@ -78,10 +73,8 @@ def _asked_between_steps():
 
 @pytest.fixture(scope="module")
 def chromium(chromium_path):
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+    with launched(chromium_path) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -91,6 +84,7 @@ def open_tab(chromium, site):
 
     def open_(browser, address="/", **options):
         context = chromium.new_context(base_url=site.address, **options)
+        context.set_default_timeout(HANG_S * 1000)
         contexts.append(context)
         name = django_settings.SESSION_COOKIE_NAME
         context.add_cookies([{"name": name, "value": browser.cookies[name].value, "url": site.address}])

@@ -11,12 +11,14 @@ from channels.routing import URLRouter
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
+from cluster import access
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
 from dashboard.live import consumer, hub, rendering, sessions
 from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
+from kube.resources import PODS
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
 
@@ -176,6 +178,31 @@ async def test_a_right_that_is_taken_away_closes_the_subscription(alice, monkeyp
         await RoleBinding.objects.filter(user=alice).afirst()
         await in_db(lambda: [binding.delete() for binding in RoleBinding.objects.filter(user=alice)])()
         assert "cannot list" in (await tab.hear(op="denied", id=TOPIC))["message"]
+
+
+@live.topic("test:places")
+def places(request):
+    """Where the reader may list pods, drawn again with each pod."""
+    where = ", ".join(sorted(access.namespaces(request.actor, PODS)))
+    return live.Parts({"places": f"<p>{where}</p>"}, ["places"], [live.Watch(PODS.id)])
+
+
+async def test_who_may_see_more_from_now_on_does_not_show_it_to_those_who_read_with_him(alice):
+    bob = await in_db(world.person)("bob")
+    await in_db(world.make)("before")
+    sessions_of = [await in_db(world.session_of)(user) for user in (alice, bob)]
+    async with Tab(alice, sessions_of[0]) as first, Tab(bob, sessions_of[1]) as second:
+        for tab in (first, second):
+            await tab.subscribe("test:places")
+            assert (await tab.hear(op="parts"))["set"] == {"places": "<p>team-a</p>"}
+        await in_db(RoleBinding.objects.create)(user=alice, namespace="team-b", role="viewer")
+        await in_db(world.make)("a")
+        assert (await first.hear(op="parts"))["set"] == {"places": "<p>team-a, team-b</p>"}
+        assert (await second.hear(op="parts"))["set"] == {"places": "<p>team-a</p>"}
+        await in_db(RoleBinding.objects.filter(user=bob).update)(namespace="team-c")
+        await in_db(RoleBinding.objects.create)(user=bob, namespace="team-d", role="viewer")
+        await in_db(world.make)("b")
+        assert (await second.hear(op="parts"))["set"] == {"places": "<p>team-c, team-d</p>"}
 
 
 @pytest.mark.parametrize("how", ["logout", "deactivation", "password"])

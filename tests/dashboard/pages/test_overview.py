@@ -9,7 +9,7 @@ from dashboard.live.topics import find, parse
 from dashboard.pages import offers, overview
 from kube.resources import JOBS, POD_GROUPS
 from scheduler.engine.cause import Reason
-from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, pod, put
+from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, pod, put, reader
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -33,12 +33,36 @@ def test_what_failed_says_why_and_leads_there(admin):
 
 
 def test_jobs_that_failed_alike_are_told_once(admin):
-    alike = [job(name, "Failed", message=f"Exited with code 3 · {name}-w-0.") for name in ("a", "b", "c")]
-    put(*alike, job("d", "Failed", message="Exited with code 4 · d-w-0."))
+    alike = [job(name, "Failed", message="Exit 3 · w-0.") for name in ("a", "b", "c")]
+    put(*alike, job("d", "Failed", message="Exit 4 · d-w-0."))
     shown = attention(admin)
-    assert shown.count("Exited with code 3 · w-0.") == 1
+    assert shown.count("Exit 3 · w-0.") == 1
     assert "and 2 more like it" in shown
-    assert shown.count("Exited with code 4 · w-0.") == 1
+    assert shown.count("Exit 4 · w-0.") == 1
+
+
+def exited(name, *codes, phase="Failed", **options):
+    resource, made = job(name, phase, message=f"Exited with code {codes[0]} · {name}-w-0.", **options)
+    return resource, {**made, "status": {**made["status"], "exitCodes": list(codes)}}
+
+
+def test_jobs_of_a_queue_with_one_exit_code_are_one_line_that_leads_to_all_of_them(admin):
+    put(exited("a", 3), exited("b", 3, namespace="team-b"), exited("c", 3, 137), exited("d", 4))
+    shown = page(admin, "/")
+    assert "2 failed, exit 3, queue default the newest is" in shown.text(id="overview-attention")
+    (link,) = [a for a in shown.one(id="overview-attention").iter("a") if "2 failed" in "".join(a.itertext())]
+    listed = page(admin, link.get("href")).rows()
+    assert len(listed) == 3  # with the one whose other pods ended otherwise
+    assert page(admin, "/").text(id="overview-attention").count("Exited with code 4") == 1
+
+
+def test_who_sees_some_namespaces_or_none_is_not_told_of_all(alice, stranger):
+    assert "Nothing in your namespaces: no job failed" in attention(alice)
+    assert "in your namespaces" in page(alice, "/").text(id="overview-jobs")
+    said = attention(stranger)
+    assert "is not yours to see" in said
+    assert "no job failed" not in said
+    assert page(stranger, "/").text(id="overview-jobs").startswith("Jobs –")
 
 
 def looping(name, **options):
@@ -152,6 +176,12 @@ def test_samples_are_offered_while_there_are_no_jobs_to_those_who_may_run_them(a
         store.write(Delete(JOBS, namespace, name, grace=0))
     assert "/jobs/samples/primes/run/" in page(admin, "/").actions()
     assert "/jobs/samples/primes/run/" not in page(alice, "/").actions()
+
+
+@pytest.mark.parametrize(("namespace", "is_offered"), [("", True), ("team-a", True), ("default", False)])
+def test_a_new_job_is_offered_to_who_may_submit_somewhere(db, namespace, is_offered):
+    shown = page(reader("sue", "submitter", "team-a"), f"/?namespace={namespace}")
+    assert ("New job" in shown.text(tag="main")) == is_offered
 
 
 TOPICS = ["dashboard:overview", "dashboard:nodes", "dashboard:node?name=one", "dashboard:node-pods?name=one", "dashboard:events",

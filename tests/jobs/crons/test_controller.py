@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
 from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, EVENTS, JOBS, QUEUES
+from tests import clocks
 from tests.clocks import ManualClock
 from tests.jobs.crons.control import NIGHT, cron, name_at, status, submit
 from tests.jobs.made import PLACE, end, job_names, runner, settle, spec, told
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
 @pytest.fixture
 def at_night():
     """A clock that stands at half a minute past midnight until a test moves it."""
-    manual = ManualClock(meta.parse_time(NIGHT) * 1000)
-    before = clock.use(manual)
-    yield manual
-    clock.use(before)
+    with clocks.using(ManualClock(meta.parse_time(NIGHT) * 1000)) as manual:
+        yield manual
 
 
 @pytest.fixture
@@ -234,6 +232,8 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(controller, later):
     store.write(
         Create(CRON_JOBS, {"metadata": {"name": "odd", "namespace": PLACE}, "spec": {"schedule": "?"}})
     )
+    submit(cron(name="late"))
+    store.write(Patch(CRON_JOBS, PLACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
     submit(cron())
     later()
     later(10)

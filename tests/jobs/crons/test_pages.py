@@ -129,7 +129,7 @@ def test_a_job_that_is_refused_is_told(sam):
 
 def test_what_is_deleted_is_gone(sam):
     make()
-    assert sam.post(f"{DETAIL}delete/")["Location"] == "/cronjobs/?namespace=default"
+    assert sam.post(f"{DETAIL}delete/")["Location"] == "/cronjobs/"
     assert sam.get(DETAIL).status_code == 404
     assert "was deleted" in rendered(TOPIC).parts["cron-head"]
 

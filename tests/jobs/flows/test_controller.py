@@ -11,7 +11,7 @@ from tests.jobs.builders import task
 from tests.jobs.flows.control import flow, state, status, step, submit, template
 from tests.jobs.made import PLACE, end, job_names, runner, settle, told
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
 
 

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from cluster import access
-from cluster.api import bulk
+from cluster.api import backend
 from cluster.models import AuditEntry, RoleBinding
 from cluster.store import Create, Delete, Group, Patch, store
 from jobs.models import Operation
@@ -16,6 +16,7 @@ from jobs.operations import batches, drafts
 from jobs.operations.selection import Selection
 from jobs.rules import actions
 from jobs.rules.actions import TIME_LIMIT_MS, Result
+from kube.errors import Conflict, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.control import submit
 from tests.jobs.operations.control import carry_on
@@ -158,7 +159,7 @@ def test_a_right_that_was_taken_away_after_the_confirmation_holds_no_more(actor,
 
 
 def test_a_stop_leaves_what_was_not_asked(actor, monkeypatch):
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(backend, "batch", 2)
     make(5)
     operation = begin(actor, actions.DELETE)
     assert batches.ask_batch(operation)
@@ -172,13 +173,31 @@ def test_a_stop_leaves_what_was_not_asked(actor, monkeypatch):
 
 
 def test_batches_of_several_operations_take_turns(actor, monkeypatch):
-    monkeypatch.setattr(bulk, "BATCH", 2)
+    monkeypatch.setattr(backend, "batch", 2)
     make(8)
     names = store.names(JOBS)
     halves = [dict(list(names.items())[:4]), dict(list(names.items())[4:])]
     both = [begin(actor, actions.DELETE, half) for half in halves]
     carry_on(0)
     assert [counts(each) for each in both] == [{"Done": 2, "Not begun": 2}] * 2
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "settled"),
+    [
+        pytest.param([], "", id="nothing was asked"),
+        pytest.param(["done", Conflict("")], "ab", id="all answered"),
+        pytest.param([ServiceUnavailable(""), "done"], "b", id="the first could not be taken, and waits"),
+        pytest.param([ServiceUnavailable(""), ServiceUnavailable("")], None, id="nothing could be taken"),
+    ],
+)
+def test_what_the_cluster_could_not_take_waits(outcomes, settled):
+    asked = "ab"[: len(outcomes)]
+    if settled is None:
+        with pytest.raises(ServiceUnavailable):
+            batches.answered(asked, outcomes)
+    else:
+        assert [item for item, _ in batches.answered(asked, outcomes)] == list(settled)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -7,7 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from cluster.store import Create, Delete, store
+from cluster.store import Create, Delete, Patch, store
+from jobs.lifecycle import causes
+from jobs.lifecycle.causes import Failure
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 from tests.jobs.pages import world
 
@@ -50,6 +52,14 @@ def test_a_waiting_job_says_why_in_the_schedulers_words(client, alice, parse):
     assert "Needs 4 × 64 CPU; the largest node has 2." in text_of(page, ".//*[@id='job-why']")
 
 
+def test_the_empty_table_of_pods_says_why_without_the_schedulers_own_words(client, alice, parse):
+    why = "Needs 4 CPU; 2 are free."
+    world.make("wait", "Pending", why=f"{why} 4/0 tasks in gang unschedulable: pod group is not ready.")
+    empty = text_of(parse(client.get("/jobs/default/wait/")), ".//*[@id='table-empty']")
+    assert why in empty
+    assert "tasks in gang" not in empty
+
+
 def test_a_job_that_a_taint_keeps_from_simulated_nodes_says_how_to_run_there(client, alice, parse):
     waits = "No node takes pods: 1 is unschedulable."
     world.make("plain", "Pending", why=waits)
@@ -66,8 +76,9 @@ def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, 
     drawn = json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
     assert drawn["zero"] == T - 60_000
     assert drawn["met"] == 13_000
-    name, task, created, scheduled, started, finished, state, code, node, runs = drawn["bars"][3]
-    assert (name, task, created, scheduled, started, finished) == (
+    assert drawn["lanes"] == [["Failed", 1, 1], ["worker", 3, 3]]
+    name, lane, created, scheduled, started, finished, state, code, node, runs = drawn["bars"][0]
+    assert (name, lane, created, scheduled, started, finished) == (
         "train-worker-3",
         0,
         60,
@@ -78,17 +89,95 @@ def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, 
     assert (state, code, node, runs) == ("failed", 3, "this-machine", [])
 
 
-def test_beyond_five_hundred_pods_the_timeline_is_a_band_a_task(client, alice, parse):
+def test_of_very_many_pods_those_that_matter_most_have_bars(client, alice, parse):
     pods = [
         worker(i, phase="Succeeded", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000, code=0)
         for i in range(501)
     ]
-    world.make("wide", "Completed", pods=pods, tasks=(("worker", 501),), minimum=501)
-    drawn = json.loads(
-        parse(client.get("/jobs/default/wide/")).find(".//*[@id='timeline']").get("data-drawn")
+    for index in (7, 400):
+        pods[index] |= {"phase": "Failed", "code": 3}
+    pods[9] = worker(9, scheduled=T - 50_000, started=T - 40_000)
+    counted = {"worker": {"phase": {"Succeeded": 498, "Failed": 2, "Running": 1}}}
+    world.make(
+        "wide",
+        "Failed",
+        pods=pods,
+        tasks=(("worker", 501),),
+        minimum=501,
+        began=T - 40_000,
+        counts={"failed": 2, "succeeded": 498, "taskStatusCount": counted},
     )
-    assert "bars" not in drawn
-    assert drawn["bands"] == [[[60, 501, 0, 0, 0], [20_000, 0, 501, 0, 0], [30_000, 0, 0, 501, 0]]]
+    page = parse(client.get("/jobs/default/wide/"))
+    drawn = json.loads(page.find(".//*[@id='timeline']").get("data-drawn"))
+    assert [bar[0] for bar in drawn["bars"][:2]] == ["wide-worker-7", "wide-worker-400"]
+    assert len(drawn["bars"]) == 500
+    assert "wide-worker-9" in {bar[0] for bar in drawn["bars"]}
+    assert drawn["lanes"] == [["Failed", 2, 2], ["worker", 498, 499]]
+    assert drawn["met"] == 20_000
+    assert "500 of 501 pods" in text_of(page, ".//*[@id='job-timeline']")
+    steps = [" ".join("".join(step.itertext()).split()) for step in page.findall(".//*[@id='job-steps']/li")]
+    assert "+" in steps[3], "the pod group tells when the gang had its nodes"
+
+
+def test_a_job_of_very_many_pods_says_that_those_run_on_a_clock_that_ask_for_it(client, alice, parse):
+    asking = {"spec": {**world.TEMPLATE["spec"], "nodeSelector": {"ui.volcano.sh/simulated": "true"}}}
+    tasks = [
+        {"name": "worker", "replicas": 500, "template": asking},
+        {"name": "ps", "replicas": 1, "template": world.TEMPLATE},
+    ]
+    pods = [*(worker(i) for i in range(500)), {"task": "ps", "index": 0}]
+    world.make("wide", "Running", pods=pods, spec={"tasks": tasks})
+    page = parse(client.get("/jobs/default/wide/"))
+    assert "500 of 501 simulated" in text_of(page, ".//*[@id='job-head']")
+
+
+CAUSES = [
+    pytest.param([3, 3], "exit 3 · worker-0, worker-1", id="alike"),
+    pytest.param([3, 4, 3], "exit 3 · worker-0, worker-2exit 4 · worker-1", id="two causes"),
+    pytest.param([1] * 5, "exit 1 · worker-0, worker-1, worker-2 and 2 more", id="many"),
+    pytest.param(
+        [1, 2, 3, 4, 5],
+        "exit 1 · worker-0exit 2 · worker-1exit 3 · worker-2and 2 that failed otherwise",
+        id="many causes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("codes", "told"), CAUSES)
+def test_a_failed_job_leads_with_the_cause(client, alice, parse, codes, told):
+    pods = [
+        worker(
+            i, phase="Failed", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000 + i, code=code
+        )
+        for i, code in enumerate(codes)
+    ]
+    rest = f"{4 - len(codes)} of 4 pods succeeded."
+    sentence = causes.sentence([Failure(f"bad-worker-{i}", "worker", code) for i, code in enumerate(codes)])
+    counts = {"failed": len(codes)}
+    world.make("bad", "Failed", pods=pods, began=T - 40_000, message=f"{sentence} {rest}", counts=counts)
+    page = parse(client.get("/jobs/default/bad/"))
+    head = page.find(".//*[@id='job-head']")
+    assert "".join("".join(each.itertext()) for each in head.findall(".//ul[@class='job-causes']/li")) == told
+    assert text_of(head, ".//p[@class='job-gang']") == rest
+    link = head.find(".//ul[@class='job-causes']/li/a").get("href")
+    assert link == "/jobs/default/bad/?tab=logs&pod=bad-worker-0"
+    assert client.get(link).status_code == 200
+
+
+def test_the_pods_of_a_failed_job_begin_with_those_that_failed(client, alice, parse):
+    pods = [
+        worker(i, phase="Succeeded", scheduled=T - 50_000, started=T, finished=T, code=0) for i in range(4)
+    ]
+    pods[2] |= {"phase": "Failed", "code": 3}
+    world.make("bad", "Failed", pods=pods, counts={"failed": 1, "succeeded": 3})
+
+    def names(query=""):
+        page = parse(client.get(f"/jobs/default/bad/{query}"))
+        return [row.find("th/a").text[-1] for row in page.findall(".//tbody[@id='table-rows']/tr")]
+
+    assert names() == ["2", "0", "1", "3"]
+    assert names("?sort=name") == ["0", "1", "2", "3"]
+    assert names("?sort=-phase") == ["0", "1", "3", "2"]
 
 
 @pytest.mark.parametrize("query", ["task=worker", "phase=Failed", "q=worker-3"])
@@ -340,5 +429,37 @@ def test_a_restarting_job_says_once_what_it_waits_for(client, alice, parse):
     said = "2 pods have to end before the job starts again."
     world.make("again", "Restarting", message=said)
     page = parse(client.get("/jobs/default/again/"))
+    assert text_of(page, ".//*[@id='job-head']").count(said) == 1
     assert said in text_of(page, ".//*[@id='job-why']")
-    assert said not in text_of(page, ".//*[@id='job-head']")
+
+
+def test_the_yaml_tab_says_what_the_system_added(client, alice, parse):
+    spec = {"plugins": {"svc": []}}
+    world.make("train", "Running", pods=[worker(0, scheduled=T)], spec=spec)
+    real = store.get(PODS, "default", "train-worker-0")
+    env = [{"name": "VC_WORKER_NUM", "value": "4"}, {"name": "MINE", "value": "<1>"}]
+    container = {**real.object["spec"]["containers"][0], "env": env}
+    patch = {"spec": {"containers": [container], "nodeName": "this-machine"}}
+    store.write(Patch(PODS, "default", "train-worker-0", patch))
+    page = parse(client.get("/jobs/default/train/?tab=yaml"))
+
+    def rows(section):
+        found = {}
+        for row in section.findall(".//tbody/tr"):
+            field, *cells = (" ".join("".join(cell.itertext()).split()) for cell in row)
+            found[field] = cells
+        return found
+
+    added, pods = page.findall(".//*[@id='job-effective']/section")
+    assert rows(added)["spec.maxRetry"] == ["–", "3", "a default"]
+    assert rows(added)["spec.queue"] == ["–", "default", "a default"]
+    assert "minAvailable" in "".join(rows(added))
+    assert "maxRetry" not in text_of(page, ".//*[@id='job-written']")
+    assert "as train-worker-0 has it" in text_of(pods, ".")
+    assert rows(pods)["spec.containers[main].env[VC_WORKER_NUM]"] == ["–", "4", "the plugin svc"]
+    assert rows(pods)["spec.containers[main].env[MINE]"] == ["–", "<1>", "the job controller"]
+    assert rows(pods)["spec.nodeName"] == ["–", "this-machine", "the scheduler"]
+    world.make("lone", "Pending", spec=spec)
+    pods = parse(client.get("/jobs/default/lone/?tab=yaml")).findall(".//*[@id='job-effective']/section")[1]
+    assert "as the controller would make the first" in text_of(pods, ".")
+    assert rows(pods)["spec.hostname"] == ["–", "lone-worker-0", "the plugin svc"]

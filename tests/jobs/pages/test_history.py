@@ -214,8 +214,15 @@ def test_a_delayed_action_counts_down_until_it_is_done_or_called_off(life, reade
     assert moment(due.get("datetime")) - moment(one.now()) == 60_000
     assert "Restart the whole job" in text_of(page(parse, reader), ".//*[@id='job-policies']")
     one.passes(61).jobs.settle()
-    assert page(parse, reader).find(".//*[@id='job-policies']//time") is None
+    done = page(parse, reader, "?run=1")
+    assert done.find(".//*[@id='job-policies']//time[@data-mode='until']") is None
     assert "Restart the whole job" not in quiet
+    (fired,) = [
+        " ".join("".join(cell.itertext()).split())
+        for cell in done.findall(".//table/tbody/tr[th]")
+        if "PodFailed" in "".join(cell.itertext())
+    ]
+    assert fired.endswith("PodFailed demo-main-1 3 RestartJob after 1m0s run 2 began")
 
 
 def test_the_pods_of_an_earlier_run_are_those_of_the_run(life, reader, parse):
@@ -226,3 +233,37 @@ def test_the_pods_of_an_earlier_run_are_those_of_the_run(life, reader, parse):
     assert new not in link
     assert "run=1" in link
     assert store.get(JOBS, "default", "demo").uid == one.job.uid
+
+
+def cells(page):
+    return [
+        [" ".join("".join(cell.itertext()).split()) for cell in row]
+        for row in page.findall(".//section[@id='job-policies']//tbody/tr")
+    ]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["alive", "deleted"])
+def test_the_page_tells_what_policies_did_in_this_run_and_in_others(life, reader, parse, is_deleted):
+    policy = {"event": "PodFailed", "action": "RestartJob"}
+    one = life(policies=[policy], maxRetry=3).admit().place().run()
+    one.passes(5).end("demo-main-1", 3, began=one.now())
+    one.jobs.settle()
+    one.bury().admit().place().run()
+    if is_deleted:
+        one.delete()
+    first, newest = page(parse, reader, "?run=1"), page(parse, reader)
+    row = ["PodFailed", "demo-main-1", "3", "RestartJob", "run 2 began"]
+    assert [each[1:] for each in cells(first)] == [row]
+    assert [[each[0], *each[2:]] for each in cells(newest)] == [["Run 1", *row]]
+    (log,) = [
+        link.get("href")
+        for link in first.findall(".//section[@id='job-policies']//tbody//a")
+        if link.text == "demo-main-1"
+    ]
+    assert "run=1" in log
+    assert reader.get(log).status_code == 200
+
+
+def test_a_job_whose_policies_did_nothing_has_no_table(life, reader, parse):
+    life(policies=[{"event": "PodFailed", "action": "RestartJob"}]).admit().place().run()
+    assert cells(page(parse, reader)) == []

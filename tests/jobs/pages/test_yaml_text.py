@@ -102,6 +102,9 @@ def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it(path, lin
         pytest.param("a: {b: 1\n", 2, "comma or a closing }", id="open mapping"),
         pytest.param('a: "x\nb: 2\n', 1, "never closed", id="open quote"),
         pytest.param("a:\n\t- b\n", 2, "tab", id="tab"),
+        pytest.param("a:\n  b: 1\n  \tc: 2\n", 3, "tab; YAML allows only spaces", id="tab behind spaces"),
+        pytest.param(f"```yaml\n{HEAD}```\n", 1, "Markdown and is no YAML; remove", id="fences"),
+        pytest.param(f"{HEAD}```\n", 3, "Markdown and is no YAML; remove", id="fence at the end"),
         pytest.param("a: b: c\n", 1, "second colon", id="second colon"),
         pytest.param("a: 1\n  b: 2\n", 2, "indented too far", id="indented too far"),
         pytest.param("a:\n  b: 1\n c: 2\n", 3, "indentation", id="between levels"),
@@ -173,6 +176,7 @@ def test_several_objects_are_named_with_their_lines(text):
     (problem,) = problems(text)
     assert "2 objects: Job a (line " in problem.message
     assert "Job b (line " in problem.message
+    assert problem.message.endswith("The editor takes one; remove the others.")
 
 
 def test_one_job_among_empty_documents_or_alone_in_a_list_is_taken():

@@ -8,12 +8,13 @@ import pytest
 
 from cluster import access, api
 from cluster.bootstrap import bootstrap
-from cluster.store import Delete, store
+from cluster.store import Create, Delete, store
+from jobs.editor import choices, job_text
 from jobs.parameterized import declaration, keeping
 from jobs.parameterized.declaration import ANNOTATION, DeclarationError
 from jobs.parameterized.parameters import Parameter
 from kube.errors import Invalid
-from kube.resources import JOB_TEMPLATES
+from kube.resources import JOB_TEMPLATES, NAMESPACES
 from tests.dashboard.pages.conftest import page, reader
 
 NEW, FORM, PAGE = (
@@ -105,7 +106,7 @@ def test_a_template_without_parameters_has_no_form(sam, kept):
             {"text": TEXT.replace("{{words}}", "x").replace("{{replicas}}", "1")},
             "The YAML has no placeholder",
         ),
-        ({"text": TEXT + "\t"}, "Line 21. This is not valid YAML: found a tab"),
+        ({"text": TEXT + "\t"}, "Line 21. The line is indented with a tab"),
         ({"name": "Hello"}, "metadata.name"),
         (
             {
@@ -190,3 +191,42 @@ def test_who_may_not_submit_keeps_nothing(sam, kept):
     assert elsewhere.get(FORM).status_code == 403
     assert elsewhere.post(NEW, {**SAID, "name": "other", "do": "save"}).status_code == 403
     assert len(store.find(JOB_TEMPLATES)) == 1
+
+
+def test_the_page_of_a_new_job_names_the_newest_templates_that_the_reader_may_run(sam, kept):
+    for number in range(6):
+        made = {"metadata": {"name": f"t{number}", "namespace": "default"}, "spec": kept.object["spec"]}
+        store.write(Create(JOB_TEMPLATES, made), now=kept.created + 1000 * (number + 1))
+    store.write(Create(NAMESPACES, {"metadata": {"name": "other"}}))
+    foreign = {"metadata": {"name": "foreign", "namespace": "other"}, "spec": kept.object["spec"]}
+    store.write(Create(JOB_TEMPLATES, foreign), now=kept.created + 99_000)
+    shown = sam.get("/jobs/new/")
+    named = [each.name for each in shown.context["kept_templates"]]
+    assert named == ["t5", "t4", "t3", "t2", "t1"]
+    assert "All kept templates" in shown.content.decode()
+    watching = reader("vera", "viewer", "other")
+    assert choices.kept_templates(access.for_user(watching.user)) == []
+
+
+def test_a_kept_template_with_parameters_asks_for_them_from_the_page_of_a_new_job(sam, kept):
+    (template,) = sam.get("/jobs/new/").context["kept_templates"]
+    assert template.url == FORM
+
+
+def test_a_kept_template_without_parameters_begins_a_job_under_a_free_name(sam, kept):
+    made = {"metadata": {"name": "plain", "namespace": "default"}, "spec": kept.object["spec"]}
+    store.write(Create(JOB_TEMPLATES, made))
+    url = next(each.url for each in sam.get("/jobs/new/").context["kept_templates"] if each.name == "plain")
+    assert url == "/jobs/new/?kept=default/plain"
+    for name in ("plain", "plain-2"):
+        text = sam.get(url).context["form"].initial["text"]
+        job = job_text.read(text).object
+        assert (job["metadata"], job["spec"]) == ({"name": name, "namespace": "default"}, kept.object["spec"])
+        assert sam.post("/jobs/new/", {"text": text, "token": ""}).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("kept_name", "status"), [("default/never", 404), ("kube-system/x", 403), ("x", 200)]
+)
+def test_a_strange_template_begins_no_job(sam, kept_name, status):
+    assert sam.get(f"/jobs/new/?kept={kept_name}").status_code == status

@@ -23,7 +23,7 @@ from kube.resources import (
 )
 from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 MADE_BY_SVC = {
     ("configmaps", "demo-svc"),

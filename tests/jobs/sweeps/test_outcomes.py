@@ -123,7 +123,7 @@ def test_the_jobs_of_a_sweep_are_found_in_the_list_of_jobs(sam):
 def test_a_sweep_is_deleted_with_its_jobs(sam):
     stored = made(sam)
     answer = sam.post(f"{DETAIL}delete/", {"uid": stored.uid})
-    assert answer["Location"] == f"{LIST}?namespace=default"
+    assert answer["Location"] == LIST
     settle(runner("garbage"))
     assert kept() == ([], 0)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from cluster.management.embedded import only_embedded
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from node.simulator.stages import StageError
@@ -30,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--stages", type=Path, default=None, help="a directory with stage files")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        only_embedded("it has nodes of its own")
         collector.collect_rarely()
         size = Size(options["cpu"], options["memory"], options["pods"])
         try:

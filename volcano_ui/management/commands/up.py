@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import SUPPRESS
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management import BaseCommand
 
+from volcano_ui import env
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+
+
+OPTIONS = (
+    "port",
+    "api_port",
+    "data",
+    "nodes",
+    "kubeconfig",
+    "context",
+    "way",
+    "webhooks",
+    "webhook_port",
+    "only",
+    "clusters",
+)  # settings by the same names
 
 
 class Command(BaseCommand):
@@ -20,16 +38,39 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--port", help=f"where the web server listens (now {settings.PORT})")
+        parser.add_argument("--api-port", help=f"where the Kubernetes API listens (now {settings.API_PORT})")
         parser.add_argument("--data", help=f"the state directory (now {settings.DATA})")
         parser.add_argument("--nodes", help=f"how many simulated nodes to run (now {settings.NODES})")
+        parser.add_argument(
+            "--kubeconfig", help="show the cluster of this kubeconfig instead of one of its own"
+        )
+        parser.add_argument(
+            "--context", help="which of the kubeconfig's contexts; the current one unless told"
+        )
+        parser.add_argument("--webhooks", help="where that cluster's API server finds our admission webhooks")
+        parser.add_argument(
+            "--webhook-port", help=f"where they listen, if there are any (now {settings.WEBHOOK_PORT})"
+        )
+        parser.add_argument("--way", help=f"what may be changed there: {' or '.join(settings.WAYS)}")
+        parser.add_argument(
+            "--only",
+            help="start these programs alone, where others start the rest: web, or works (mirror, workers, beat)",
+        )
+        parser.add_argument(
+            "--clusters", help="show several: NAME=embedded,NAME=KUBECONFIG[#CONTEXT][:WAY],…"
+        )
+        parser.add_argument("--behind-front", action="store_true", help=SUPPRESS)  # what `clusters` starts
 
     def handle(self, **options: Any) -> None:
-        asked = {f"VOLCANO_UI_{name.upper()}": options[name] for name in ("port", "data", "nodes")}
+        asked = {f"VOLCANO_UI_{name.upper()}": options[name] for name in OPTIONS}
         changed = {name: value for name, value in asked.items() if value and os.environ.get(name) != value}
         if changed:
             # Settings were read before the options were: they are read again with the options in place.
             os.environ.update(changed)
             os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
-        from volcano_ui import up
+        from volcano_ui import clusters, up
 
-        sys.exit(up.run())
+        if options["behind_front"]:
+            sys.exit(up.run(is_behind_front=True))
+        # Who names one of several clusters starts that one alone.
+        sys.exit(clusters.run() if settings.CLUSTERS and not env.text("CLUSTER") else up.run())

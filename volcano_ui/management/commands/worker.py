@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from cluster.runtime import registry
@@ -26,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *, queue: str, **options: Any) -> None:
         worker = celery_app.Worker(
-            hostname=f"{queue}@volcano-ui",
+            hostname=f"{queue}@{settings.INSTANCE}",
             queues=[queue],
             quiet=True,
             without_mingle=True,

@@ -1,0 +1,53 @@
+"""Groups of writes as bytes, for the time between planning and doing them: pure functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from cluster.writes import Create, Delete, Group, Minimum, Patch, Timer, Update, Write
+from kube import resources
+
+_KINDS = {kind.__name__: kind for kind in (Create, Update, Patch, Delete)}
+
+
+class _Group(msgspec.Struct):
+    """A group whose writes are mappings."""
+
+    writes: list[dict[str, Any]]
+    key: str
+    timers: list[Timer]
+    cancel: list[tuple[str, str]]
+    minima: list[Minimum]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(_Group).decode
+
+
+def encode(group: Group) -> bytes:
+    """Return a group as bytes, one of which `announced` is among the writes (`in_place`).
+
+    Of `within_quota` nothing is kept: an API server asks its quotas itself.
+    """
+    writes = [_packed(write) for write in group.writes]
+    return _encode(_Group(writes, group.key, list(group.timers), list(group.cancel), list(group.minima)))
+
+
+def decode(body: bytes) -> Group:
+    """Return the group that `encode` wrote down."""
+    found = _decode(body)
+    writes = [_unpacked(each) for each in found.writes]
+    return Group(writes, found.key, timers=found.timers, cancel=found.cancel, minima=found.minima)
+
+
+def _packed(write: Write) -> dict[str, Any]:
+    return {**structs.asdict(write), "resource": write.resource.id, "write": type(write).__name__}
+
+
+def _unpacked(fields: dict[str, Any]) -> Write:
+    kind = _KINDS[fields.pop("write")]
+    write: Write = kind(**{**fields, "resource": resources.by_id(fields["resource"])})
+    return write

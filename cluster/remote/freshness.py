@@ -1,0 +1,103 @@
+"""How fresh the mirror of a cluster is, for people: one word, and why it is not live."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+
+from cluster import clock
+from cluster.remote import election, kinds, recorder
+from cluster.remote.reflection import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.models import MirroredCluster
+    from cluster.remote.reflection import Standing
+
+SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds
+
+
+class Word(StrEnum):
+    """How fresh."""
+
+    LIVE = "live"
+    PARTLY = "partly live"
+    LOADING = "loading"
+    AWAY = "away"
+    UNKNOWN = "not followed"
+    STOPPED = "not running"  # of one of several clusters, as the others see it
+
+
+class Freshness(NamedTuple):
+    """The name of the cluster, how its picture is, since when (epoch ms, 0 for now), and why in a few words."""
+
+    name: str
+    word: Word
+    since: int = 0
+    why: str = ""
+
+
+def leading() -> str:
+    """Say who works on the cluster where that should be us, in a sentence; "" elsewhere."""
+    if settings.TARGET is None or not recorder.works():
+        return ""
+    leadership = election.current()
+    if leadership.is_held(clock.milliseconds()):
+        return f"The controllers and the scheduler of these pages work there.{_webhooks()}"
+    return leadership.hindrance or "Nobody has been found to work there yet."
+
+
+def _webhooks() -> str:
+    """Say what keeps our webhooks from being asked, behind another sentence; "" when all is well or there are none."""
+    known = recorder.cluster() if settings.WEBHOOKS is not None else None
+    if known is None or not known.webhooks:
+        return ""
+    return f" The admission webhooks of these pages cannot be kept up: {known.webhooks.rstrip('.')}."
+
+
+def judge(
+    name: str, cluster: MirroredCluster | None, standings: Mapping[str, Standing], now: int
+) -> Freshness:
+    """Return how fresh the mirror of a cluster is; the worst that is known counts."""
+    if cluster is None or not (cluster.heard or cluster.away):
+        return Freshness(name, Word.LOADING, why="it has not answered yet")
+    if cluster.away:
+        return Freshness(name, Word.AWAY, cluster.away, cluster.reason)
+    if now - cluster.heard > SILENT_MS:
+        return Freshness(name, Word.UNKNOWN, cluster.heard, "the program “mirror” does not run")
+    troubled = _in_phase(standings, Phase.AWAY, Phase.REFUSED)
+    if troubled:
+        worst = min(troubled.values(), key=lambda each: each.since)
+        if troubled.keys() == standings.keys() - _in_phase(standings, Phase.ABSENT).keys():
+            return Freshness(name, Word.AWAY, worst.since, worst.reason)
+        return Freshness(name, Word.PARTLY, worst.since, f"{_plurals(troubled)}: {worst.reason}")
+    loading = _in_phase(standings, Phase.LOADING)
+    if loading or not standings:
+        read = sum(each.objects_read for each in loading.values())
+        return Freshness(
+            name, Word.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else ""
+        )
+    return Freshness(name, Word.LIVE)
+
+
+def _in_phase(standings: Mapping[str, Standing], *phases: Phase) -> dict[str, Standing]:
+    return {kind: each for kind, each in standings.items() if each.phase in phases}
+
+
+def _plurals(standings: Mapping[str, Standing]) -> str:
+    return ", ".join(kinds.BY_ID[kind].plural for kind in standings if kind in kinds.BY_ID)
+
+
+def current() -> Freshness | None:
+    """Return how fresh the mirror of the cluster behind these pages is, None for the embedded one, which is none."""
+    if settings.TARGET is None:
+        return None
+    return judge(
+        settings.CLUSTER_NAME or settings.TARGET.name,
+        recorder.cluster(),
+        recorder.standings(),
+        clock.milliseconds(),
+    )

@@ -1,0 +1,183 @@
+"""The backend of a cluster on which our controllers and scheduler work: a plan is written down, sent, and settled.
+
+Plan and cursor are one transaction, in which the plan's groups go into the outbox. Then they are sent, and when the
+cluster has answered to all, a second transaction mirrors the answers and empties the outbox. The next plan is made
+after that, from a mirror in which every answer stands; so nothing is assumed, and a process that starts again sends
+first what it finds.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db import transaction
+
+from cluster import clock
+from cluster.remote import (
+    carried,
+    election,
+    encoding,
+    order,
+    outbox,
+    recorder,
+    reflection,
+    requests,
+    sending,
+    server,
+)
+from cluster.remote.backend import Remote
+from cluster.remote.carried import Answered, Dropped
+from cluster.remote.sending import Pace, Sending
+from cluster.remote.ways import READERS, WRITERS
+from cluster.store import Patch
+from cluster.store.types import AllBut
+from cluster.writes import Group, Minimum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
+    from random import Random
+
+    from cluster.backend import Backend, Carried
+    from cluster.remote.connection import Connection
+    from cluster.remote.outbox import Row
+    from cluster.runtime.registry import Registration
+    from cluster.store import Store, Stored
+    from kube.errors import ApiError
+
+PASS_S = 1.0  # how long one look at what is under way lasts at most
+SEEN_LOOK_S = 0.03
+FOLLOWER_LOOK_S = 2.0
+
+
+class _Known(NamedTuple):
+    """A plan on its way in this process, and the rows that it stands for."""
+
+    ids: tuple[int, ...]
+    sending: Sending
+
+
+class InPlace(Remote):
+    """The backend whose controllers are ours, and whose cluster is not; it asks by the connection that `connect` returns."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection] = server.connection,
+        threads: Callable[[], Executor] = sending.pool,
+        random: Random | None = None,
+    ) -> None:
+        self._connect, self._threads = connect, threads
+        self._fresh: dict[str, list[bytes]] = {}  # cursor → what this process has written down and not sent
+        self._known: dict[str, _Known] = {}
+        self._pace = Pace(random)
+
+    def runs(self, registration: Registration) -> bool:
+        """Volcano's part is ours; what kube-controller-manager does is the cluster's own business."""
+        return registration.name in WRITERS | READERS
+
+    def may_plan(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Plans are made by who leads, from kinds that were listed whole."""
+        if registration.name in READERS:
+            return True
+        if shard and _own(registration, using) - set(registration.cursors):
+            return False  # what shards that are no more have left is sent by the first one
+        return election.current().is_held(clock.milliseconds()) and not reflection.not_whole(
+            recorder.standings(), _read_by(registration)
+        )
+
+    def commit(
+        self, cursor: str, groups: Sequence[Group], now: int, using: Store
+    ) -> list[list[Stored] | ApiError] | None:
+        """Write a plan down, with every name that it gives and every status as a whole."""
+        if not groups:
+            return []
+        bodies = [encoding.encode(_settled(group, using)) for group in using.named(groups)]
+        outbox.put(cursor, election.current().term, bodies, using.using)
+        transaction.on_commit(lambda: self._fresh.update({cursor: bodies}), using=using.using)
+        return None
+
+    def owes(self, registration: Registration, shard: int, using: Store) -> bool:
+        """Whether the outbox has something of a shard, or the first one something of shards that are no more."""
+        if registration.name in READERS:
+            return False
+        return bool(_mine(registration, shard, using))
+
+    def carry_out(self, registration: Registration, shard: int, using: Store) -> Carried | float:
+        """Send what is owed. What was planned under another leadership is dropped: others may have worked since."""
+        rows = outbox.rows(_mine(registration, shard, using), using.using)
+        leadership = election.current()
+        cursor = registration.cursor_of(shard)
+        if any(row.term != leadership.term for row in rows) and leadership.is_held(clock.milliseconds()):
+            self._known.pop(cursor, None)
+            return Dropped([encoding.decode(row.body) for row in rows], rows, using)
+        known = self._sending_of(cursor, rows)
+        try:
+            is_answered = known.go_on(
+                PASS_S, lambda: leadership.is_held(clock.milliseconds()), partial(carried.ended, using)
+            )
+        except Exception:
+            del self._known[cursor]
+            raise
+        if not is_answered:
+            return known.next_look_s if leadership.is_held(clock.milliseconds()) else FOLLOWER_LOOK_S
+        if carried.unseen(known.progress, using):
+            return SEEN_LOOK_S
+        return Answered(known.progress, rows, using)
+
+    def _sending_of(self, cursor: str, rows: Sequence[Row]) -> Sending:
+        """Return what this process knows of rows on their way; what it has not written itself may have been sent."""
+        ids = tuple(row.id for row in rows)
+        fresh = self._fresh.pop(cursor, None)
+        known = self._known.get(cursor)
+        if known is None or known.ids != ids:
+            groups = [encoding.decode(row.body) for row in rows]
+            known = _Known(
+                ids,
+                Sending(
+                    groups,
+                    is_repeat=fresh != [row.body for row in rows],
+                    connect=self._connect,
+                    threads=self._threads(),
+                    pace=self._pace,
+                ),
+            )
+            self._known[cursor] = known
+        return known.sending
+
+
+def _own(registration: Registration, using: Store) -> set[str]:
+    """Return the cursors of a consumer that have something in the outbox, whatever number of shards it had."""
+    return {each for each in outbox.cursors(using.using) if each.partition("/")[0] == registration.name}
+
+
+def _mine(registration: Registration, shard: int, using: Store) -> list[str]:
+    """Return the cursors whose plans a shard sends: its own, and the first one those of shards that are no more."""
+    own, left = registration.cursor_of(shard), _own(registration, using)
+    gone = left - set(registration.cursors) if shard == 0 else set()
+    return sorted(gone | (left & {own}))
+
+
+def _read_by(registration: Registration) -> Sequence[str]:
+    if isinstance(registration.resources, AllBut):
+        return ()
+    return [kind.id for kind in registration.resources]
+
+
+def _settled(group: Group, using: Store) -> Group:
+    """Return a group whose writes say the same whenever they are sent, what is announced first."""
+    all_writes = [*group.announced, *group.writes]
+    patched = [each for each in all_writes if isinstance(each, Patch) and each.subresource == "status"]
+    olds = {
+        order.place_of(each): found.object
+        for each in patched
+        for found in using.by_keys(each.resource, [f"{each.namespace}/{each.name}"]).values()
+    }
+    writes = [requests.settled(write, olds.get(order.place_of(write))) for write in all_writes]
+    first = len(group.announced)
+    minima = [Minimum(each.need, [first + place for place in each.among]) for each in group.minima]
+    return Group(writes, group.key, timers=group.timers, cancel=group.cancel, minima=minima)
+
+
+if TYPE_CHECKING:
+    _is_a_backend: Backend = InPlace()

@@ -1,0 +1,116 @@
+"""Who works on a cluster: one installation of these pages at a time, by a Lease that the mirror program renews.
+
+The rules are client-go's: who leads renews the Lease, who does not watches it, and takes it when it has not changed for as
+long as it lasts. Times of others are never compared with a clock of ours. Volcano's own controllers and scheduler
+may have Leases too, and pods, of which its installer runs one each without a Lease; while there are such pods or
+Leases that are renewed nothing is written here. All of this is pure; `election` asks the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from kube.kinds.pod import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kube.meta import Object
+
+NAME = "volcano-ui"
+VOLCANOS = (
+    "vc-controller-manager",
+    "vc-scheduler",
+    "volcano",
+)  # the last is how newer schedulers call theirs
+APP_LABEL = "app"
+APPS = ("volcano-controller", "volcano-scheduler")  # how Volcano's installer labels the pods of its programs
+DURATION_S = 15
+RENEW_WITHIN_S = 10  # who leads and could not renew for so long writes nothing any more
+RETRY_S = 2.0
+
+
+class Sight(NamedTuple):
+    """A Lease as it was first seen like this, by a clock of ours that never goes back; version "" when there is none."""
+
+    version: str = ""
+    holder: str = ""
+    duration_s: int = DURATION_S
+    since: float = 0.0
+
+    def is_kept(self, now: float) -> bool:
+        """Whether somebody may still renew it."""
+        return bool(self.holder) and now - self.since < self.duration_s
+
+
+def seen(before: Sight | None, lease: Object | None, now: float) -> Sight:
+    """Return what is known of a Lease after looking at it."""
+    spec: Mapping[str, Any] = (lease or {}).get("spec") or {}
+    version = str(((lease or {}).get("metadata") or {}).get("resourceVersion") or "")
+    duration = int(spec.get("leaseDurationSeconds") or DURATION_S)
+    return looked_at(before, Sight(version, str(spec.get("holderIdentity") or ""), duration, now))
+
+
+def looked_at(before: Sight | None, found: Sight) -> Sight:
+    """Return what is known after another look: while the version stays, it was seen like this before."""
+    return before if before is not None and before.version == found.version else found
+
+
+def running(pods: Iterable[Object], now: float) -> dict[str, Sight]:
+    """Return a sight of this moment for each of Volcano's programs that has a pod which has not ended.
+
+    A pod says nothing when it goes on as it was: each look at one is news of it.
+    """
+    labels = [
+        str((pod["metadata"].get("labels") or {}).get(APP_LABEL) or "")
+        for pod in pods
+        if (pod.get("status") or {}).get("phase") not in ENDED
+    ]
+    return {app: Sight(f"pod at {now}", app, DURATION_S, now) for app in APPS if app in labels}
+
+
+def turn(sight: Sight, me: str, now: float) -> Literal["create", "renew", "take", "wait"]:
+    """Say what to do about our Lease."""
+    if not sight.version:
+        return "create"
+    if sight.holder == me:
+        return "renew"
+    return "wait" if sight.is_kept(now) else "take"
+
+
+def content(namespace: str, me: str, moment: str, before: Object | None) -> Object:
+    """Return the Lease as who leads writes it; the term of one who had it before goes on."""
+    spec = (before or {}).get("spec") or {}
+    is_mine = spec.get("holderIdentity") == me
+    metadata: Object = {"name": NAME, "namespace": namespace}
+    if before is not None:
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": metadata,
+        "spec": {
+            "holderIdentity": me,
+            "leaseDurationSeconds": DURATION_S,
+            "acquireTime": spec.get("acquireTime") if is_mine else moment,
+            "renewTime": moment,
+            "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (before is not None and not is_mine),
+        },
+    }
+
+
+def term_of(lease: Object) -> str:
+    """Return what tells this leadership from every other: another one in between leaves another number."""
+    spec = lease["spec"]
+    return f"{spec['holderIdentity']}/{spec.get('leaseTransitions') or 0}/{spec.get('acquireTime')}"
+
+
+def hindrance(kept: Mapping[str, Sight], now: float) -> str:
+    """Say which of Volcano's own programs work on the cluster, and what to do about it; "" when none does."""
+    working = sorted({sight.holder.partition("_")[0] for sight in kept.values() if sight.is_kept(now)})
+    if not working:
+        return ""
+    return (
+        f"Volcano's own controllers or scheduler work there ({', '.join(working)}). Scale them to 0, or set"
+        " VOLCANO_UI_WAY to beside."
+    )

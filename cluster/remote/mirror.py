@@ -1,0 +1,156 @@
+"""The program that mirrors another cluster: a thread for each kind hears, one writes, and one asks whether the cluster answers."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.db import connection as database
+
+from cluster import clock
+from cluster.remote import discovery, kinds, recorder, server, standby
+from cluster.remote.election import Election
+from cluster.remote.reflection import News, Phase, Standing, Step
+from cluster.remote.reflector import Reflector
+from cluster.remote.request import Unreachable
+from cluster.runtime.outage import AWAY, Outage
+from kube.errors import ApiError, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from cluster.remote.connection import Connection
+    from kube.resources import Resource
+
+PULSE_S = 5.0
+AGAIN_S = 1.0
+PULSE_ANSWER_S = 5.0
+DISCOVER_S = 60.0  # a kind that is installed later shows within so long
+MOST_WAITING = 64  # news that wait for the writer; more make the readers wait
+BATCH = 1000  # objects written in one transaction
+IDENTITY = "/api/v1/namespaces/kube-system"
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+log = logging.getLogger(__name__)
+
+
+class OtherCluster(Exception):
+    """Another cluster answers at the address; what was heard of the one before counts for nothing."""
+
+
+class ClusterMirror:
+    """Mirrors one cluster until the process ends, and writes in one term of its `up` alone.
+
+    It asks by the connection that `connect` returns. `thread` makes its threads, `line` what news wait in for the
+    writer.
+    """
+
+    def __init__(
+        self,
+        term: int,
+        connect: Callable[[], Connection] = server.connection,
+        *,
+        thread: Callable[..., threading.Thread] = threading.Thread,
+        line: Callable[[int], queue.Queue[News]] = queue.Queue,
+        random: Random | None = None,
+    ) -> None:
+        self._term = term
+        self._connect, self._thread, self._random = connect, thread, random or SystemRandom()
+        self._news = line(MOST_WAITING)
+        self._outage = Outage("writing down what was heard of the cluster", log)
+        self._followed: dict[str, threading.Thread] = {}
+        self._known: dict[str, Standing] = {}
+        self._discovered = -DISCOVER_S
+
+    def run(self) -> None:
+        """Mirror; OtherCluster ends it, and it must begin again in a new process. So does Superseded, when it is its turn again."""
+        self._patiently(recorder.claim, server.target().server)
+        self._patiently(recorder.choose)
+        writer = self._thread(target=self._write, name="writer", daemon=True)
+        writer.start()
+        self._known = self._patiently(recorder.standings)
+        if recorder.works():
+            election = self._patiently(Election, self._connect)
+            self._thread(target=election.run, args=(self._patiently,), name="lease", daemon=True).start()
+        failures = 0
+        while (
+            writer.is_alive()
+        ):  # a defect ended it otherwise, and whoever starts this again begins where it was
+            try:
+                self._pulse(self._connect())
+                failures = 0
+            except (Unreachable, ApiError) as error:
+                failures += 1
+                if failures > 1:  # one cut of a connection says nothing yet
+                    reason = error.cause if isinstance(error, Unreachable) else error.message
+                    self._patiently(recorder.silent, reason)
+            clock.sleep(AGAIN_S if failures else PULSE_S)
+
+    def _pulse(self, connection: Connection) -> None:
+        """Hear whether the cluster answers and which it is, and from time to time which kinds it serves."""
+        if not self._patiently(recorder.identify, self._uid(connection)):
+            raise OtherCluster
+        while self._known:  # what was served before is followed at once
+            name, standing = self._known.popitem()
+            if standing.phase is not Phase.ABSENT:
+                self._follow(connection, kinds.BY_ID[name], standing)
+        if clock.monotonic() - self._discovered >= DISCOVER_S:
+            self._look_for_kinds(connection)
+        self._patiently(recorder.heard)
+
+    def _look_for_kinds(self, connection: Connection) -> None:
+        """Follow what the server serves by now, and note what it does not."""
+        served = discovery.served(connection, recorder.followed())
+        self._discovered = clock.monotonic()
+        standings = self._patiently(recorder.standings)
+        for kind in recorder.followed():
+            thread = self._followed.get(kind.id)
+            if thread is not None and thread.is_alive():
+                continue
+            standing = standings.get(kind.id)
+            if kind.id in served:
+                self._follow(connection, kind, standing or Standing())
+            elif standing is None or standing.phase is not Phase.ABSENT:
+                self._news.put(News(kind, Step.ABSENT))
+
+    def _uid(self, connection: Connection) -> str:
+        """Return what tells the cluster from others; "" when it does not let us see that."""
+        try:
+            answer = _decode(connection.request("GET", IDENTITY, answer_s=PULSE_ANSWER_S))
+        except (Forbidden, NotFound):
+            return ""
+        return str((answer.get("metadata") or {}).get("uid") or "")
+
+    def _follow(self, connection: Connection, kind: Resource, standing: Standing) -> None:
+        selectors = kinds.selectors(works=recorder.works())
+        reflector = Reflector(
+            connection, kind, standing, self._news.put, selectors=selectors, random=self._random
+        )
+        thread = self._thread(target=reflector.run, name=kind.id, daemon=True)
+        self._followed[kind.id] = thread
+        thread.start()
+
+    def _write(self) -> None:
+        while True:
+            news = [self._news.get()]
+            while sum(len(each.writes) for each in news) < BATCH and not self._news.empty():
+                news.append(self._news.get())
+            self._patiently(recorder.record, news)
+
+    def _patiently(self, function: Any, *arguments: Any) -> Any:
+        """Return what the function returns, as soon as the database lets it; Superseded when the term is over."""
+        while True:
+            try:
+                with standby.in_term(self._term):
+                    outcome = function(*arguments)
+            except AWAY as error:
+                self._outage.lasts(error)
+                database.close()
+                clock.sleep(1)
+            else:
+                self._outage.over()
+                return outcome

@@ -1,0 +1,34 @@
+"""What a request to an API server is made of beside its path, and what is raised when nobody answers it.
+
+Apart from `connection`, so that processes which never ask do not load the official client.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import NamedTuple
+
+JSON = "application/json"
+MANAGER = "volcano-ui"  # who is noted to manage the fields that change
+MEDIA_TYPES = MappingProxyType(
+    {
+        "merge": "application/merge-patch+json",
+        "json": "application/json-patch+json",
+        "strategic": "application/strategic-merge-patch+json",
+    }
+)
+
+
+class Unreachable(Exception):
+    """A server gave no answer; `sent` says whether it may have got the request all the same."""
+
+    def __init__(self, server: str, cause: str, *, sent: bool = False) -> None:
+        super().__init__(f"{server} does not answer: {cause}")
+        self.server, self.cause, self.sent = server, cause, sent
+
+
+class Impersonation(NamedTuple):
+    """Somebody as whom a request is made (impersonation), instead of the kubeconfig's user."""
+
+    user: str
+    groups: tuple[str, ...] = ()

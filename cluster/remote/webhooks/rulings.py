@@ -1,0 +1,105 @@
+"""What our rules say to an API server's question, over the mirror.
+
+Nothing is filled in at an UPDATE, as in Volcano, so an object is judged as it would be stored. What was wrong with it before
+may stay: who takes a finalizer away, or scales a job, must not be told of what came in before there were webhooks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cluster.api import admission
+from cluster.api.cluster_view import ClusterView
+from cluster.remote import kinds, paths, recorder, reflection, server
+from cluster.remote.lookup import look_up
+from cluster.remote.request import Unreachable
+from cluster.remote.webhooks.review import Question, Ruling
+from kube import patch
+from kube.errors import ApiError, Forbidden, ServiceUnavailable
+from kube.resources import QUEUES, RESOURCE_QUOTAS
+
+if TYPE_CHECKING:
+    from cluster.remote.webhooks.hooks import Webhook
+    from kube.meta import Object
+    from kube.resources import Resource
+
+ANSWER_S = 3.0
+
+
+class WebhookView(ClusterView):
+    """The cluster as rules see it while an API server waits for them.
+
+    The mirror is some milliseconds behind, and people write an object right after those that it names. So what the mirror does not
+    have of Volcano's kinds is looked for in the cluster. What the API server judges by itself, namespaces and quotas, refuses nothing.
+    """
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Return an object, None when there is none."""
+        key = (resource.id, namespace, name)
+        if key not in self._known and super().get(resource, namespace, name) is None:
+            self._known[key] = _asked(resource, namespace, name) if resource in kinds.VOLCANOS else None
+        return self._known[key]
+
+    def namespace(self, name: str) -> Object | None:
+        """Return a namespace; the API server asks about nothing in one that is missing."""
+        return super().namespace(name) or {"metadata": {"name": name}}
+
+    def listed(self, resource: Resource, namespace: str) -> list[Object]:
+        """Return all objects of a kind in a namespace, but no quotas: the API server counts by itself."""
+        return [] if resource == RESOURCE_QUOTAS else super().listed(resource, namespace)
+
+
+def _asked(resource: Resource, namespace: str, name: str) -> Object | None:
+    """Return an object that the mirror does not have; ServiceUnavailable when nobody says whether there is one."""
+    try:
+        return look_up(server.connection(), paths.one(resource, namespace, name), ANSWER_S)
+    except Forbidden:  # what may not be read is what the mirror says
+        return None
+    except (ApiError, Unreachable) as error:
+        raise ServiceUnavailable(
+            f"Whether there is {resource.singular} {name} could not be looked up: {error}. Try again in a moment."
+        ) from None
+
+
+def rule(webhook: Webhook, question: Question) -> Ruling:
+    """Say what becomes of what somebody asks for."""
+    view = WebhookView()
+    if webhook.verb == "mutate":
+        return Ruling(patch=_filling(webhook.resource, question.object or {}, view))
+    if reflection.not_whole(recorder.standings([QUEUES]), [QUEUES.id]):
+        return Ruling(
+            ServiceUnavailable("The queues of the cluster are still being read. Try again in a moment.")
+        )
+    try:
+        if question.object is None:
+            admission.release(webhook.resource, question.old or {}, view)
+            return Ruling()
+        return Ruling(warnings=_judged(webhook.resource, question.object, question.old, view))
+    except ApiError as error:
+        return Ruling(error)
+
+
+def _filling(resource: Resource, obj: Object, view: WebhookView) -> list[Object]:
+    """Return the patch that fills in a new object. The API server drops what a status is given with."""
+    return patch.difference(
+        _without_status(obj), _without_status(admission.completed(resource, obj, None, view))
+    )
+
+
+def _without_status(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key != "status"}
+
+
+def _judged(resource: Resource, obj: Object, old: Object | None, view: WebhookView) -> list[str]:
+    """Return what is odd about an object; its error is raised."""
+    judged = _judge(resource, obj, old, view)
+    if judged.causes and old is not None:
+        before = _judge(resource, old, old, view).causes
+        new = tuple(cause for cause in judged.causes if cause not in before)
+        judged = replace(judged, causes=new, error=judged.error if new else None)
+    return list(admission.oddities(resource, judged.checked(), old, view))
+
+
+def _judge(resource: Resource, obj: Object, old: Object | None, view: WebhookView) -> admission.Admitted:
+    return admission.judge(admission.shape(resource, obj, old), old, view, fill=False)

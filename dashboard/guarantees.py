@@ -1,0 +1,47 @@
+"""What guarantees of queues keep from others, as far as it is not used: it is lent to nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dashboard.cluster_usage import ROOT, amounts_of
+from kube import amounts
+
+if TYPE_CHECKING:
+    from dashboard.cluster_usage import Picture
+    from kube.amounts import Amounts
+
+
+class Guarantees:
+    """What each queue keeps, with those below it: its guarantee, or what they keep and use where that is more."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+        self._held: dict[str, Amounts] = {}
+
+    def beside(self, name: str, top: str = "") -> Amounts:
+        """Return what is kept and not used beside a queue and those above it, up to one of these or, without, to the cluster."""
+        kept: Amounts = {}
+        seen: set[str] = set()
+        while name in self._picture.queues and name not in seen and name != (top or ROOT):
+            seen.add(name)
+            parent = self._picture.queues[name].parent
+            for queue in self._picture.children(parent):
+                if queue.name != name:
+                    unused = amounts.subtract(self._kept(queue.name), self._picture.subtree_use(queue.name))
+                    kept = amounts.add(kept, {each: amount for each, amount in unused.items() if amount > 0})
+            name = parent
+        return kept
+
+    def _kept(self, name: str) -> Amounts:
+        """Return what a queue keeps and uses, with those below it; of a circle of parents each queue counts once."""
+        if name not in self._held:
+            self._held[name] = {}
+            inside = dict(self._picture.in_queue.get(name, {}))
+            for below in self._picture.children(name):
+                inside = amounts.add(inside, self._kept(below.name))
+            own = amounts_of(self._picture.queues[name].queue.spec.guarantee.resource)
+            self._held[name] = {
+                each: max(inside.get(each, 0), own.get(each, 0)) for each in {**inside, **own}
+            }
+        return self._held[name]

@@ -1,0 +1,55 @@
+"""The strip below the navigation: which cluster with an API of its own the pages show, and how fresh that is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from cluster import clock
+from cluster.remote import freshness, server
+from cluster.remote.freshness import Word
+from cluster.remote.ways import Way
+from dashboard import live
+from dashboard.live import Parts, TopicRequest
+
+TOPIC = "cluster"
+LOOK_AGAIN_MS = 2000
+
+
+class Look(NamedTuple):
+    """The icon's name in the sprite and the hue of tokens.css."""
+
+    icon: str
+    hue: str
+
+
+LOOKS = {
+    Word.LIVE: Look("radio", "green"),
+    Word.PARTLY: Look("triangle-alert", "amber"),
+    Word.LOADING: Look("loader-circle", "blue"),
+    Word.AWAY: Look("unplug", "red"),
+    Word.UNKNOWN: Look("circle-help", "red"),
+    Word.STOPPED: Look("unplug", "grey"),
+}
+
+
+def html() -> SafeString:
+    """Return the strip's content; nothing for the embedded cluster, which is not away and not stale."""
+    shown = freshness.current()
+    if shown is None:
+        return SafeString("")
+    context = {
+        "shown": shown,
+        "look": LOOKS[shown.word],
+        "is_read_only": server.permits().way is Way.READ_ONLY,
+        "leading": freshness.leading(),
+    }
+    return render_to_string("partials/_cluster_freshness.html", context)
+
+
+@live.topic(TOPIC)
+def strip_topic(request: TopicRequest) -> Parts:
+    """The strip, for everybody who is logged in."""
+    return Parts({"cluster-freshness": html()}, again=clock.milliseconds() + LOOK_AGAIN_MS)

@@ -1,0 +1,90 @@
+"""What controllers and scheduler want to write about an object and cannot, on its page: in whose words, and since when."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.runtime import retries
+from cluster.store import store
+from dashboard import live
+from dashboard.live import Parts, TopicRequest, Watch
+from dashboard.live.topics import address
+from kube import resources
+from kube.errors import NotFound
+from kube.resources import CRON_JOBS, EVENTS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.utils.safestring import SafeString
+
+    from cluster.models import Refusal
+    from cluster.store import Stored
+    from kube.resources import Resource
+
+TOPIC = "refusals"
+SOON_MS = 1000  # after it was tried again, what came of it is known
+# Which consumer writes about the objects that have a page, beside the scheduler.
+CONSUMERS = MappingProxyType(
+    {JOBS.id: "jobs", QUEUES.id: "queues", JOB_FLOWS.id: "jobflows", CRON_JOBS.id: "cronjobs"}
+)
+
+
+def html(kind: Resource, namespace: str, name: str, revision: int) -> SafeString:
+    """Return the container that keeps itself up to date on the page of an object, which shows a revision."""
+    topic = address(TOPIC, {"kind": kind.id, "namespace": namespace, "name": name})
+    content = _content(kind, _standing(kind, namespace, name))
+    context = {"topic": topic, "revision": revision, "content": content}
+    return render_to_string("partials/_refusals.html", context)
+
+
+@live.topic(TOPIC)
+def refusals_topic(request: TopicRequest) -> Parts:
+    """What cannot be written about one object, for whoever may see it."""
+    kind_id, namespace, name = (request.params.get(each, "") for each in ("kind", "namespace", "name"))
+    if kind_id not in CONSUMERS:
+        raise NotFound.of(kind_id, name)
+    kind = resources.by_id(kind_id)
+    access.require(request.actor, "get", kind, namespace, name)
+    standing = _standing(kind, namespace, name)
+    again = min(each.due for each in standing) + SOON_MS if standing else None
+    watches = [Watch(kind.id, namespace=namespace, name=name)]
+    watches += [Watch(EVENTS.id, owner=uid) for uid in _uids(kind, namespace, name)]
+    return Parts({"refusals": _content(kind, standing)}, watches=watches, again=again)
+
+
+def _content(kind: Resource, standing: Sequence[Refusal]) -> str:
+    return render_to_string("partials/_refusals_standing.html", {"refusals": standing, "kind": kind.kind})
+
+
+def _standing(kind: Resource, namespace: str, name: str) -> list[Refusal]:
+    """Return what is refused about an object, and about the pod groups of a job."""
+    key = f"{namespace}/{name}" if namespace else name
+    if kind != JOBS:
+        return retries.standing({CONSUMERS[kind.id]: key})
+    found = retries.standing({CONSUMERS[kind.id]: key, "scheduler": f"{namespace}/*"})
+    if any(each.consumer == "scheduler" for each in found):  # seldom: most pages need not ask for the groups
+        groups = {group.key for group in _groups(namespace, name)}
+        found = [each for each in found if each.consumer != "scheduler" or _group_of(each) in groups]
+    return found
+
+
+def _group_of(refusal: Refusal) -> str:
+    """Return the key of the pod group that a refusal of the scheduler is about, also where only its status is refused."""
+    return "/".join(refusal.key.split("/")[:2])
+
+
+def _uids(kind: Resource, namespace: str, name: str) -> list[str]:
+    """Return the uids of an object and of the pod groups of a job: events about them tell of refusals."""
+    key = f"{namespace}/{name}" if namespace else name
+    found = [each.uid for each in store.by_keys(kind, [key]).values()]
+    return [*found, *(group.uid for group in _groups(namespace, name))] if kind == JOBS else found
+
+
+def _groups(namespace: str, name: str) -> list[Stored]:
+    jobs = store.by_keys(JOBS, [f"{namespace}/{name}"]).values()
+    return [group for job in jobs for group in store.find(POD_GROUPS, namespace=namespace, owner=job.uid)]

@@ -1,0 +1,150 @@
+"""The room that each queue has: what is free, how many jobs wait, and whether it takes new work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.rules import intake
+from cluster.store import store
+from dashboard.cluster_usage import ROOT, amounts_of
+from dashboard.guarantees import Guarantees
+from dashboard.pages import events
+from kube import amounts
+from kube.resources import JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cluster import access
+    from dashboard.cluster_usage import Picture
+    from kube.amounts import Amounts
+
+WAITING = ("Pending", "", "Restarting")  # the phases of jobs that wait
+ORDINARY = (
+    "memory",
+    "pods",
+    "ephemeral-storage",
+)  # resources of which the room says nothing: every node has much
+
+
+class Space(NamedTuple):
+    """What may be taken of some nodes, and what of that is free."""
+
+    most: Amounts
+    free: Amounts
+
+    def __str__(self) -> str:
+        """Return the space in words, such as `12 of 40 CPU free`; "" without nodes."""
+        names = [
+            name for name in ("cpu", *sorted(set(self.most) - {"cpu", *ORDINARY})) if self.most.get(name)
+        ]
+        return " · ".join(_free(name, self.free.get(name, 0), self.most[name]) for name in names)
+
+
+class Room(NamedTuple):
+    """A queue: its space on real and on simulated nodes, how many jobs wait, and why it takes none, "" if it does."""
+
+    name: str
+    real: Space
+    simulated: Space
+    waiting: int
+    refusal: str
+
+    def __str__(self) -> str:
+        """Return the room in words, such as `12 of 40 CPU free · 3 jobs wait`."""
+        parts = [str(self.real)]
+        if simulated := str(self.simulated):
+            parts.append(f"simulated nodes {simulated}")
+        if not any(parts):
+            parts = ["no node is ready"]
+        if self.waiting:
+            parts.append("1 job waits" if self.waiting == 1 else f"{self.waiting} jobs wait")
+        return " · ".join(filter(None, parts))
+
+
+def _free(resource: str, free: int, most: int) -> str:
+    return f"{amounts.show(resource, free).partition(' ')[0]} of {amounts.show(resource, most)} free"
+
+
+def rooms(picture: Picture, waiting: dict[str, int]) -> Iterator[Room]:
+    """Yield the room of every queue but the root, by name; waiting is the number of jobs that wait in each.
+
+    Free is the least that is left of the queue, of those above it and of the
+    nodes that are ready, less what guarantees keep there for others: what of it others deserve is not looked at.
+    """
+    real, simulated = (_whole(picture, simulated=which) for which in (False, True))
+    taken = _taken(picture)
+    guarantees = Guarantees(picture)
+    parents = {queue.parent for queue in picture.queues.values()}
+    for name, facts in sorted(picture.queues.items()):
+        if name == ROOT:
+            continue
+        limits, left = _limits(picture, name, taken, guarantees)
+        kept = guarantees.beside(name)
+        idle = amounts.subtract(amounts.add(real.free, simulated.free), kept)
+        left |= {each: max(min(idle.get(each, 0), left.get(each, idle.get(each, 0))), 0) for each in kept}
+        yield Room(
+            name,
+            _within(real, limits, left),
+            _within(simulated, limits, left),
+            waiting.get(name, 0),
+            intake.refusal(name, facts.state, has_children=name in parents),
+        )
+
+
+def _whole(picture: Picture, *, simulated: bool) -> Space:
+    """Return the space on all nodes that are ready, and are simulated or not."""
+    most: Amounts = {}
+    free: Amounts = {}
+    for node in picture.nodes.values():
+        if node.state == "Ready" and node.simulated is simulated:
+            most = amounts.add(most, node.allocatable)
+            left = amounts.subtract(node.allocatable, picture.on_node.get(node.name, {}))
+            free = amounts.add(free, {each: max(amount, 0) for each, amount in left.items()})
+    return Space(most, free)
+
+
+def _limits(
+    picture: Picture, name: str, taken: Mapping[str, Amounts], guarantees: Guarantees
+) -> tuple[Amounts, Amounts]:
+    """Return the lowest capability of a queue and of those above it, and the least that is left of one for it."""
+    lowest: Amounts = {}
+    left: Amounts = {}
+    for above in _line(picture, name):
+        most = amounts_of(picture.queues[above].queue.spec.capability)
+        rest = amounts.subtract(amounts.subtract(most, taken.get(above, {})), guarantees.beside(name, above))
+        lowest |= {each: min(lowest.get(each, most[each]), most[each]) for each in most}
+        left |= {each: max(min(left.get(each, rest[each]), rest[each]), 0) for each in most}
+    return lowest, left
+
+
+def _within(space: Space, limits: Amounts, left: Amounts) -> Space:
+    """Return what of a space a queue with these limits may take, and has left."""
+    most = {each: min(amount, limits.get(each, amount)) for each, amount in space.most.items()}
+    free = {each: min(amount, left.get(each, amount)) for each, amount in space.free.items()}
+    return Space(most, free)
+
+
+def _taken(picture: Picture) -> dict[str, Amounts]:
+    """Return what the pods of each queue and of those below it take."""
+    taken: dict[str, Amounts] = {}
+    for name, used in picture.in_queue.items():
+        for above in _line(picture, name):
+            taken[above] = amounts.add(taken.get(above, {}), used)
+    return taken
+
+
+def _line(picture: Picture, name: str) -> list[str]:
+    """Return a queue and those above it; a circle of parents ends where it began."""
+    line: list[str] = []
+    while name in picture.queues and name not in line:
+        line.append(name)
+        name = picture.queues[name].parent
+    return line
+
+
+def jobs_by_queue(
+    visible: frozenset[str] | access.Everywhere, phase: str | tuple[str, ...]
+) -> dict[str, int]:
+    """Return how many jobs of a phase, or of some, each queue has in the namespaces that a reader may see."""
+    return store.count(JOBS, by="queue", namespace=events.namespaces_of("", visible), phase=phase)

@@ -1,0 +1,50 @@
+"""Jobs that no admission has filled in: those that come by a cluster's own API where nothing judges Volcano's kinds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from jobs.rules import admission
+from kube.kinds.fields import View
+
+if TYPE_CHECKING:
+    from jobs.rules.admission import JobRulesView
+    from kube.meta import Object
+
+
+class _Task(View):
+    name: str = ""
+
+
+class _Spec(View):
+    queue: str = ""
+    scheduler_name: str = ""
+    max_retry: int | None = None
+    tasks: list[_Task] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is missing that every admission sets, ours and Volcano's."""
+        is_plain = self.queue and self.scheduler_name and self.max_retry is not None
+        return not (is_plain and all(task.name for task in self.tasks))
+
+
+class _Job(View):
+    spec: _Spec = _Spec()
+
+
+_read = msgspec.json.Decoder(_Job).decode
+
+
+def filled_in(body: bytes) -> bytes:
+    """Return a job as our admission would have stored it; msgspec.ValidationError if it is not one.
+
+    vcctl names neither queue nor tasks, and without a name a task's pods have none.
+    """
+    if not _read(body).spec.is_open:
+        return body
+    job: Object = msgspec.json.decode(body)
+    admission.default(job, None, cast("JobRulesView", None))  # the defaults ask nothing of the cluster
+    return msgspec.json.encode(job)

@@ -1,0 +1,102 @@
+"""What a reader may choose for a job: namespaces, queues with their room, priority classes; and kept templates to begin with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.urls import reverse
+
+from cluster import access
+from cluster.store import store
+from dashboard import cluster_usage, queue_room
+from dashboard.pages import events
+from jobs.parameterized.declaration import ANNOTATION
+from kube import lenient
+from kube.resources import JOB_TEMPLATES, JOBS, NAMESPACES, PRIORITY_CLASSES, QUEUES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.access import Actor
+    from kube.meta import Object
+
+MOST = 500  # of each; who has more types the name
+MOST_TEMPLATES = 5  # that the page of a new job names
+NEWEST = 50  # of the templates, among which those are looked for
+
+
+class Choice(NamedTuple):
+    """A value, what is known of it in words, and why it cannot be chosen, "" if it can."""
+
+    value: str
+    said: str = ""
+    refusal: str = ""
+
+
+class KeptTemplate(NamedTuple):
+    """A template that people keep, and the page that begins a job with it."""
+
+    namespace: str
+    name: str
+    url: str
+
+
+def of(actor: Actor) -> dict[str, list[dict[str, str]]]:
+    """Return what the actor may choose, by the path of the job's field; those that may not be chosen come last."""
+    with store.reading() as head:
+        found = {
+            "metadata.namespace": _namespaces(actor),
+            "spec.queue": _queues(actor, head),
+            "spec.priorityClassName": _priorities(actor),
+        }
+        return {path: _sorted(choices) for path, choices in found.items()}
+
+
+def _sorted(choices: Iterable[Choice]) -> list[dict[str, str]]:
+    ordered = sorted(choices, key=lambda choice: bool(choice.refusal))
+    return [choice._asdict() for choice in ordered[:MOST]]
+
+
+def _namespaces(actor: Actor) -> Iterator[Choice]:
+    places = access.namespaces(actor, JOBS, "create")
+    for stored in store.find(NAMESPACES):
+        if isinstance(places, access.Everywhere) or stored.name in places:
+            leaving = lenient.text(stored.object, "status", "phase") == "Terminating"
+            yield Choice(stored.name, refusal="being deleted" if leaving else "")
+
+
+def _queues(actor: Actor, head: int) -> Iterator[Choice]:
+    if not access.allowed(actor, "list", QUEUES, ""):
+        return
+    waiting = queue_room.jobs_by_queue(access.namespaces(actor, JOBS), queue_room.WAITING)
+    with cluster_usage.current(head) as picture:
+        rooms = list(queue_room.rooms(picture, waiting))
+    for room in rooms:
+        yield Choice(room.name, str(room), room.refusal)
+
+
+def _priorities(actor: Actor) -> Iterator[Choice]:
+    if not access.allowed(actor, "list", PRIORITY_CLASSES, ""):
+        return
+    classes = [stored.object for stored in store.find(PRIORITY_CLASSES)]
+    for each in sorted(classes, key=lambda each: -(lenient.whole(each, "value") or 0)):
+        said = [f"priority {lenient.whole(each, 'value') or 0:,}", lenient.text(each, "description")]
+        yield Choice(each["metadata"]["name"], " · ".join(filter(None, said)))
+
+
+def kept_templates(actor: Actor) -> list[KeptTemplate]:
+    """Return the newest templates whose jobs the actor may submit; one with parameters asks for them first."""
+    visible = events.namespaces_of("", access.namespaces(actor, JOB_TEMPLATES))
+    newest = store.find(JOB_TEMPLATES, namespace=visible, order="-created", limit=NEWEST)
+    places = access.namespaces(actor, JOBS, "create")
+    found = [each for each in newest if isinstance(places, access.Everywhere) or each.namespace in places]
+    return [
+        KeptTemplate(each.namespace, each.name, _beginning(each.namespace, each.name, each.object))
+        for each in found[:MOST_TEMPLATES]
+    ]
+
+
+def _beginning(namespace: str, name: str, template: Object) -> str:
+    if lenient.text(template, "metadata", "annotations", ANNOTATION):
+        return reverse("jobs:template-kept", args=[namespace, name])
+    return f"{reverse('jobs:new')}?kept={namespace}/{name}"

@@ -1,0 +1,74 @@
+"""Lines of many logs as one sequence, in the order of their times.
+
+Each log keeps its own order, also where its clock was set back, and nothing of it is left out: a line whose
+time is earlier than the one before it in its log follows that one.
+"""
+
+from __future__ import annotations
+
+from heapq import merge
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class Printed(Protocol):
+    """A line as the order needs it: its time as logs write it, and what was printed."""
+
+    @property
+    def time(self) -> str: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+
+L = TypeVar("L", bound=Printed)
+
+
+class Log(NamedTuple):
+    """One attempt to run a container of a pod, which has a log of its own."""
+
+    uid: str
+    container: str
+    attempt: int
+
+
+class Entry(NamedTuple, Generic[L]):
+    """A line and whose it is."""
+
+    log: Log
+    line: L
+
+
+class Newest(NamedTuple, Generic[L]):
+    """The last lines of many logs, the oldest first; is_cut when a limit left out older ones that were asked for."""
+
+    entries: list[Entry[L]]
+    is_cut: bool
+
+
+def oldest_first(sequences: Iterable[Iterable[Entry[L]]]) -> Iterator[Entry[L]]:
+    """Yield the entries of all sequences by their times; each is read only as far as it is needed."""
+    return merge(*sequences, key=_time)
+
+
+def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, since: str = "") -> Newest[L]:
+    """Return the last lines of logs, each of which is read backwards and only as far as it is needed.
+
+    At most so many lines of at most `size` bytes, and none before the time `since`; one is returned however long it is.
+    """
+    found: list[Entry[L]] = []
+    # Of lines of one moment, those of the first log come first in the end.
+    for entry in merge(*reversed(backwards), key=_time, reverse=True):
+        if entry.line.time < since:
+            break
+        size -= len(entry.line.data)
+        if found and (len(found) == lines or size < 0):
+            return Newest(found[::-1], is_cut=True)
+        found.append(entry)
+    return Newest(found[::-1], is_cut=False)
+
+
+def _time(entry: Entry[L]) -> str:
+    return entry.line.time

@@ -1,0 +1,233 @@
+"""The lines with which a reader of logs begins: the last ones of all, or those around one of them.
+
+`nodes` is always what answers for the nodes in the reader's name (`Backend.nodes_for`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.backend import NoLog
+from jobs.logs import merge
+from jobs.logs.merge import Entry, Log, Newest
+from kube.errors import BadRequest
+from kube.meta import parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.backend import Line, LogChunk, LogExtent, Nodes
+
+STEP_LINES = 200  # read at a time when a log is read backwards
+STEP_BYTES = 32 * 1024
+
+
+class Limits(NamedTuple):
+    """How much is shown at first: so many lines, of so many bytes."""
+
+    lines: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of many logs together.
+
+    `places` says where reading goes on in each log. `before` is how many bytes of the logs are kept that come earlier
+    and are not shown, None when there are some and nobody knows how many. `lost` is how many were dropped by rotation.
+    `is_cut` says that lines which were asked for by their time are among those before, `has_more` that lines follow
+    which a limit left out.
+    """
+
+    entries: list[Entry[Line]]
+    places: dict[Log, int] = field(default_factory=dict)
+    before: int | None = 0
+    lost: int = 0
+    is_cut: bool = False
+    has_more: bool = False
+
+
+class Mark(NamedTuple):
+    """A line as links name it: its log, and the offset at which it begins there."""
+
+    log: Log
+    offset: int
+
+    @classmethod
+    def read(cls, text: str) -> Mark | None:
+        """Read `UID.CONTAINER.ATTEMPT.OFFSET`; None for an empty text, BadRequest for anything else."""
+        if not text:
+            return None
+        parts = text.rsplit(".", 3)
+        if len(parts) != 4 or not all(
+            each.isascii() and each.isdigit() and len(each) < 16 for each in parts[2:]
+        ):
+            raise BadRequest("The address names no line of a log: copy the link to the line once more.")
+        return cls(Log(parts[0], parts[1], int(parts[2])), int(parts[3]))
+
+
+def log_of(extent: LogExtent) -> Log:
+    """Return whose extent it is."""
+    return Log(extent.uid, extent.container, extent.attempt)
+
+
+def tail(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits, since: str = "") -> Window:
+    """Return the last lines of logs together, none of them from before the time `since`."""
+    places = {log_of(each): each.end for each in extents}
+    backwards = []
+    for attempts in _by_container(extents):
+        last = log_of(attempts[-1])
+        chunk = _last(nodes, last, None)
+        if chunk is not None:
+            places[last] = chunk.next
+        backwards.append(_backwards(nodes, attempts, chunk))
+    found = merge.newest(backwards, lines=limits.lines, size=limits.size, since=since)
+    return Window(
+        found.entries,
+        places,
+        before=_before(nodes, extents, found.entries, places, is_cut=found.is_cut),
+        lost=sum(each.first for each in extents),
+        is_cut=found.is_cut and bool(since),
+    )
+
+
+def around(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, limits: Limits) -> Window | None:
+    """Return the lines around one of them, half before and half behind it; None when that line is not kept."""
+    line = _line(nodes, mark) if mark.log in map(log_of, extents) else None
+    if line is None:
+        return None
+    starts = _starts(nodes, extents, mark, line.time)
+    half = Limits(limits.lines // 2, limits.size // 2)
+    backwards = [_read_back(nodes, attempts, starts) for attempts in _by_container(extents)]
+    earlier = merge.newest(backwards, lines=half.lines, size=half.size)
+    # Of many lines of one moment, that one comes first.
+    ours_first = sorted(extents, key=lambda each: log_of(each)[:2] != mark.log[:2])
+    return _onwards(nodes, ours_first, starts, earlier, half)
+
+
+def head(nodes: Nodes, extents: Sequence[LogExtent], limits: Limits) -> Window:
+    """Return the first lines of logs together that are kept."""
+    return _onwards(
+        nodes, extents, {log_of(each): each.first for each in extents}, Newest([], is_cut=False), limits
+    )
+
+
+def _onwards(
+    nodes: Nodes,
+    extents: Sequence[LogExtent],
+    starts: dict[Log, int],
+    earlier: Newest[Line],
+    limits: Limits,
+) -> Window:
+    """Return a window of earlier lines and of those from where each log starts."""
+    places = dict(starts)
+    forwards = [_forwards(nodes, attempts, places) for attempts in _by_container(extents)]
+    later, has_more = _first_of(forwards, limits)
+    entries = earlier.entries + later
+    return Window(
+        entries,
+        places,
+        before=_before(nodes, extents, entries, starts, is_cut=earlier.is_cut),
+        lost=sum(each.first for each in extents),
+        has_more=has_more,
+    )
+
+
+def _by_container(extents: Sequence[LogExtent]) -> list[list[LogExtent]]:
+    return [list(group) for _, group in groupby(extents, key=lambda each: (each.uid, each.container))]
+
+
+def _last(nodes: Nodes, log: Log, before: int | None) -> LogChunk | None:
+    try:
+        return nodes.tail_log(*log, lines=STEP_LINES, most=STEP_BYTES, before=before)
+    except NoLog:  # removed meanwhile
+        return None
+
+
+def _backwards(nodes: Nodes, attempts: Sequence[LogExtent], chunk: LogChunk | None) -> Iterator[Entry[Line]]:
+    """Yield a container's lines from the newest on; chunk is the end of the last attempt's log."""
+    *earlier, last = attempts
+    yield from _back_from(nodes, log_of(last), chunk)
+    for extent in reversed(earlier):
+        yield from _back_from(nodes, log_of(extent), _last(nodes, log_of(extent), None))
+
+
+def _read_back(nodes: Nodes, attempts: Sequence[LogExtent], starts: dict[Log, int]) -> Iterator[Entry[Line]]:
+    for extent in reversed(attempts):
+        log = log_of(extent)
+        yield from _back_from(nodes, log, _last(nodes, log, starts[log]))
+
+
+def _back_from(nodes: Nodes, log: Log, chunk: LogChunk | None) -> Iterator[Entry[Line]]:
+    while chunk is not None and chunk.lines:
+        for line in reversed(chunk.lines):
+            yield Entry(log, line)
+        chunk = _last(nodes, log, chunk.start) if chunk.start else None
+
+
+def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], places: dict[Log, int]) -> Iterator[Entry[Line]]:
+    """Yield a container's lines from the places of its attempts on, which are moved to where reading has come."""
+    for extent in attempts:
+        log = log_of(extent)
+        try:
+            while (chunk := nodes.read_log(*log, since_offset=places[log], most=STEP_BYTES)).lines:
+                places[log] = chunk.next
+                for line in chunk.lines:
+                    yield Entry(log, line)
+        except NoLog:  # removed meanwhile
+            continue
+
+
+def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tuple[list[Entry[Line]], bool]:
+    """Return the first entries of all, and whether there are more."""
+    found: list[Entry[Line]] = []
+    size = limits.size
+    for entry in merge.oldest_first(sequences):
+        size -= len(entry.line.data)
+        if found and (len(found) == limits.lines or size < 0):
+            return found, True
+        found.append(entry)
+    return found, False
+
+
+def _line(nodes: Nodes, mark: Mark) -> Line | None:
+    try:
+        chunk = nodes.read_log(*mark.log, since_offset=mark.offset, most=1)
+    except NoLog:
+        return None
+    first = next(iter(chunk.lines), None)
+    return first if first is not None and first.offset == mark.offset else None
+
+
+def _starts(nodes: Nodes, extents: Sequence[LogExtent], mark: Mark, time: str) -> dict[Log, int]:
+    """Return where each log stood when the line was printed."""
+    since_us = parse_time(f"{time[:19]}Z") * 1000 + int(f"{time[20:-1]:0<6}"[:6])
+    starts = {}
+    for extent in extents:
+        log = log_of(extent)
+        try:
+            starts[log] = nodes.log_offset(*log, since_us)
+        except NoLog:  # removed meanwhile
+            starts[log] = extent.end
+    return {**starts, mark.log: mark.offset}
+
+
+def _before(
+    nodes: Nodes,
+    extents: Sequence[LogExtent],
+    entries: Sequence[Entry[Line]],
+    places: dict[Log, int],
+    *,
+    is_cut: bool,
+) -> int | None:
+    """Return how many bytes of the logs are kept before the first of their entries; None for some, when that is not known."""
+    if not nodes.offsets_are_bytes:
+        return None if is_cut else 0
+    first: dict[Log, int] = {}
+    for log, line in entries:
+        first.setdefault(log, line.offset)
+    return sum(
+        max(0, first.get(log, places[log]) - each.first) for each in extents for log in (log_of(each),)
+    )

@@ -1,0 +1,70 @@
+"""What happened to a job: its events, with those that only its record still has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.store import store
+from jobs.history import record
+from kube.kinds.core import Event
+from kube.resources import EVENTS, JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.store import Stored
+    from jobs.history.record import History
+    from jobs.pages.reading import PodGroup
+
+MOST_EVENTS = 200
+UNSCHEDULABLE = "Unschedulable"  # as Volcano's scheduler calls it
+
+
+def of_job(job: Stored, history: History) -> list[Event]:
+    """Return the newest events about the job itself."""
+    found = store.find(EVENTS, namespace=job.namespace, owner=job.uid, order="-created", limit=MOST_EVENTS)
+    events = record.events(history) | {stored.name: stored.read(Event) for stored in found}
+    return [event for event in events.values() if event.involved_object.kind == JOBS.kind]
+
+
+def held_back(group: PodGroup | None) -> str:
+    """Return what the newest event about a pod group says of why it is not placed; "" when none does.
+
+    Of a group that is not let into its queue Volcano's scheduler tells in events alone, some of them of type Normal,
+    and one that counts the pods of the gang: there are none yet, so that one says nothing.
+    """
+    if group is None:
+        return ""
+    found = store.find(EVENTS, owner=group.metadata.uid, order="-revision", limit=MOST_EVENTS)
+    told = [
+        event
+        for event in (each.read(Event) for each in found)
+        if event.reason == UNSCHEDULABLE and not event.message.startswith("0/0 ")
+    ]
+    return max(told, key=lambda event: event.seen).message if told else ""
+
+
+def everything(job: Stored, history: History, tasks: Sequence[str], *, is_deleted: bool) -> list[Event]:
+    """Return the newest events of a job, its group and its pods, newest first; `tasks` are the names of its tasks."""
+    # An event's name begins with that of its object, and those of a job's objects with the job's.
+    found = store.find(
+        EVENTS, namespace=job.namespace, text=job.name, order="-created", limit=4 * MOST_EVENTS
+    )
+    living = {stored.name: stored.read(Event) for stored in found}
+    pods = () if is_deleted else tuple(f"{job.name}-{task}-" for task in tasks)
+    ours = {name: event for name, event in living.items() if _is_about(event, job, pods)}
+    events = (record.events(history) | ours).values()
+    return sorted(events, key=lambda event: event.seen, reverse=True)[:MOST_EVENTS]
+
+
+def _is_about(event: Event, job: Stored, pods: tuple[str, ...]) -> bool:
+    """Tell whether an event is about a job, its group, or a pod whose name begins with one of these.
+
+    Another job of a deleted one's name may have pods; of its own the record tells.
+    """
+    about = event.involved_object
+    if about.kind == JOBS.kind:
+        return about.uid == job.uid if about.uid else about.name == job.name
+    if about.kind == "PodGroup":
+        return about.name == f"{job.name}-{job.uid}"
+    return about.kind == "Pod" and about.name.startswith(pods)

@@ -1,0 +1,63 @@
+"""What the filters of the list of jobs mean: which values are valid, and what the store has to look for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cluster.store.query import LABEL_OPERATORS
+from kube.selector import SelectorError, parse_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOUR_MS = 3600 * 1000
+LATELY = {"1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
+LATELY_WORDS = {"1h": "in the last hour", "24h": "in the last 24 hours", "7d": "in the last 7 days"}
+HIGHEST_EXIT_CODE = 255
+
+
+def label_problem(text: str) -> str:
+    """Say what is wrong with a label selector; "" of one by which jobs can be searched."""
+    try:
+        wanted = parse_labels(text).requirements
+    except SelectorError as error:
+        return f"{error}. Write team=vision, team, !team or team in (a,b)."
+    if any(each.operator not in LABEL_OPERATORS for each in wanted):
+        return "labels are compared with =, !=, in and notin; < and > cannot be used here."
+    return ""
+
+
+def exit_code_problem(text: str) -> str:
+    """Say what is wrong with an exit code that is searched."""
+    if text.isascii() and text.isdigit() and len(text) < 4 and 0 < int(text) <= HIGHEST_EXIT_CODE:
+        return ""
+    return f"“{text[:40]}” is no exit code of a failure; write a number from 1 to {HIGHEST_EXIT_CODE}."
+
+
+def moment_problem(text: str) -> str:
+    """Say what is wrong with a moment that is searched."""
+    try:
+        moment(text)
+    except ValueError:
+        return f"“{text[:40]}” is no date and time; write one as 2026-11-20T08:30, in UTC."
+    return ""
+
+
+def moment(text: str) -> int:
+    """Return a date and time in UTC, as a browser's field gives it, in ms; ValueError when it is none."""
+    return int(datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def searched(values: Mapping[str, str], now: int) -> dict[str, Any]:
+    """Return what the store has to look for by label, time, cause and exit code, of values that are valid."""
+    starts = [moment(values["from"])] if values.get("from") else []
+    if lately := values.get("created"):
+        starts.append(now - LATELY[lately])
+    return {
+        "labels": parse_labels(values.get("label", "")).requirements,
+        "since": max(starts, default=None),
+        "until": moment(values["to"]) if values.get("to") else None,
+        "trouble": values.get("cause") or None,
+        "exit_code": int(values["exit"]) if values.get("exit") else None,
+    }

@@ -1,0 +1,66 @@
+"""Which pods of a living job its page reads: all of them, or of very many those that matter most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.rules import simulation
+from cluster.store import store
+from jobs.lifecycle.causes import MOST_FAILURES
+from jobs.pages.reading import CRASH_LOOP, Pod
+from jobs.pages.timeline import IMPORTANCE, MOST_BARS
+from kube import lenient
+from kube.kinds.core import PodPhase
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from cluster.store import Stored
+
+Read = list[tuple["Stored", Pod]]
+
+
+def counts(job: Stored) -> dict[str, int]:
+    """Return how many pods a job has in each phase; one that no node has told of has the phase ""."""
+    return store.count(PODS, by="phase", namespace=job.namespace, owner=job.uid)
+
+
+def looping(job: Stored) -> int:
+    """Return how many pods of a job are crash-looping."""
+    return sum(store.count(PODS, by="owner", trouble=CRASH_LOOP, owner=job.uid).values())
+
+
+def every(job: Stored) -> Read:
+    """Return all pods of a job, the oldest first."""
+    return _read(store.find(PODS, namespace=job.namespace, owner=job.uid, order="created"))
+
+
+def most_important(job: Stored, counted: dict[str, int]) -> Read:
+    """Return MOST_BARS pods of a job that has more: the first that failed, then of each phase the newest to change."""
+    found: list[Stored] = []
+    for phase in sorted(counted, key=lambda each: IMPORTANCE.get(each, 0)):
+        if room := MOST_BARS - len(found):
+            order = "revision" if phase == PodPhase.FAILED else "-revision"
+            found += _of_phase(job, phase, order, room)
+    return _read(found)
+
+
+def failed(job: Stored) -> Read:
+    """Return the pods of a job that failed, the first MOST_FAILURES of them."""
+    return _read(_of_phase(job, PodPhase.FAILED, "revision", MOST_FAILURES))
+
+
+def asking_for_simulation(job: Stored) -> int:
+    """Return how many pods of a job ask for simulated nodes."""
+    return sum(
+        lenient.whole(task, "replicas") or 0
+        for task in lenient.sequence(job.object, "spec", "tasks")
+        if simulation.asks(lenient.mapping(task, "template", "spec"))
+    )
+
+
+def _of_phase(job: Stored, phase: str, order: str, limit: int) -> list[Stored]:
+    return store.find(PODS, namespace=job.namespace, owner=job.uid, phase=phase, order=order, limit=limit)
+
+
+def _read(found: list[Stored]) -> Read:
+    return [(stored, stored.read(Pod)) for stored in found]

@@ -1,0 +1,65 @@
+"""Why a job waits, failed or was ended: the closed set of words by which lists find jobs, and what people read for each.
+
+A word is the reason of the job's state or, while its pod group has no place, the reason that the scheduler gives for that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+WAITING: Final[dict[str, str]] = {
+    "WaitingForQueue": "Waits: not yet let into its queue",
+    "NotEnoughResources": "Waits: not enough is free",
+    "NotEnoughTasks": "Waits: pods of the gang are missing",
+    "NeverFits": "Waits: larger than any node",
+    "NoNodes": "Waits: there is no node",
+    "NodesUnavailable": "Waits: no node is ready",
+    "NoMatchingNode": "Waits: no node has what it asks for",
+    "UntoleratedTaint": "Waits: nodes are tainted",
+    "UnknownConstraint": "Waits: a constraint is not understood",
+    "ClaimNotBound": "Waits: a claim has no volume",
+    "SchedulingGated": "Waits: scheduling gates",
+    "QueueLimit": "Waits: the queue is at its limit",
+    "QueueTooSmall": "Waits: larger than its queue may be",
+    "QueueGuarantees": "Waits: the rest is guaranteed to other queues",
+    "QueueOrder": "Waits: the queue is first in, first out",
+    "QueueNotFound": "Waits: there is no such queue",
+    "QueueClosed": "Waits: the queue is closed",
+    "QueueHasChildren": "Waits: the queue has queues below it",
+    "PodGroupNotFound": "Waits: there is no such pod group",
+    "Unschedulable": "Waits: the scheduler gives no reason",
+    "FailedCreate": "Waits: bounds of the namespace",
+    "PluginBlocked": "Waits: a plugin's name is taken",
+    "NamesTaken": "Waits: a pod's name is taken",
+    "WaitingForTasks": "Waits: tasks that depend on others",
+    "NoReplicas": "Waits: no task has replicas",
+    "TooManyPending": "Waits: too many pods do not run any more",
+}
+FAILED: Final[dict[str, str]] = {
+    "TooFewSucceeded": "Failed: too few pods succeeded",
+    "TaskMinimumMissed": "Failed: too few pods of a task succeeded",
+    "MinSuccessMissed": "Failed: fewer than minSuccess succeeded",
+    "RetriesUsedUp": "Failed: retries are used up",
+}
+ENDED: Final[dict[str, str]] = {
+    "Aborted": "Suspended",
+    "Terminated": "Terminated",
+}
+WORDS: Final[dict[str, str]] = {**WAITING, **FAILED, **ENDED}
+# What every job goes through, or does because somebody asked it to: by phase, not by cause, such jobs are found.
+USUAL: Final = frozenset(
+    {
+        "WaitingForPods",
+        "PodsRunning",
+        "AllPodsEnded",
+        "MinSuccessReached",
+        "Restarted",
+        "RestartRequested",
+        "Resumed",
+        "WaitingForPodsToEnd",
+        "AbortRequested",
+        "TerminateRequested",
+        "CompleteRequested",
+        "CompletedOnRequest",
+    }
+)

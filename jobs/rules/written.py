@@ -1,0 +1,122 @@
+"""A job as its author wrote it, read from the job that is stored.
+
+What was submitted is kept by nobody but kubectl, in its annotation, and of that only what `kubectl apply` sent.
+Of other jobs it follows from the defaults: a field that holds what they would fill in counts as filled in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
+
+from jobs.rules import admission
+from kube import lenient
+from kube.apply.kubectl import LAST_APPLIED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from jobs.rules.admission import JobRulesView
+    from kube.meta import Object
+
+Path = tuple[str | int, ...]
+_MISSING = object()
+
+
+class Written(NamedTuple):
+    """A job's spec as it was written; `is_known` tells what is known from what follows from the defaults."""
+
+    spec: dict[str, Any]
+    is_known: bool
+
+
+def written(job: Object, made_claims: Collection[str] = ()) -> Written:
+    """Return what was written of a stored job's spec; `made_claims` are names of claims that the controller made for it."""
+    stored = lenient.mapping(job, "spec")
+    applied = _applied(job)
+    if applied is not None and _defaulted(applied) == _defaulted(_without_claims(_copy(stored), made_claims)):
+        return Written(applied, True)
+    left = _without_claims(_copy(stored), made_claims)
+    whole = _copy(left)
+    removed: list[Path] = []
+    for paths in (_of_tasks, _of_job):
+        removed += _take_defaults(left, whole, [*paths(left)])
+    filled = _defaulted(left)
+    is_same = all(_at(filled, path) == _at(whole, path) for path in removed)
+    return Written(left if is_same else whole, False)
+
+
+def _applied(job: Object) -> dict[str, Any] | None:
+    """Return the spec that `kubectl apply` noted; None where none is noted that can be read."""
+    text = lenient.text(job, "metadata", "annotations", LAST_APPLIED)
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    spec = found.get("spec") if isinstance(found, dict) else None
+    return spec if isinstance(spec, dict) else None
+
+
+def _copy(spec: Object) -> dict[str, Any]:
+    copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(spec))
+    return copied
+
+
+def _defaulted(spec: Object) -> dict[str, Any]:
+    """Return a spec with what is filled in of a new job; the defaults ask nothing of the cluster."""
+    job: Object = {"spec": _copy(spec)}
+    admission.default(job, None, cast("JobRulesView", None))
+    filled: dict[str, Any] = job["spec"]
+    return filled
+
+
+def _without_claims(spec: dict[str, Any], made: Collection[str]) -> dict[str, Any]:
+    for volume in lenient.sequence(spec, "volumes"):
+        if isinstance(volume, dict) and volume.get("volumeClaimName") in made:
+            del volume["volumeClaimName"]
+    return spec
+
+
+def _take_defaults(spec: dict[str, Any], whole: Object, paths: list[Path]) -> list[Path]:
+    """Take away from a spec those of the fields that the defaults would give it as they are in the whole one; return them."""
+    tried = _copy(spec)
+    for path in paths:
+        _remove(tried, path)
+    filled = _defaulted(tried)
+    given = [path for path in paths if _at(filled, path) == _at(whole, path)]
+    for path in given:
+        _remove(spec, path)
+    return given
+
+
+def _of_tasks(spec: Object) -> Iterator[Path]:
+    for number, task in enumerate(lenient.sequence(spec, "tasks")):
+        here: Path = ("tasks", number)
+        for field in ("name", "maxRetry", "minAvailable"):
+            yield (*here, field)
+        yield (*here, "partitionPolicy", "minPartitions")
+        yield (*here, "partitionPolicy", "networkTopology", "mode")
+        if lenient.mapping(task, "template", "spec").get("hostNetwork") is True:
+            yield (*here, "template", "spec", "dnsPolicy")
+
+
+def _of_job(_: Object) -> Iterator[Path]:
+    for field in ("queue", "schedulerName", "maxRetry", "minAvailable"):
+        yield (field,)
+    yield from (("plugins", "svc"), ("plugins", "ssh"), ("networkTopology", "mode"))
+
+
+def _at(value: Any, path: Path) -> Any:
+    for key in path:
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, list) and key < len(value) else _MISSING
+        else:
+            value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
+    return value
+
+
+def _remove(value: Any, path: Path) -> None:
+    owner = _at(value, path[:-1])
+    if isinstance(owner, dict):
+        owner.pop(str(path[-1]), None)

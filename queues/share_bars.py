@@ -1,0 +1,84 @@
+"""Fair shares of queues in words and bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dashboard.cluster_usage import amounts_of, moment
+from dashboard.parts import svg, usage_bar
+from kube import amounts
+from kube.kinds.scheduling import DequeueStrategy
+from queues.shares import FairShare, fair_shares
+from scheduler.snapshot.records import Queue
+
+if TYPE_CHECKING:
+    from django.utils.safestring import SafeString
+
+    from dashboard.cluster_usage import Picture, QueueFacts
+
+
+class ShareBar(NamedTuple):
+    """One bar: what it is about, the words for it, and what is more to say."""
+
+    title: str
+    text: str
+    notes: str
+    bar: SafeString
+
+
+def of_queues(shown: Picture) -> dict[str, FairShare]:
+    """Return the fair share of each queue of a picture, by name."""
+    used = dict(shown.in_queue)
+    foreign = shown.used()
+    for held in used.values():
+        foreign = amounts.subtract(foreign, held)
+    queues = {name: _record(facts) for name, facts in shown.queues.items()}
+    return fair_shares(queues, shown.capacity(), foreign, used)
+
+
+def summary(share: FairShare) -> ShareBar:
+    """Return the resource of which a queue uses most of its fair share, for a row of a list."""
+    if share.part is None:
+        return ShareBar("Fair share", "none", "", svg.bar(0, 0, "Fair share: none"))
+    text = f"{share.part:.0%}"
+    if borrowed := share.borrowed(share.resource):
+        text += f", borrows {amounts.show(share.resource, borrowed)}"
+    return ShareBar("Fair share", text, "", _bar(share, share.resource, f"Fair share: {text}"))
+
+
+def bars(share: FairShare) -> list[ShareBar]:
+    """Return a bar for each resource of which a queue deserves or uses something, the usual ones first."""
+    return [_one(share, each) for each in usage_bar.table(share.used, share.deserved)]
+
+
+def _one(share: FairShare, use: usage_bar.Use) -> ShareBar:
+    kept, borrowed = share.guaranteed.get(use.resource, 0), share.borrowed(use.resource)
+    notes = [f"{amounts.show(use.resource, kept)} guaranteed"] if kept else []
+    notes += [f"{amounts.show(use.resource, borrowed)} borrowed"] if borrowed else []
+    said = ", ".join(notes)
+    label = f"{use.title}: {use.text}" + (f", {said}" if said else "")
+    return ShareBar(use.title, use.text, said, _bar(share, use.resource, label))
+
+
+def _bar(share: FairShare, resource: str, label: str) -> SafeString:
+    """Draw what is used within the fair share, and then what is borrowed."""
+    borrowed = share.borrowed(resource)
+    own = share.used.get(resource, 0) - borrowed
+    pieces = [svg.Share(own, "blue", "within its share"), svg.Share(borrowed, "amber", "borrowed")]
+    return svg.stack(pieces, share.deserved.get(resource, 0), label)
+
+
+def _record(facts: QueueFacts) -> Queue:
+    spec = facts.queue.spec
+    return Queue(
+        facts.name,
+        facts.state,
+        amounts_of(spec.capability),
+        spec.parent,
+        guarantee=amounts_of(spec.guarantee.resource),
+        deserved=amounts_of(spec.deserved),
+        weight=max(spec.weight, 1),
+        priority=spec.priority,
+        created=moment(facts.created),
+        strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
+    )

@@ -1,0 +1,97 @@
+"""The accounts of all queues at the beginning of a cycle, charged with what pods use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kube.usage import ROOT_QUEUE
+from scheduler.engine.cause import Cause, Reason
+from scheduler.shares.deserved import open_accounts
+from scheduler.shares.tree import QueueTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+
+def queue_accounts(
+    snapshot: Snapshot, waiting: Iterable[Group], allocatable: Matrix, free: Matrix
+) -> dict[str, Account]:
+    """Return the account of each queue, by its name, each after the one above it.
+
+    waiting are the groups whose pods want nodes. allocatable and free are the nodes' as `NodeTable.matrices` has them.
+    What pods hold that use no queue is charged on root alone.
+    """
+    nodes = snapshot.nodes
+    used = _used(snapshot)
+    whole = _whole(nodes.taking_pods(), allocatable, allocatable - free)
+    foreign = np.maximum((allocatable - free).sum(axis=0) - sum(used.values(), nodes.amounts({})), 0)
+    demand = _demand(snapshot, waiting, used)
+    shared = np.maximum(whole - foreign, 0)
+    accounts = open_accounts(
+        QueueTree(snapshot.queues), snapshot.queues, whole, shared, demand, nodes.amounts
+    )
+    charges = {**used, ROOT_QUEUE: foreign + used.get(ROOT_QUEUE, nodes.amounts({}))}
+    for queue, vector in charges.items():
+        accounts.get(queue, accounts[ROOT_QUEUE]).charge(enumerate(vector.tolist()), 1)
+    return accounts
+
+
+def queue_cause(snapshot: Snapshot, group: Group) -> Cause | None:
+    """Return the cause when the pods of a group cannot start in its queue, whatever room there is."""
+    if group.queue not in snapshot.queues:
+        return Cause(Reason.QUEUE_NOT_FOUND, queue=group.queue)
+    if snapshot.has_children(group.queue):
+        return Cause(Reason.QUEUE_HAS_CHILDREN, queue=group.queue)
+    return None
+
+
+def _whole(taking: np.ndarray[tuple[int], np.dtype[np.bool_]], allocatable: Matrix, used: Matrix) -> Vector:
+    """Return what pods use and what is free on nodes that take pods; a node that shrank under its pods takes from no other."""
+    whole: Vector = np.where(taking[:, None], np.maximum(allocatable, used), used).sum(axis=0)
+    return whole
+
+
+def _used(snapshot: Snapshot) -> dict[str, Vector]:
+    shapes: dict[str, Counter[PodShape]] = {}
+    for (queue, _), some in snapshot.usage.items():
+        shapes.setdefault(queue, Counter()).update(some)
+    return {queue: _sum(snapshot, some) for queue, some in shapes.items()}
+
+
+def _demand(snapshot: Snapshot, waiting: Iterable[Group], used: dict[str, Vector]) -> dict[str, Vector]:
+    """Return by queue what its pods use or ask for; of a group without pods yet, its minResources."""
+    shapes: dict[str, Counter[PodShape]] = {}
+    minima: dict[str, Counter[str]] = {}
+    for group in waiting:
+        if group.pending:
+            asked = shapes.setdefault(group.queue, Counter())
+            for alike in snapshot.layout_of(group).pod_sets:
+                asked[alike.shape] += len(alike.pods)
+        elif group.min_resources:
+            least = minima.setdefault(group.queue, Counter())
+            for name, amount in group.min_resources:
+                least[name] += amount
+    demand = dict(used)
+    nothing = snapshot.nodes.amounts({})
+    for queue, some in shapes.items():
+        demand[queue] = demand.get(queue, nothing) + _sum(snapshot, some)
+    for queue, amounts in minima.items():
+        demand[queue] = demand.get(queue, nothing) + snapshot.nodes.amounts(amounts)
+    return demand
+
+
+def _sum(snapshot: Snapshot, shapes: Mapping[PodShape, int]) -> Vector:
+    """Return what pods of these shapes ask for together."""
+    total = snapshot.nodes.amounts({})
+    for shape, count in shapes.items():
+        total += snapshot.nodes.vector(shape) * count
+    return total

@@ -1,0 +1,131 @@
+"""What each queue deserves, and the ceiling over it: the rules of the plugins capacity and proportion in one.
+
+A queue deserves what its spec.deserved says (capacity, reference/volcano-scheduler
+§3.6). Of resources that it does not name there it deserves a part by its weight, no
+more than it asks for (proportion, §3.5): of what the queue above it deserves, less
+what is stated by the queues beside it and asked for there. So both rules see the whole
+tree, also proportion, which in Volcano knows no levels.
+
+deserved decides who is served first; it is no limit. What nobody else
+can use may be borrowed (reference §11.13), up to the ceilings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kube.kinds.scheduling import DequeueStrategy
+from kube.usage import ROOT_QUEUE
+from scheduler.engine.accounts import Account
+from scheduler.engine.cluster import UNLIMITED, Vector
+from scheduler.shares.filling import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from kube.amounts import Amounts
+    from scheduler.shares.tree import QueueTree
+    from scheduler.snapshot.records import Queue
+
+
+def open_accounts(
+    tree: QueueTree,
+    queues: Mapping[str, Queue],
+    whole: Vector,
+    shared: Vector,
+    demand: Mapping[str, Vector],
+    vector: Callable[[Amounts], Vector],
+) -> dict[str, Account]:
+    """Return an account for each queue and for root, each after the one above it, on which nothing is charged yet.
+
+    whole is what the cluster offers, shared is what of it is there for queues, demand by queue is what its own
+    pods use or ask for, all by column; vector turns amounts into columns.
+    """
+    guarantees = _guarantees(tree, queues, vector)
+    wanted = _demand_of_subtrees(tree, demand, len(whole))
+    some_guarantee = any(each.any() for each in guarantees.values())
+    accounts: dict[str, Account] = {}
+    deserved: dict[str, Vector] = {ROOT_QUEUE: shared}
+    for name in tree.downwards():
+        queue = queues.get(name)
+        most = ceiling(queue, vector, len(whole)) if queue else _unlimited(len(whole))
+        if name == ROOT_QUEUE and some_guarantee:
+            most = np.minimum(most, whole)
+        accounts[name] = Account(
+            name,
+            most.tolist(),
+            guarantees[name].tolist(),
+            deserved[name].tolist(),
+            accounts.get(tree.parent(name)),
+            rank=(queue.priority, queue.created) if queue else (0, 0),
+            fifo=queue is not None and queue.strategy == DequeueStrategy.FIFO,
+        )
+        if below := tree.children(name):
+            deserved |= _parts(deserved[name], [queues[each] for each in below], guarantees, wanted, vector)
+    return accounts
+
+
+def _parts(
+    whole: Vector,
+    queues: list[Queue],
+    guarantees: Mapping[str, Vector],
+    wanted: Mapping[str, Vector],
+    vector: Callable[[Amounts], Vector],
+) -> dict[str, Vector]:
+    """Return each queue's part of what the queue above them deserves: what it states, of the rest by weight."""
+    weights = np.array([max(queue.weight, 1) for queue in queues], dtype=np.int64)
+    least = np.array([guarantees[queue.name] for queue in queues])
+    ceilings = np.array([ceiling(queue, vector, len(whole)) for queue in queues])
+    most = np.minimum(np.array([wanted[queue.name] for queue in queues]), ceilings)
+    is_stated = np.array([_named(queue.deserved, vector) for queue in queues])
+    parts = np.maximum(np.array([vector(queue.deserved) for queue in queues]), least)
+    for column, amount in enumerate(whole.tolist()):
+        stated = is_stated[:, column]
+        if not stated.all():
+            taken = np.clip(most[:, column], least[:, column], parts[:, column])[stated].sum()
+            others = ~stated
+            parts[others, column] = fill(
+                max(amount - int(taken), 0), weights[others], least[others, column], most[others, column]
+            )
+    return {queue.name: part for queue, part in zip(queues, parts, strict=True)}
+
+
+def ceiling(queue: Queue, vector: Callable[[Amounts], Vector], columns: int) -> Vector:
+    """Return a queue's capability by column, UNLIMITED for resources that it does not name."""
+    most = _unlimited(columns)
+    named = _named(queue.capability, vector)
+    most[named] = vector(queue.capability)[named]
+    return most
+
+
+def _unlimited(columns: int) -> Vector:
+    return np.full(columns, UNLIMITED, dtype=np.int64)
+
+
+def _named(some: Amounts, vector: Callable[[Amounts], Vector]) -> NDArray[np.bool_]:
+    """Return which columns amounts say something about, be it nothing."""
+    named: NDArray[np.bool_] = vector(dict.fromkeys(some, 1)) > 0
+    return named
+
+
+def _guarantees(
+    tree: QueueTree, queues: Mapping[str, Queue], vector: Callable[[Amounts], Vector]
+) -> dict[str, Vector]:
+    """Return what is kept for each queue: its own guarantee, or that of all below it where this is more."""
+    kept: dict[str, Vector] = {}
+    for name in tree.upwards():
+        below = sum((kept[each] for each in tree.children(name)), vector({}))
+        kept[name] = np.maximum(vector(queues[name].guarantee if name in queues else {}), below)
+    return kept
+
+
+def _demand_of_subtrees(tree: QueueTree, demand: Mapping[str, Vector], columns: int) -> dict[str, Vector]:
+    nothing = np.zeros(columns, dtype=np.int64)
+    wanted: dict[str, Vector] = {}
+    for name in tree.upwards():
+        wanted[name] = sum((wanted[each] for each in tree.children(name)), demand.get(name, nothing))
+    return wanted

@@ -1,0 +1,52 @@
+"""Sharing an amount by weight: everybody gets the same for each unit of weight, within bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scheduler.engine.cluster import Vector
+
+STEPS = 128
+"""Halvings after which two neighbouring floats are left of any interval that amounts can span."""
+
+
+def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
+    """Return whole parts of an amount in proportion to weights, none below `least` or above `most`.
+
+    All of the amount is given out, unless every part is at its most; less than
+    the sum of `least` cannot be. What does not divide evenly goes to those with least for their weight, then to the first.
+    This is where the loop of proportion (reference/volcano-scheduler §3.5) ends up.
+    """
+    most = np.minimum(most, np.maximum(least, amount))
+    parts = _parts(0.0, weights, least, most)
+    if parts.sum() >= amount:
+        return parts
+    low, high = 0.0, float(most.max()) + 1.0
+    for _ in range(STEPS):
+        level = (low + high) / 2
+        if level in (low, high):
+            break
+        if _parts(level, weights, least, most).sum() <= amount:
+            low = level
+        else:
+            high = level
+    parts = _parts(low, weights, least, most)
+    return _give_rest(amount - int(parts.sum()), parts, weights, most)
+
+
+def _parts(level: float, weights: Vector, least: Vector, most: Vector) -> Vector:
+    even = np.minimum(level * weights, most.astype(np.float64)).astype(np.int64)
+    parts: Vector = np.clip(even, least, np.maximum(most, least))
+    return parts
+
+
+def _give_rest(rest: int, parts: Vector, weights: Vector, most: Vector) -> Vector:
+    """Give out what rounding has left, a unit each, to those first who have least for their weight."""
+    while rest > 0 and (open_ := np.flatnonzero(parts < most)).size:
+        poorest = open_[np.argsort((parts[open_] + 1) / weights[open_], kind="stable")][:rest]
+        parts[poorest] += 1
+        rest -= poorest.size
+    return parts

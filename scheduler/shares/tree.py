@@ -1,0 +1,64 @@
+"""Queues as a tree, and what is wrong with some of them.
+
+A queue stands below its parent, those without one below `root`, which is there
+whether or not somebody made it. One wrong queue stops nobody else (design §4):
+a queue whose parent is missing stands below root as well, and of a circle of
+parents the queue that comes first by name does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube.usage import ROOT_QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scheduler.snapshot.records import Queue
+
+
+class QueueTree:
+    """Who stands below whom. Every queue is in it once, and root above all."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._parents = {name: self._parent(queue, queues) for name, queue in sorted(queues.items())}
+        self._parents.pop(ROOT_QUEUE, None)
+        for name in self._parents:
+            self._break_circle(name)
+        self._children: dict[str, list[str]] = {}
+        for name, parent in self._parents.items():
+            self._children.setdefault(parent, []).append(name)
+
+    def parent(self, name: str) -> str:
+        """Return the queue above one; "" for root."""
+        return self._parents.get(name, "")
+
+    def children(self, name: str) -> list[str]:
+        """Return the queues right below one, by name."""
+        return self._children.get(name, [])
+
+    def downwards(self) -> Iterator[str]:
+        """Yield root and then all queues, each after the one above it."""
+        left = [ROOT_QUEUE]
+        while left:
+            name = left.pop()
+            yield name
+            left += reversed(self.children(name))
+
+    def upwards(self) -> Iterable[str]:
+        """Return all queues, each before the one above it, root last."""
+        return reversed(list(self.downwards()))
+
+    @staticmethod
+    def _parent(queue: Queue, queues: Mapping[str, Queue]) -> str:
+        known = queue.parent in queues and queue.parent != queue.name
+        return queue.parent if known else ROOT_QUEUE
+
+    def _break_circle(self, name: str) -> None:
+        above, seen = self._parents[name], {name}
+        while above in self._parents and above not in seen:
+            seen.add(above)
+            above = self._parents[above]
+        if above == name:
+            self._parents[name] = ROOT_QUEUE

@@ -1,0 +1,29 @@
+"""Queues as the scheduler keeps them, from the objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube.kinds.scheduling import DequeueStrategy
+from scheduler.snapshot.nodes import readable
+from scheduler.snapshot.records import Queue
+
+if TYPE_CHECKING:
+    from scheduler.snapshot.reading import QueueView
+
+
+def queue_record(name: str, view: QueueView, created: int) -> Queue:
+    """Return what the scheduler keeps of a queue; amounts that cannot be read count as absent."""
+    spec = view.spec
+    return Queue(
+        name,
+        view.status.state,
+        readable(spec.capability),
+        spec.parent or "",
+        guarantee=readable(spec.guarantee.resource if spec.guarantee else None),
+        deserved=readable(spec.deserved),
+        weight=max(spec.weight or 1, 1),
+        priority=spec.priority or 0,
+        created=created,
+        strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
+    )

@@ -1,0 +1,87 @@
+"""The page of a job: what leads to a log, what stays in its place, what a picture of a long wait shows."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.system
+
+LONG_WAIT = {
+    "job": "failed",
+    "zero": 1_780_000_000_000,
+    "needed": 2,
+    "met": 401_000,
+    "lanes": [["Failed", 0, 0], ["main", 2, 2]],
+    "bars": [
+        [f"failed-main-{index}", 1, 400_000, 400_500, 401_000, 409_000, "succeeded", 0, "n", []]
+        for index in range(2)
+    ],
+    "marks": [],
+    "waits": [["queue", 0, 400_000], ["gang", 400_000, 400_500], ["starting", 400_500, 401_000]],
+}
+
+
+def open_job(page, name, query=""):
+    page.goto(f"/jobs/default/{name}/{query}")
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    return page
+
+
+def draw(page, picture):
+    """Have the timeline draw a picture that it is given as the server gives it."""
+    page.locator("#timeline").evaluate("(root, text) => { root.dataset.drawn = text; }", json.dumps(picture))
+
+
+def test_a_failed_job_leads_to_the_log_of_what_failed(page):
+    cause = open_job(page, "failed").locator("#job-head .job-causes")
+    expect(cause).to_contain_text("exit 3 · broken-0")
+    expect(page.locator("#table-rows tr").first).to_contain_text("failed-broken-0")
+    cause.get_by_role("link", name="broken-0").click()
+    expect(page.locator("[data-part=text]")).to_contain_text("it broke")
+
+
+def test_a_bar_chooses_its_pod_and_leads_to_its_log(page):
+    bars = open_job(page, "failed").locator("#timeline .t-pod")
+    expect(page.locator("#timeline .t-task").first).to_have_text("Failed")
+    bars.first.click()
+    chosen = page.locator(".timeline-chosen")
+    expect(chosen).to_contain_text("failed-broken-0: failed, exit code 3")
+    expect(bars.first).to_have_class(re.compile("t-chosen"))
+    page.locator(".timeline-box").press("ArrowDown")
+    expect(chosen).to_contain_text("failed-main-0:")
+    page.locator(".timeline-box").press("ArrowUp")
+    chosen.get_by_role("link", name="Open its log").click()
+    expect(page.locator("[data-part=text]")).to_contain_text("it broke")
+
+
+def test_nothing_below_the_head_moves_when_a_wait_is_over(page):
+    tops = [open_job(page, name).locator(".tabs").bounding_box()["y"] for name in ("waiting", "running")]
+    assert tops[0] == tops[1]
+    assert open_job(page, "running").locator("#job-timeline").bounding_box()["y"] < 450
+
+
+def test_a_long_wait_is_folded_and_a_closer_look_leaves_it_out(page):
+    open_job(page, "failed")
+    draw(page, LONG_WAIT)
+    gap, ran = page.locator("#timeline .t-gap"), page.locator("#timeline .t-succeeded").first
+    expect(page.locator("#timeline")).to_contain_text("6 min 40 s")
+    whole = page.locator(".timeline-box").bounding_box()["width"]
+    assert gap.bounding_box()["width"] < whole / 5
+    assert ran.bounding_box()["width"] > whole / 2
+    page.get_by_role("button", name="Closer").click()
+    expect(gap).to_have_count(0)
+    expect(ran).to_be_visible()
+    page.get_by_role("button", name="All of the time").click()
+    expect(gap).to_have_count(1)
+
+
+def test_a_wait_that_is_not_most_of_the_time_is_drawn_as_long_as_it_was(page):
+    open_job(page, "failed")
+    late = {**LONG_WAIT, "bars": [[*bar[:5], 4_000_000, *bar[6:]] for bar in LONG_WAIT["bars"]]}
+    draw(page, late)
+    expect(page.locator("#timeline .t-succeeded")).to_have_count(2)
+    expect(page.locator("#timeline .t-gap")).to_have_count(0)

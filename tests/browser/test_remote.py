@@ -1,0 +1,47 @@
+"""The strip that says which cluster the pages show, in a browser: it follows by itself, fits, and keeps nobody out."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser import world
+from tests.browser.test_pages import WIDTHS, findings
+from tests.system.harness import running
+
+pytestmark = [pytest.mark.system, pytest.mark.clusters]
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A cluster, and the system that shows it."""
+    with running(tmp_path / "first") as first:
+        config = first.kubeconfig(tmp_path / "config")
+        with running(tmp_path / "second", VOLCANO_UI_KUBECONFIG=str(config)) as second:
+            yield first, second
+
+
+@pytest.fixture
+def page(browser, pair):
+    _, second = pair
+    second.client().close()
+    with world.enter(browser, second, theme="light", reduced_motion="reduce") as context:
+        yield context.new_page()
+
+
+def test_strip_follows_the_cluster_and_fits_the_window(page, axe, pair):
+    first, _ = pair
+    page.goto("/queues/")
+    strip = page.get_by_label("Cluster", exact=True)
+    expect(strip).to_have_text("volcano-ui live", use_inner_text=True)
+    first.stop()
+    expect(strip).to_contain_text("away")
+    expect(strip).to_contain_text("connection refused")
+    assert findings(page, axe) == []
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert findings(page, axe) == [], "in the dark theme"
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    first.start()
+    expect(strip.locator("[data-word=live]")).to_be_visible()

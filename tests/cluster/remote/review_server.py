@@ -1,0 +1,91 @@
+"""A server that answers self subject reviews as API servers do, over HTTP, by rules that a test grants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from cluster.remote.access_rules import Question, read
+from tests.cluster.remote.answering import Quiet
+
+EVERYBODY = "system:authenticated"
+PATH = "/apis/authorization.k8s.io/v1/"
+
+
+def rule(verbs, *resources):
+    """A rule about resources, each by its id, all of one group."""
+    plurals, groups = set(), set()
+    for each in resources:
+        base, slash, part = each.partition("/")
+        plural, _, group = base.partition(".")
+        plurals.add(f"{plural}{slash}{part}")
+        groups.add(group)
+    return {"verbs": verbs.split(), "apiGroups": sorted(groups), "resources": sorted(plurals)}
+
+
+class Grants:
+    """Who holds which rules where; "" stands for everywhere. Of some nobody can tell all rules at once."""
+
+    def __init__(self):
+        self.held = {}  # (user or group, namespace) → rules
+        self.is_incomplete = False
+        self.asked = 0
+
+    def give(self, who, namespace, *rules):
+        self.held[who, namespace] = [*self.held.get((who, namespace), ()), *rules]
+
+    def take(self, who, namespace):
+        del self.held[who, namespace]
+
+    def rules(self, people, namespace):
+        found = [self.held.get((who, place), ()) for who in people for place in {"", namespace}]
+        return [one for rules in found for one in rules]
+
+    def all_rules(self, people, namespace):
+        """What a rules review answers: of an authorizer that cannot tell rules, none."""
+        self.asked += 1
+        rules = [] if self.is_incomplete else self.rules(people, namespace)
+        return {"status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": self.is_incomplete}}
+
+    def allows(self, people, question):
+        """What an access review answers."""
+        self.asked += 1
+        return read({"status": {"resourceRules": self.rules(people, question.namespace)}}).allow(question)
+
+
+class ReviewServer(ThreadingHTTPServer):
+    """Its `grants` decide. `refused` is (code, message) of what it answers instead, `heard` who was asked about."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.grants, self.refused, self.heard = Grants(), None, []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Handler(Quiet, BaseHTTPRequestHandler):
+    """Answers each request on a connection of its own, so that nothing is answered once the server is closed."""
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        user, groups = self.headers["Impersonate-User"], self.headers.get_all("Impersonate-Group") or []
+        self.server.heard.append((user, groups))
+        if self.server.refused:
+            code, message = self.server.refused
+            self.say(code, {"kind": "Status", "message": message, "code": code})
+        else:
+            self.say(201, self.answer([user, *groups, EVERYBODY], body))
+
+    def answer(self, people, body):
+        spec = body["spec"]
+        if self.path == f"{PATH}selfsubjectrulesreviews":
+            assert spec["namespace"], "no namespace on request"
+            return self.server.grants.all_rules(people, spec["namespace"])
+        assert self.path == f"{PATH}selfsubjectaccessreviews"
+        asked = spec["resourceAttributes"]
+        kind = f"{asked['resource']}.{asked['group']}" if asked["group"] else asked["resource"]
+        part = f"/{asked['subresource']}" if asked["subresource"] else ""
+        question = Question(asked["verb"], f"{kind}{part}", asked["namespace"], asked["name"])
+        return {"status": {"allowed": self.server.grants.allows(people, question)}}

@@ -1,0 +1,114 @@
+"""Who of several `up`s on one database runs the programs, on both databases."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connection
+
+from cluster.models import ProgramsLease
+from cluster.remote import recorder, standby
+from cluster.remote.standby import DURATION_S, Candidate, Superseded
+from tests.cluster.api.test_rivals import database, together
+
+__all__ = ["database"]  # a fixture
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def test_first_takes_it_and_the_second_waits():
+    first, second = Candidate("first"), Candidate("second")
+    assert [each.turn() for each in (first, second, first, second)] == ["first"] * 4
+    assert standby.term_of("first") == 1
+    assert standby.term_of("second") is None
+
+
+def test_of_many_who_look_at_once_one_leads():
+    found = together(lambda number: Candidate(f"up-{number}").turn())
+    (leader,) = {each for each in found if each}
+    assert standby.term_of(leader) == 1
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "leads"),
+    [(DURATION_S - 0.1, "first"), (DURATION_S, "second")],
+    ids=["silent for a while", "silent for as long as it lasts"],
+)
+def test_lease_that_is_not_renewed_is_taken(moved_clock, silent_s, leads):
+    first, second = Candidate("first"), Candidate("second")
+    first.turn()
+    second.turn()
+    moved_clock.move(silent_s)
+    assert second.turn() == leads
+    assert first.turn() == leads, "who was away too long has lost it"
+
+
+def test_renewal_counts_from_when_it_was_seen(moved_clock):
+    first, second = Candidate("first"), Candidate("second")
+    for _ in range(5):
+        first.turn()
+        assert second.turn() == "first"
+        moved_clock.move(DURATION_S - 1)
+
+
+def test_who_leaves_is_followed_at_once():
+    first, second = Candidate("first"), Candidate("second")
+    first.turn()
+    second.turn()
+    first.leave()
+    assert second.turn() == "second"
+    first.leave()
+    assert second.turn() == "second", "nobody leaves for another"
+
+
+def test_who_starts_again_leads_on_in_a_term_of_its_own():
+    Candidate("first").turn()
+    assert Candidate("first").turn() == "first"
+    assert standby.term_of("first") == 2
+
+
+def test_term_that_is_over_writes_nothing():
+    first = Candidate("first")
+    first.turn()
+    with standby.in_term(1):
+        recorder.claim("https://one")
+    Candidate("first").turn()
+    with pytest.raises(Superseded, match="term 1"), standby.in_term(1):
+        recorder.silent("gone")
+    assert recorder.cluster().away == 0
+    first.leave()
+    with standby.in_term(2):
+        recorder.heard()
+    assert recorder.cluster().heard
+
+
+def test_lease_that_was_given_back_is_no_term():
+    first = Candidate("first")
+    first.turn()
+    first.leave()
+    with pytest.raises(Superseded), standby.in_term(1):
+        pass
+
+
+def test_term_does_not_end_while_something_is_written_in_it():
+    """Else what was begun in one term could come after what was written in the next."""
+    Candidate("first").turn()
+    order, writing = [], threading.Event()
+
+    def take():
+        try:
+            writing.wait()
+            Candidate("first").turn()
+            order.append("taken")
+        finally:
+            connection.close()
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    with standby.in_term(1):
+        writing.set()
+        taker.join(0.5)
+        order.append("written")
+    taker.join()
+    assert order == ["written", "taken"]
+    assert ProgramsLease.objects.get().term == 2

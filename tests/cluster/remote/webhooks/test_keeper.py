@@ -1,0 +1,209 @@
+"""One certificate for all who answer, kept in the cluster by who leads, and made known before it is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cluster import clock
+from cluster.models import MirroredCluster
+from cluster.remote import election, recorder, server
+from cluster.remote.election import Leadership
+from cluster.remote.webhooks import hooks
+from cluster.remote.webhooks.hooks import Address
+from cluster.remote.webhooks.keeper import SECRET, Keeper
+from cluster.remote.webhooks.rotation import Lives
+from cluster.remote.webhooks.served import Served
+from kube.errors import Forbidden
+from tests.cluster.remote.log_server import connected
+from tests.cluster.remote.webhooks.object_server import ObjectServer
+from tests.waiting import HANG_S
+
+pytestmark = pytest.mark.django_db
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ADDRESS = Address("webhooks.pages.svc", 443)
+
+
+@pytest.fixture
+def cluster(tmp_path, settings):
+    """A cluster of which we lead."""
+    settings.WAY, settings.LEASE_NAMESPACE = "in-place", "volcano-system"
+    with connected(ObjectServer(), tmp_path, settings) as running:
+        recorder.claim("https://one")
+        lead()
+        yield running
+
+
+def lead(*, ours=True):
+    until = clock.milliseconds() + 60_000
+    election.note(Leadership("me", "me/0", until) if ours else Leadership("other", hindrance="another one"))
+    if not ours:
+        MirroredCluster.objects.update(term="")
+
+
+def keeper(address=ADDRESS, **lives):
+    return Keeper(server.connection, address, Lives(**lives))
+
+
+def bundles(cluster):
+    """The authorities that the API server was told of, one text for each webhook."""
+    return {
+        each["clientConfig"]["caBundle"]
+        for configuration in cluster.named(hooks.NAME).values()
+        for each in configuration["webhooks"]
+    }
+
+
+def test_certificate_is_made_once_and_all_processes_show_the_same(cluster):
+    first = keeper().look(NOW)
+    second = keeper().look(NOW + HOUR)
+    assert second.data() == first.data()
+    secret = cluster.named(SECRET)["secrets"]
+    assert (secret["type"], secret["data"]) == ("kubernetes.io/tls", first.data())
+    assert secret["metadata"]["namespace"] == "volcano-system"
+
+
+def test_api_server_is_told_of_all_webhooks_and_only_once(cluster):
+    one = keeper()
+    keys = one.look(NOW)
+    one.publish(keys)
+    assert set(cluster.named(hooks.NAME)) == {plural for _, plural in hooks.KINDS.values()}
+    assert bundles(cluster) == {keys.bundle}
+    [condition] = cluster.named(hooks.NAME)["mutatingwebhookconfigurations"]["webhooks"][0]["matchConditions"]
+    assert 'username == "pages"' in condition["expression"]
+    before = cluster.version
+    one.publish(keys)
+    keeper().publish(keys)
+    assert cluster.version == before
+
+
+def test_configurations_that_an_administrator_has_brought_are_filled_in(cluster):
+    for kind, plural in hooks.KINDS.values():
+        empty = {
+            "apiVersion": hooks.GROUP_VERSION,
+            "kind": kind,
+            "metadata": {"name": hooks.NAME, "labels": {"a": "b"}},
+        }
+        cluster.put(f"/apis/{hooks.GROUP_VERSION}/{plural}/{hooks.NAME}", empty)
+    cluster.denied["POST", "webhookconfigurations"] = 403
+    one = keeper()
+    one.publish(one.look(NOW))
+    found = cluster.named(hooks.NAME)["validatingwebhookconfigurations"]
+    assert found["metadata"]["labels"] == {"a": "b"}
+    assert len(found["webhooks"]) == sum(each.verb == "validate" for each in hooks.WEBHOOKS)
+
+
+def test_new_authority_is_known_for_an_hour_before_it_issues_what_is_shown(cluster):
+    one, other = keeper(), keeper()
+    first = one.look(NOW)
+    one.publish(first)
+    due = NOW + timedelta(days=250)
+    served = one.look(due - 10 * HOUR * 24).server  # renewed by the old authority meanwhile
+    both = one.look(due)
+    assert (len(both.authorities), both.server[0]) == (2, served[0])
+    assert bundles(cluster) == {first.bundle}
+    assert other.look(due + 2 * HOUR).server[0] == served[0], "the cluster was not told yet"
+    other.publish(both)
+    assert bundles(cluster) == {both.bundle}
+    shown = one.look(due + 2 * HOUR)
+    assert (shown.bundle, shown.server[0] != served[0]) == (both.bundle, True)
+    assert one.look(due + 2.5 * HOUR).bundle == both.bundle
+    last = other.look(due + 3 * HOUR)
+    assert (len(last.authorities), last.server[0]) == (1, shown.server[0])
+
+
+def test_another_address_gets_a_certificate_of_its_own_from_the_same_authority(cluster):
+    first = keeper().look(NOW)
+    moved = keeper(Address("192.0.2.7", 9443)).look(NOW)
+    assert moved.bundle == first.bundle
+    assert moved.server[0] != first.server[0]
+
+
+def test_who_does_not_lead_shows_what_is_there_and_writes_nothing(cluster):
+    lead(ours=False)
+    one = keeper()
+    assert one.look(NOW) is None
+    assert cluster.objects == {}
+    lead()
+    made = keeper().look(NOW)
+    lead(ours=False)
+    found = one.look(NOW + timedelta(days=300))
+    assert found.data() == made.data()
+    one.publish(found)
+    assert cluster.named(hooks.NAME) == {}
+
+
+def test_who_was_slower_takes_what_the_other_made(cluster):
+    quicker = keeper()
+
+    class Slow(Keeper):
+        def _save(self, before, keys):
+            quicker.look(NOW)
+            super()._save(before, keys)
+
+    slower = Slow(server.connection, ADDRESS)
+    assert slower.look(NOW).data() == quicker.look(NOW).data()
+
+
+def test_secret_that_somebody_broke_is_made_anew(cluster):
+    one = keeper()
+    first = one.look(NOW)
+    [path] = [path for path in cluster.objects if path.endswith(SECRET)]
+    cluster.objects[path]["data"]["tls.key"] = ""
+    second = one.look(NOW)
+    assert second.bundle != first.bundle
+    assert cluster.objects[path]["data"] == second.data()
+
+
+def test_missing_right_is_told(cluster):
+    cluster.denied["POST", "/secrets"] = 403
+    with pytest.raises(Forbidden):
+        keeper().look(NOW)
+
+
+def test_what_is_shown_lies_in_files_of_which_the_key_is_the_owners_alone(cluster, tmp_path):
+    served = Served(keeper(), tmp_path / "webhooks")
+    served.await_first()
+    served.show()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(served.certificate, served.key)
+    assert served.key.stat().st_mode & 0o077 == 0
+    written = served.certificate.stat().st_mtime_ns
+    assert served.look()
+    served.show(context)
+    assert served.certificate.stat().st_mtime_ns == written, "it is no other certificate"
+
+
+def test_why_nothing_can_be_kept_is_told_once_until_it_is_well_again(cluster, tmp_path, caplog):
+    served = Served(keeper(), tmp_path)
+    for _ in range(2):
+        cluster.denied["POST", "/secrets"] = 403
+        assert not served.look()
+        assert not served.look()
+        assert MirroredCluster.objects.get().webhooks == "not you"
+        cluster.denied.clear()
+        assert served.look()
+        assert served.publish()
+        assert MirroredCluster.objects.get().webhooks == ""
+        cluster.objects = {path: obj for path, obj in cluster.objects.items() if "secrets" not in path}
+    assert [each.error for each in caplog.records if each.msg == "the webhooks cannot be kept"] == [
+        "not you"
+    ] * 2
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_cannot_be_written_is_tried_again(cluster, tmp_path, caplog):
+    (tmp_path / "file").touch()
+    served = Served(keeper(), tmp_path / "file" / "webhooks", every_s=0.01)
+    keeping = asyncio.create_task(served.keep(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)))
+    async with asyncio.timeout(HANG_S):
+        while "the certificate could not be shown" not in caplog.text:
+            await asyncio.sleep(0.01)
+        (tmp_path / "file").unlink()
+        while not (served.certificate.exists() and cluster.named(hooks.NAME)):
+            await asyncio.sleep(0.01)
+    keeping.cancel()

@@ -1,0 +1,329 @@
+"""Our controllers and scheduler on a cluster that has an API of its own: a system that works on another one."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import re
+import signal
+import threading
+from collections import Counter
+
+import pytest
+from django.db import connections
+
+from cluster.remote import outbox, paths, target
+from cluster.remote.connection import Connection
+from cluster.store import Create, Delete, Patch
+from kube.resources import (
+    COMMANDS,
+    CRON_JOBS,
+    EVENTS,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    LEASES,
+    NODES,
+    PODS,
+    QUEUES,
+)
+from tests import invariants
+from tests.proxy import CuttingProxy
+from tests.system.harness import System, running
+from tests.system.pair import BARE, here, in_place, kubeconfig, person, there
+from tests.system.work import Person, held, job, shell
+from tests.waiting import until
+
+__all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The cluster: an API server, an agent, and the controllers that Kubernetes has itself."""
+    with running(tmp_path_factory.mktemp("first") / "data", **BARE) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def proxy(first):
+    """The network between the two."""
+    with CuttingProxy(first.api_port) as between:
+        yield between
+
+
+@pytest.fixture(scope="module")
+def second(first, proxy, kubeconfig, tmp_path_factory):
+    """The system that works on it."""
+    config = tmp_path_factory.mktemp("by-proxy") / "config"
+    config.write_text(kubeconfig.read_text().replace(f":{first.api_port}", f":{proxy.port}"))
+    with running(tmp_path_factory.mktemp("second") / "data", **in_place(config)) as started:
+        yield started
+
+
+def test_only_controllers_of_kubernetes_run_there(first, second):
+    assert set(first.children()) == {"redis", "web", "controllers", "beat", "apiserver", "agent"}
+    assert set(second.children()) == {"redis", "web", "jobs", "controllers", "scheduler", "beat", "mirror"}
+
+
+def test_job_from_the_form_runs_to_its_end(person, here, there):
+    person.create(job("seen", shell("echo done", replicas=2)))
+    there.reaches("seen", "Completed")
+    here.reaches("seen", "Completed")
+    assert person.get("/jobs/default/seen/").status_code == 200
+
+
+def phases(watcher, name):
+    """The phases that a job had in the log, in order."""
+    found = []
+    for change in watcher.everything():
+        if change.resource == JOBS.id and change.name == name:
+            phase = ((change.object.get("status") or {}).get("state") or {}).get("phase")
+            if phase and phase not in found[-1:]:
+                found.append(phase)
+    return found
+
+
+def test_gang_that_has_no_room_holds_nothing(person, there):
+    cores = sum(int(node.object["status"]["allocatable"]["cpu"]) for node in there.store.find(NODES))
+    person.create(job("large", shell("true", replicas=3, cpu=str(cores * 0.4))))
+    there.reaches("large", "Pending")
+    until(lambda: "WaitingFor" not in there.state("large").get("reason", ""), what="a word on why it waits")
+    assert all(not pod["spec"].get("nodeName") for pod in there.pods("large").values())
+    person.post("/jobs/default/large/delete/")
+
+
+def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
+    script = f"[ -e {tmp_path}/again ] || {{ touch {tmp_path}/again; exit 3; }}"
+    restart = [{"event": "PodFailed", "action": "RestartJob"}]
+    person.create(job("again", shell(script), policies=restart))
+    there.reaches("again", "Completed")
+    assert there.job("again")["status"]["retryCount"] == 1
+    assert phases(there, "again")[-1] == "Completed"
+    assert "Restarting" in phases(there, "again")
+
+
+def test_policy_completes_a_job_with_its_first_task(person, there, tmp_path):
+    complete = [{"event": "TaskCompleted", "action": "CompleteJob"}]
+    main = shell("true", name="main", policies=complete)
+    person.create(job("first", main, held(tmp_path / "never", name="rest", terminationGracePeriodSeconds=0)))
+    there.reaches("first", "Completed")
+    until(lambda: not unended(there, "first"), what="the end of the other task")
+
+
+def unended(watcher, name):
+    return [
+        pod
+        for pod in watcher.pods(name).values()
+        if pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
+
+
+def test_job_is_suspended_and_resumed_by_commands(person, here, there, tmp_path):
+    person.create(job("paused", held(tmp_path / "go", terminationGracePeriodSeconds=0)))
+    here.reaches("paused", "Running")
+    person.post("/jobs/default/paused/suspend/")
+    here.reaches("paused", "Aborted")
+    (tmp_path / "go").touch()
+    person.post("/jobs/default/paused/resume/")
+    here.reaches("paused", "Completed")
+    assert not there.store.find(COMMANDS)
+
+
+def test_queue_is_closed_when_nothing_is_left_in_it(person, here, there, tmp_path):
+    made = person.post("/queues/-/new/", name="teams", weight="1")
+    assert made.status_code == 302, made.text[:2000]
+    until(lambda: state_of_queue(there, "teams") == "Open", what="its state")
+    person.create(job("last", held(tmp_path / "go"), queue="teams"))
+    here.reaches("last", "Running")
+    assert person.post("/queues/teams/close/").status_code == 302
+    until(lambda: state_of_queue(there, "teams") == "Closing", what="its state")
+    (tmp_path / "go").touch()
+    until(lambda: state_of_queue(there, "teams") == "Closed", what="its state")
+
+
+def state_of_queue(watcher, name):
+    return (watcher.store.get(QUEUES, "", name).object.get("status") or {}).get("state")
+
+
+def test_jobs_with_products_of_plugins_run(person, there):
+    plugins = {"svc": [], "ssh": [], "env": []}
+    person.create(job("linked", shell("cat /etc/volcano/main.host", replicas=2), plugins=plugins))
+    there.reaches("linked", "Completed")
+
+
+@pytest.fixture
+def kubectl(kubeconfig, second, tmp_path):
+    """Creates objects as clients of the cluster do."""
+    connection = Connection.of(target.find(str(kubeconfig), ""), tmp_path / "certificates")
+
+    def create(kind, name, **spec):
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+        connection.request("POST", paths.collection(kind, "default"), body=body)
+
+    return create
+
+
+def test_flow_and_cron_job_make_their_jobs(kubectl, there):
+    spec = job("any", shell("true"))["spec"]
+    kubectl(CRON_JOBS, "minutely", schedule="* * * * *", jobTemplate={"spec": spec})
+    for name in ("one", "two"):
+        kubectl(JOB_TEMPLATES, name, **spec)
+    kubectl(JOB_FLOWS, "line", flows=[{"name": "one"}, {"name": "two", "dependsOn": {"targets": ["one"]}}])
+    there.reaches("line-one", "Completed")
+    there.reaches("line-two", "Completed")
+    made = until(lambda: there.store.find(JOBS, text="minutely-"), what="the first minute")
+    there.reaches(made[0].name, "Completed")
+
+
+def test_nothing_is_lost_nor_doubled_however_often_who_works_is_killed(second, person, here, there, tmp_path):
+    ran = tmp_path / "ran"
+    names = [f"killed-{number}" for number in range(KILLS)]
+    for number, name in enumerate(names):
+        person.create(job(name, telling(ran, 1 + number % 3)))
+        kill_while_sending(second, here, PROGRAMS[number % len(PROGRAMS)])
+    check(names, ran, here, there)
+
+
+def test_nothing_is_lost_nor_doubled_when_connections_are_cut(proxy, first, second, here, there, tmp_path):
+    ran = tmp_path / "ran"
+    names = [f"cut-{number}" for number in range(6)]
+    before = proxy.cuts
+    proxy.cutting = True
+    try:
+        with Person(first) as other:
+            for number, name in enumerate(names):
+                other.create(job(name, telling(ran, 1 + number % 3)))
+                there.reaches(name, "Completed", "Failed")
+    finally:
+        proxy.cutting = False
+    assert proxy.cuts > before + 6
+    check(names, ran, here, there)
+
+
+def telling(file, replicas):
+    """A task whose pods write down who they are."""
+    found = shell(f'echo "$POD" >> {file}; sleep 0.2', replicas=replicas)
+    (container,) = found["template"]["spec"]["containers"]
+    container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
+    return found
+
+
+def check(names, ran, here, there):
+    """Each job has run once and whole."""
+    for number, name in enumerate(names):
+        status = there.reaches(name, "Completed", "Failed")["status"]
+        assert (status["state"]["phase"], status.get("succeeded")) == ("Completed", 1 + number % 3)
+    ran = Counter(ran.read_text().split())
+    assert set(ran.values()) == {1}, "a pod ran twice"
+    assert len(ran) == sum(1 + number % 3 for number in range(len(names))), "a pod was made twice"
+    until(lambda: not outgoing(here), what="the last answer")
+    judged(there)
+
+
+PROGRAMS = ("jobs", "scheduler", "controllers")
+KILLS = 12
+
+
+def judged(watcher):
+    """Hold the cluster's log against all that must be true of it."""
+    changes = watcher.everything()
+    invariants.check(changes, by_requests=True)
+    taken = [each for each in changes if each.resource == COMMANDS.id and each.verb == "DELETED"]
+    told = [each for each in changes if each.resource == EVENTS.id and each.verb == "ADDED"]
+    issued = [each for each in told if each.object.get("reason") == "CommandIssued"]
+    assert len(taken) == len(issued), "a Command is carried out once"
+
+
+def outgoing(watcher):
+    """The cursors of the plans that are written down and not done."""
+    return set(outbox.cursors(watcher.store.using))
+
+
+def kill_while_sending(system, watcher, program):
+    """Kill a worker while a plan of its is on its way."""
+    queue = {"jobs": "jobs/", "scheduler": "scheduler/", "controllers": "queues/"}[program]
+    until(lambda: any(each.startswith(queue) for each in outgoing(watcher)), every_s=0.001, what="a plan")
+    os.kill(until(lambda: system.children().get(program), what="its process"), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("sign", ["lease", "pod"])
+def test_who_works_gives_way_to_volcano_and_says_so(person, there, sign):
+    name = f"hindered-by-{sign}"
+    with renewed(there.store, "vc-scheduler") if sign == "lease" else present(there.store):
+        until(lambda: "Volcano's own controllers or scheduler work there" in told(person), what="the word")
+        person.create(job(name, shell("true")))
+        assert "VOLCANO_UI_WAY" in told(person)
+    there.reaches(name, "Completed")
+    assert "of these pages work there" in told(person)
+
+
+@contextlib.contextmanager
+def present(store):
+    """Have a pod of Volcano's scheduler there, which no node takes."""
+    container = {"name": "main", "image": "any"}
+    metadata = {
+        "namespace": "kube-system",
+        "name": "volcano-scheduler",
+        "labels": {"app": "volcano-scheduler"},
+    }
+    store.write(
+        Create(PODS, {"metadata": metadata, "spec": {"containers": [container], "schedulerName": "nobody"}})
+    )
+    yield
+    store.write(Delete(PODS, "kube-system", "volcano-scheduler"))
+
+
+@contextlib.contextmanager
+def renewed(store, name):
+    """Have somebody renew a Lease."""
+    over = threading.Event()
+    metadata = {"namespace": "kube-system", "name": name}
+    store.write(Create(LEASES, {"metadata": metadata, "spec": {"holderIdentity": "volcano_1"}}))
+
+    def renew():
+        number = 0
+        while not over.wait(0.5):
+            number += 1
+            store.write(Patch(LEASES, "kube-system", name, {"spec": {"leaseTransitions": number}}))
+        connections[store.using].close()
+
+    thread = threading.Thread(target=renew)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def told(person):
+    """What the strip below the navigation says."""
+    found = re.search(r'<aside class="cluster-strip".*?</aside>', person.get("/").text, re.DOTALL)
+    assert found, "no strip"
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0])).strip())
+
+
+def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(
+    second, person, there, kubeconfig, tmp_path
+):
+    third = System(tmp_path / "data", **in_place(kubeconfig))
+    try:
+        third.start()
+        with Person(third) as other:
+            until(lambda: "Another installation" in told(other), what="the word who works")
+            person.create(job("handed", held(tmp_path / "go", terminationGracePeriodSeconds=0)))
+            there.reaches("handed", "Running")
+            second.stop()
+            (tmp_path / "go").touch()
+            there.reaches("handed", "Completed", "Failed")
+            until(lambda: "of these pages work there" in told(other), what="the word that it works")
+            other.create(job("afterwards", shell("true")))
+            there.reaches("afterwards", "Completed")
+        judged(there)
+    finally:
+        third.stop()
+        if second.process.poll() is not None:
+            second.start()
+    third.assert_gone()

@@ -1,0 +1,190 @@
+"""Every place of the pages that changes something, with another cluster behind them: offered and refused, or a call there."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager, suppress
+
+import pytest
+from django.urls import Resolver404, get_resolver, resolve
+
+from cluster.models import AuditEntry
+from cluster.remote import target
+from cluster.remote.connection import Connection
+from kube.resources import COMMANDS, CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, QUEUES
+from tests.system.changes import CHANGES, LASTING, objects, send, sweep
+from tests.system.harness import running
+from tests.system.pair import kubeconfig
+from tests.system.work import Page, Person, Watcher
+from tests.waiting import until
+
+__all__ = ["kubeconfig"]  # fixtures
+pytestmark = pytest.mark.system
+
+SAYS = "only show the cluster"
+# An operation is prepared here and confirmed, and then changes jobs: see test_remote.
+BULK = {"jobs:operations", "jobs:operation-confirm"}
+# Forms that lead to changes, which are offered only with them.
+FORMS = {"jobs:template", "jobs:template-kept"}
+# What these pages keep for themselves: accounts, rights, the theme, an operation's end.
+OWN = {
+    "dashboard:theme",
+    "dashboard:create-user",
+    "dashboard:make-link",
+    "dashboard:set-active",
+    "dashboard:set-password",
+    "dashboard:bind-role",
+    "dashboard:unbind-role",
+    "dashboard:connect",
+    "dashboard:revoke-token",
+    "jobs:operation-stop",
+}
+READS = {
+    "/": "dashboard:overview",
+    "/?namespace=kube-system": "dashboard:overview",  # samples are offered where no job is
+    "/nodes/": "dashboard:nodes",
+    "/events/": "dashboard:events",
+    "/audit/": "dashboard:audit",
+    "/access/": "dashboard:access",
+    "/jobs/": "jobs:list",
+    "/jobs/default/long/": "jobs:detail",
+    "/jobs/default/ended/": "jobs:detail",
+    "/jobs/default/paused/": "jobs:detail",
+    "/jobs/default/long/?tab=yaml": "jobs:detail",
+    "/jobs/default/long/?tab=logs": "jobs:detail",
+    "/jobs/default/long/yaml/": "jobs:yaml",
+    "/sweeps/": "sweeps:list",
+    "/sweeps/default/old/": "sweeps:detail",
+    "/flows/": "flows:list",
+    "/flows/-/templates/": "flows:templates",
+    "/flows/-/templates/default/steps/": "flows:template",
+    "/flows/default/flow/": "flows:detail",
+    "/cronjobs/": "cronjobs:list",
+    "/cronjobs/default/nightly/": "cronjobs:detail",
+    "/cronjobs/default/resting/": "cronjobs:detail",
+    "/queues/": "queues:list",
+    "/queues/spare/": "queues:detail",
+}
+# Pages that need what these tests do not have, or answer without offering anything.
+OTHER_READS = {"dashboard:node", "jobs:operation", "jobs:validate", "jobs:log"}
+APPLICATIONS = ("dashboard", "jobs", "sweeps", "flows", "cronjobs", "queues")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The cluster with Volcano."""
+    with running(tmp_path_factory.mktemp("first") / "data") as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def world(first, kubeconfig, tmp_path_factory, django_db_blocker):
+    """One object of each kind that is changed, made by requests to the cluster's API."""
+    api = Connection.of(target.find(str(kubeconfig), ""), tmp_path_factory.mktemp("keys"))
+    for kind, obj in objects():
+        place = f"/namespaces/{obj['metadata'].setdefault('namespace', 'default')}" if kind.namespaced else ""
+        if not kind.namespaced:
+            obj["metadata"].pop("namespace", None)
+        body = {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
+        api.request("POST", f"/apis/{kind.api_version}{place}/{kind.plural}", body=body)
+    with django_db_blocker.unblock(), first.store() as store, Person(first) as person:
+        sweep(person, "old")
+        for name in LASTING:
+            Watcher(store).reaches(name, "Running")
+        person.post("/jobs/default/paused/suspend/")
+        Watcher(store).reaches("paused", "Aborted")
+        Watcher(store).reaches("ended", "Completed")
+        until(lambda: store.find(QUEUES, phase="Closed"), what="a closed queue")
+
+
+@contextmanager
+def showing(first, kubeconfig, folder, **variables):
+    """A person at pages that show the first system, which has been read."""
+    data = folder / "data"
+    with (
+        running(data, VOLCANO_UI_KUBECONFIG=str(kubeconfig), **variables) as system,
+        Person(system) as person,
+    ):
+        until(lambda: 'data-word="live"' in person.get("/").text, what="the first list")
+        yield person
+
+
+def offered(person, pages):
+    """Return the names of the places to which pages lead."""
+    names = set()
+    for page in pages:
+        answer = person.get(page)
+        assert answer.status_code == 200, (page, answer.text[:500])
+        for path in Page(answer.text).paths:
+            with suppress(Resolver404):
+                names.add(resolve(path).view_name)
+    return names
+
+
+def changing():
+    return {change.name for change in CHANGES} | BULK
+
+
+def test_every_address_is_in_one_of_the_tables():
+    known = {
+        f"{name}:{pattern.name}"
+        for name in APPLICATIONS
+        for pattern in get_resolver().namespace_dict[name][1].url_patterns
+    }
+    assert known == changing() | FORMS | OWN | set(READS.values()) | OTHER_READS
+
+
+def test_read_only_each_is_refused_and_beside_each_is_a_call(first, kubeconfig, world, tmp_path):
+    none_is_offered_and_each_refused(first, kubeconfig, tmp_path / "reading")
+    each_is_offered_and_a_call_of_the_clusters_api(first, kubeconfig, tmp_path / "beside")
+
+
+def none_is_offered_and_each_refused(first, kubeconfig, folder):
+    with showing(first, kubeconfig, folder, VOLCANO_UI_WAY="read-only") as reader, first.store() as store:
+        before = versions(store)
+        offers = offered(reader, READS)
+        assert not offers & (changing() - {"jobs:operations"} | FORMS)
+        for change in CHANGES:
+            answer = reader.post(change.path, **change.fields)
+            assert SAYS in told(reader, answer), (change.name, answer.status_code)
+        assert SAYS in told(reader, reader.post("/jobs/-/operations/", action="delete", which="all"))
+        for page in ("/jobs/-/templates/mpi/", "/jobs/-/templates/default/steps/"):
+            assert SAYS in reader.get(page).text, page
+        assert versions(store) == before
+
+
+def told(person, answer):
+    """What somebody reads who has sent a form."""
+    return person.get(answer.headers["location"]).text if answer.status_code == 302 else answer.text
+
+
+def versions(store):
+    kinds = (JOBS, COMMANDS, CONFIGMAPS, JOB_TEMPLATES, JOB_FLOWS, CRON_JOBS, QUEUES, NAMESPACES)
+    return {(stored.key, stored.version) for kind in kinds for stored in store.find(kind)}
+
+
+def each_is_offered_and_a_call_of_the_clusters_api(first, kubeconfig, folder):
+    with showing(first, kubeconfig, folder) as person, first.store() as store:
+        pages = [*READS, "/jobs/new/", "/sweeps/-/new/"]
+        missing = changing() - offered(person, pages) - {"jobs:operation-confirm"}
+        assert not missing
+        for change in CHANGES:
+            before = asked(store, change)
+            answer = send(person, change)
+            assert answer.status_code == 302, (change.name, problems(answer))
+            assert asked(store, change) > before, (change.name, toasts(told(person, answer)))
+
+
+def asked(store, change):
+    rows = AuditEntry.objects.using(store.using)
+    return rows.filter(verb=change.verb, resource=change.kind.id, outcome="done").count()
+
+
+def problems(answer):
+    """What a refused form says."""
+    said = re.findall(r'role="alert".*?</(?:div|ul|p)>', answer.text, re.DOTALL)
+    return answer.status_code, re.sub(r"<[^>]*>", " ", " ".join(said)) or answer.text[-2000:]
+
+
+def toasts(text):
+    return re.sub(r"<[^>]*>|\\s+", " ", text.partition('id="toasts"')[2])

@@ -1,0 +1,142 @@
+"""A list that is newest first holds still while somebody reads it, and moves without jumps while nobody does."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from cluster.store import Delete, Patch, store
+from kube.resources import JOBS
+from tests.dashboard.pages.conftest import job, node, put, queue, reader
+
+SHIFTS = """
+window.shifts = 0;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.shifts += entry.value;
+}).observe({ type: "layout-shift", buffered: false });
+"""
+SHIFTED = """async () => {
+  await Promise.allSettled(document.getAnimations().map((each) => each.finished));
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  return shifts;
+}"""
+MOST_SHIFT = 0.02
+
+
+@pytest.fixture
+def admin(transactional_db):
+    return reader("admin", "superuser")
+
+
+@pytest.fixture
+def tab(admin, open_tab):
+    """The list of thirty jobs, live, with the pointer outside of it."""
+    put(node("one"), queue("root", parent=""), queue("default"), *(job(f"j{n:02}") for n in range(30)))
+    tab = open_tab(admin, "/jobs/")
+    expect(tab.locator("#live")).to_have_text("live")
+    tab.mouse.move(5, 5)
+    return tab
+
+
+def set_phase(name, phase):
+    status = {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}}
+    store.write(Patch(JOBS, "team-a", name, status, "status"))
+
+
+def names(tab):
+    return tab.locator("#table-rows th a").all_inner_texts()
+
+
+def held(tab):
+    return tab.get_by_role("status").locator("button")
+
+
+def read(tab):
+    """Put the pointer on a row; return the name that is under it."""
+    tab.locator("#table-rows tr:nth-child(4) th").hover()
+    return under_pointer(tab)
+
+
+def under_pointer(tab):
+    return tab.evaluate("document.querySelector('#table-rows tr:hover th').innerText")
+
+
+def test_rows_that_come_while_the_pointer_is_in_the_list_wait_until_they_are_asked_for(tab):
+    before, name = names(tab), read(tab)
+    put(job("new-1"))
+    expect(held(tab)).to_have_text("1 new job – show")
+    put(job("new-2"))
+    expect(held(tab)).to_have_text("2 new jobs – show")
+    set_phase("j05", "Failed")
+    expect(tab.locator("#table-rows tr", has_text="j05").locator(".phase")).to_have_text("Failed")
+    assert names(tab) == before
+    assert under_pointer(tab) == name
+    set_phase("new-1", "Failed")
+    expect(tab.locator("#table-chips")).to_contain_text("Failed 2")
+    held(tab).click()
+    expect(held(tab)).to_have_count(0)
+    expect(tab.locator("#table-rows tr")).to_have_count(32)
+    assert {*names(tab)[:2]} == {"new-1", "new-2"}
+    expect(tab.locator("#table-rows tr", has_text="new-1").locator(".phase")).to_have_text("Failed")
+    assert tab.errors == []
+
+
+def test_a_row_that_goes_while_the_list_is_read_turns_quiet_and_pulls_nothing_up(tab):
+    before = names(tab)
+    read(tab)
+    store.write(Delete(JOBS, "team-a", before[1], grace=0))
+    expect(tab.locator("#table-rows tr[data-left]")).to_have_count(1)
+    assert names(tab) == before
+    tab.mouse.move(5, 5)
+    expect(tab.locator("#table-rows tr")).to_have_count(29)
+    assert tab.locator("[data-left]").count() == 0
+
+
+@pytest.mark.parametrize("how", ["ticked", "focused", "scrolled"])
+def test_a_list_is_read_also_without_the_pointer_in_it(tab, how):
+    before = names(tab)
+    if how == "ticked":
+        tab.locator("#table-rows input").first.check()
+        tab.mouse.move(5, 5)
+    elif how == "focused":
+        tab.locator("#table-rows th a").first.focus()
+    else:
+        tab.locator("#table-rows tr").last.scroll_into_view_if_needed()
+        tab.evaluate("scrollTo(0, document.body.scrollHeight)")
+    put(job("new"))
+    expect(held(tab)).to_have_text("1 new job – show")
+    assert names(tab) == before
+
+
+def test_with_the_keyboard_the_line_leads_into_the_list(tab):
+    tab.locator("#table-rows th a").first.focus()
+    put(job("new"))
+    held(tab).press("Enter")
+    expect(tab.locator("#table-rows tr").first).to_contain_text("new")
+    assert tab.evaluate("document.activeElement.innerText") == "new"
+
+
+def test_a_list_in_another_order_moves_as_its_order_asks(tab):
+    tab.goto("/jobs/?sort=name")
+    expect(tab.locator("#live")).to_have_text("live")
+    read(tab)
+    put(job("a-first"))
+    expect(tab.locator("#table-rows tr").first).to_contain_text("a-first")
+
+
+@pytest.mark.parametrize("where", ["outside", "inside"])
+def test_a_hundred_jobs_that_come_and_change_shift_nothing(tab, where):
+    if where == "inside":
+        read(tab)
+    tab.evaluate(SHIFTS)
+    for number in range(50):
+        put(job(f"new-{number:02}"))
+        set_phase(f"j{number % 30:02}", ("Failed", "Completed", "Running")[number % 3])
+        set_phase(f"new-{number:02}", "Failed")
+    said = "50 new jobs – show"
+    expect(held(tab) if where == "inside" else tab.locator("#table-chips")).to_contain_text(
+        said if where == "inside" else "All 80"
+    )
+    if where == "outside":
+        expect(tab.locator("#table-rows tr").first).to_contain_text("new-49")
+    assert tab.evaluate(SHIFTED) <= MOST_SHIFT

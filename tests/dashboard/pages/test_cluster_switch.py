@@ -1,0 +1,92 @@
+"""The menu of several clusters, on the pages of the first of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cluster import access, clock
+from cluster.remote.freshness import Word
+from cluster.several import reports
+from cluster.several.entries import Entry
+from cluster.several.reports import Report
+from dashboard.live import TopicRequest
+from dashboard.live.topics import find
+
+HOME, DEV = Entry("home"), Entry("dev", "/c")
+
+
+@pytest.fixture
+def _several(settings, tmp_path):
+    settings.CLUSTERS, settings.CLUSTER, settings.CLUSTER_NAME = (HOME, DEV), HOME, "home"
+    settings.STATE = tmp_path
+
+
+def report(settings, word, **fields):
+    reports.write(
+        reports.folder(settings.STATE), "dev", Report(word, "beside", at=clock.milliseconds(), **fields)
+    )
+
+
+def menu(answer):
+    """The addresses of the menu, and its words for each cluster."""
+    text = answer.content.decode().partition('id="clusters"')[2].partition("</nav>")[0]
+    return re.findall(r'<a [^>]*href="([^"]*)"', text), re.findall(r'data-word="([^"]*)"', text)
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        pytest.param("/", "/c/dev/", id="the first page"),
+        pytest.param(
+            "/jobs/?namespace=default", "/c/dev/jobs/?namespace=default", id="a list and its filters"
+        ),
+        pytest.param("/jobs/default/none/?tab=logs", "/c/dev/jobs/", id="an object"),
+        pytest.param("/connect/", "/c/dev/", id="a page of the embedded cluster alone"),
+        pytest.param("/no/such/page/", "/c/dev/", id="no page"),
+    ],
+)
+@pytest.mark.usefixtures("_several")
+def test_it_leads_to_the_same_page(admin, path, there):
+    addresses, _ = menu(admin.get(path))
+    assert addresses[1] == there
+
+
+@pytest.mark.usefixtures("_several")
+def test_from_a_form_that_was_refused_it_leads_to_the_page_of_the_form(admin):
+    answer = admin.post("/access/users/", {"name": "a b"})
+    assert answer.status_code == 422
+    assert menu(answer)[0][1] == "/c/dev/access/"
+
+
+@pytest.mark.usefixtures("_several")
+def test_it_says_how_each_cluster_is(admin, settings):
+    assert menu(admin.get("/"))[1] == ["not running", "not running"]
+    report(settings, Word.AWAY, since=1_700_000_000_000, why="connection refused")
+    answer = admin.get("/")
+    assert menu(answer)[1] == ["not running", "away"]
+    assert "2023-11-14 22:13:20 UTC" in answer.content.decode()
+    assert "beside Volcano" in answer.content.decode()
+
+
+@pytest.mark.usefixtures("_several")
+def test_it_follows(admin, settings):
+    parts = find("clusters")
+    report(settings, Word.LIVE)
+    request = TopicRequest(access.for_user(admin.user), {})
+    before = parts(request)
+    assert list(before.parts) == ["state-of-cluster-home", "state-of-cluster-dev"]
+    assert before.again is not None
+    report(settings, Word.LOADING)
+    assert 'data-word="loading"' in parts(request).parts["state-of-cluster-dev"]
+
+
+@pytest.mark.usefixtures("_several")
+def test_who_is_not_logged_in_learns_no_name(client, db):
+    assert b'id="clusters"' not in client.get("/login/").content
+    assert b'id="clusters"' not in client.get("/no/such/page/").content
+
+
+def test_one_cluster_has_no_menu(admin):
+    assert b'id="clusters"' not in admin.get("/").content

@@ -1,0 +1,387 @@
+"""Logging in at a provider, with a real one that runs beside the test."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from cluster.access import identities
+from cluster.models import AuditEntry, Identity, RoleBinding
+from cluster.several.entries import Entry
+from dashboard.accounts import provider as ours
+from dashboard.accounts.views import known_address
+from tests.dashboard.pages.conftest import Page, page, reader
+from tests.provider import CLIENT, SECRET, running
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def provider(settings):
+    with running() as started:
+        settings.OIDC_ISSUER, settings.OIDC_NAME = started.issuer, "Lab login"
+        settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
+        yield started
+        ours._provider.cache_clear()
+
+
+def at_provider(address, name, answer="yes"):
+    """Log in at the provider's page; return the address to which it sends the browser back."""
+    assert "Who are you?" in httpx.get(address).text
+    return httpx.post(address, data={"name": name, "answer": answer}).headers["location"]
+
+
+def begun(browser, following=""):
+    answer = browser.get("/login/oidc/", {"next": following} if following else {})
+    assert answer.status_code == 302, answer.content.decode()
+    return answer["location"]
+
+
+def arrives(browser, name="alice", answer="yes", following=""):
+    """Log in at the provider and come back; return the answer here."""
+    return browser.get(at_provider(begun(browser, following), name, answer).removeprefix("http://testserver"))
+
+
+def link(shown, words):
+    """Return where a link leads."""
+    return next(each.get("href") for each in shown.all(tag="a") if words in "".join(each.itertext()))
+
+
+def reads(answer):
+    return Page(answer).text(tag="main")
+
+
+def test_the_first_login_makes_a_user_with_the_groups_of_the_provider(provider):
+    browser = Client()
+    answer = arrives(browser, following="/queues/?q=a")
+    assert (answer.status_code, answer["location"]) == (302, "/queues/?q=a")
+    user = User.objects.get(username="alice")
+    assert {group.name for group in user.groups.all()} == {"team-a", "staff"}
+    assert not user.has_usable_password()
+    assert browser.get("/").status_code == 200
+    verbs = set(AuditEntry.objects.filter(actor="alice").values_list("verb", flat=True))
+    assert verbs == {"create", "update", "login"}
+
+
+def test_who_comes_again_is_the_same_user_under_the_same_name(provider):
+    arrives(Client())
+    provider.people["alice"] |= {"preferred_username": "alice-married", "groups": ["team-b"]}
+    arrives(Client())
+    user = User.objects.get(identities__subject="id-of-alice")
+    assert user.username == "alice"
+    assert [group.name for group in user.groups.all()] == ["team-b"]
+    provider.people["alice"].pop("groups")
+    arrives(Client())
+    assert not user.groups.exists()
+
+
+def test_a_role_of_a_group_is_held_by_who_is_in_it(provider):
+    team = Group.objects.create(name="team-a")
+    RoleBinding.objects.create(group=team, namespace="*", role="operator")
+    browser = Client()
+    arrives(browser)
+    assert browser.get("/audit/").status_code == 200
+    provider.people["alice"]["groups"] = []
+    arrives(browser)
+    assert browser.get("/audit/").status_code == 403
+
+
+def test_the_group_of_the_setting_administers(provider, settings):
+    settings.OIDC_ADMIN_GROUP = "staff"
+    assert identities.appoint_administrators()
+    assert not identities.appoint_administrators()
+    browser = Client()
+    arrives(browser)
+    assert browser.get("/access/").status_code == 200
+
+
+def test_groups_of_the_system_are_not_the_providers_to_give(provider):
+    provider.people["alice"]["groups"] = ["system:masters", "system:serviceaccounts", "a\nb", "fine"]
+    arrives(Client())
+    assert [group.name for group in User.objects.get(username="alice").groups.all()] == ["fine"]
+
+
+def test_claims_that_stand_in_no_token_are_asked_for(provider):
+    provider.in_userinfo = ("preferred_username", "groups")
+    assert arrives(Client()).status_code == 302
+    assert User.objects.get(username="alice").groups.count() == 2
+
+
+def test_a_name_that_is_somebody_elses_is_refused_and_nothing_is_made(provider):
+    reader("alice", "superuser")
+    browser = Client()
+    answer = arrives(browser)
+    assert answer.status_code == 409
+    assert "belongs to a user who does not log in by this account" in reads(answer)
+    assert "_auth_user_id" not in browser.session
+    assert not Identity.objects.exists()
+
+
+def test_a_user_connects_his_account_and_keeps_his_name(provider):
+    browser = reader("al", "viewer")
+    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
+    answer = browser.get(at_provider(address, "alice").removeprefix("http://testserver"), follow=True)
+    assert "You log in by the account id-of-alice" in reads(answer)
+    other = Client()
+    arrives(other)
+    assert "al" in page(other, "/").text(id="reader")
+    assert not User.objects.filter(username="alice").exists()
+
+
+def test_an_account_that_is_somebodys_is_not_connected_to_another(provider):
+    arrives(Client())
+    browser = reader("bob")
+    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
+    answer = browser.get(at_provider(address, "alice").removeprefix("http://testserver"))
+    assert answer.status_code == 409
+    assert 'belongs to the user "alice"' in reads(answer)
+
+
+def test_connecting_ends_with_the_session_that_began_it(provider):
+    browser = reader("al")
+    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
+    browser.force_login(User.objects.create_user("other"))
+    assert browser.get(at_provider(address, "alice").removeprefix("http://testserver")).status_code == 400
+    assert not Identity.objects.exists()
+
+
+def test_a_deactivated_user_stays_out(provider):
+    arrives(Client())
+    User.objects.update(is_active=False)
+    answer = arrives(Client())
+    assert answer.status_code == 403
+    assert "deactivated; ask an administrator" in reads(answer)
+
+
+@pytest.mark.parametrize(
+    "following", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"]
+)
+def test_nobody_is_sent_to_another_site(provider, following):
+    assert arrives(Client(), following=following)["location"] == "/"
+
+
+def test_the_session_ends_after_the_hours_of_the_setting(provider, settings):
+    settings.OIDC_SESSION_HOURS = 3
+    browser = Client()
+    arrives(browser)
+    assert 3 * 3600 - 60 < browser.session.get_expiry_age() <= 3 * 3600
+
+
+def test_who_logs_out_is_offered_to_log_out_of_the_provider(provider):
+    browser = Client()
+    arrives(browser)
+    left = Page(browser.post("/logout/", follow=True))
+    address = link(left, "Log out of Lab login as well")
+    assert httpx.get(address).headers["location"] == "http://testserver/login/"
+    assert provider.left == ["id-of-alice"]
+    assert "logged out here" not in page(browser, "/login/").text(tag="main")
+    assert browser.get("/").status_code == 302
+
+
+def test_without_an_end_for_sessions_at_the_provider_there_is_no_link(provider):
+    provider.described = {"end_session_endpoint": None}
+    browser = Client()
+    arrives(browser)
+    said = Page(browser.post("/logout/", follow=True)).text(tag="main")
+    assert "perhaps still logged in at Lab login" in said
+    assert "as well" not in said
+
+
+def test_keys_may_change_between_logins(provider):
+    assert arrives(Client()).status_code == 302
+    provider.rotate()
+    assert arrives(Client()).status_code == 302
+
+
+def test_a_key_that_was_replaced_under_its_name_is_asked_for_again_in_time(provider, moved_clock):
+    provider.rotate(kid="the-one")
+    assert arrives(Client()).status_code == 302
+    provider.rotate(kid="the-one")
+    assert arrives(Client()).status_code == 502
+    moved_clock.move(ours.KEYS_S)
+    assert arrives(Client()).status_code == 302
+
+
+def wrong_key(provider):
+    provider.signs_with = type(provider.key).generate_key(2048)
+
+
+def unsigned(provider):
+    provider._id_token = lambda name, nonce: _plain(provider, name, nonce)
+
+
+def _plain(provider, name, nonce):
+    import base64
+    import json
+
+    def part(value):
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    claims = {"iss": provider.issuer, "sub": f"id-of-{name}", "aud": CLIENT, "nonce": nonce}
+    return f"{part({'alg': 'none'})}.{part({**claims, 'iat': 1, 'exp': 9**10, 'preferred_username': name})}."
+
+
+def setting(name, value):
+    def change(provider):
+        getattr(provider, name).update(value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "words"),
+    [
+        pytest.param(wrong_key, 502, "looks at its description and its signing keys", id="signed by another"),
+        pytest.param(unsigned, 502, "cannot be used", id="signed by nobody"),
+        pytest.param(
+            setting("twist", {"aud": "other"}), 502, "not meant for this login", id="another client's"
+        ),
+        pytest.param(
+            setting("twist", {"aud": "other", "azp": CLIENT}),
+            502,
+            "VOLCANO_UI_OIDC_CLIENT_ID",
+            id="azp alone",
+        ),
+        pytest.param(
+            setting("twist", {"iss": "http://x"}), 502, "not meant for this login (iss)", id="issuer"
+        ),
+        pytest.param(
+            setting("twist", {"nonce": "old"}), 502, "not meant for this login (nonce)", id="replayed"
+        ),
+        pytest.param(setting("twist", {"sub": ""}), 502, "claim sub has 0 characters", id="no subject"),
+        pytest.param(
+            setting("twist", {"preferred_username": None}), 502, "VOLCANO_UI_OIDC_NAME_CLAIM", id="no name"
+        ),
+        pytest.param(
+            setting("twist", {"preferred_username": "a b"}),
+            422,
+            "Enter a valid username",
+            id="no name of ours",
+        ),
+        pytest.param(
+            setting("twist", {"groups": "staff"}),
+            502,
+            "VOLCANO_UI_OIDC_GROUPS_CLAIM",
+            id="groups are no list",
+        ),
+        pytest.param(setting("broken", {"token": 500}), 503, "it answered 500", id="token endpoint broken"),
+        pytest.param(lambda p: setattr(p, "skew_s", 600), 502, "sets them by NTP", id="its clock is ahead"),
+        pytest.param(lambda p: setattr(p, "skew_s", -900), 502, "sets them by NTP", id="its clock is behind"),
+        pytest.param(
+            lambda p: setattr(p, "gives_id_token", False), 502, "have the scope openid", id="no ID token"
+        ),
+    ],
+)
+def test_what_cannot_be_believed_is_said_with_the_remedy(provider, change, code, words):
+    change(provider)
+    browser = Client()
+    answer = arrives(browser)
+    assert answer.status_code == code
+    assert words in reads(answer)
+    assert "Back to the login" in reads(answer)
+    assert "_auth_user_id" not in browser.session
+    assert not User.objects.exists()
+
+
+def test_a_clock_that_is_a_minute_off_is_well(provider):
+    provider.skew_s = 60
+    assert arrives(Client()).status_code == 302
+
+
+def test_who_is_refused_at_the_provider_reads_why(provider):
+    answer = arrives(Client(), answer="no")
+    assert answer.status_code == 403
+    assert "did not let you in (access_denied: not in the group lab)" in reads(answer)
+
+
+def test_a_wrong_secret_is_named(provider, settings):
+    settings.OIDC_CLIENT_SECRET = "another"
+    answer = arrives(Client())
+    assert answer.status_code == 502
+    assert "VOLCANO_UI_OIDC_CLIENT_SECRET_FILE" in reads(answer)
+
+
+def test_an_issuer_that_calls_itself_otherwise_is_refused_and_asked_again(provider):
+    provider.described = {"issuer": "https://login.example.org"}
+    answer = Client().get("/login/oidc/")
+    assert answer.status_code == 502
+    assert "VOLCANO_UI_OIDC_ISSUER" in reads(answer)
+    provider.described = {}
+    assert arrives(Client()).status_code == 302
+
+
+def test_a_provider_that_is_away_is_said_and_asked_again(provider):
+    provider.broken["description"] = 503
+    answer = Client().get("/login/oidc/")
+    assert answer.status_code == 503
+    assert "Lab login cannot be asked (it answered 503)" in reads(answer)
+    provider.broken.clear()
+    assert arrives(Client()).status_code == 302
+
+
+def test_a_description_without_what_is_needed_is_refused(provider):
+    provider.described = {"authorization_endpoint": None}
+    answer = Client().get("/login/oidc/")
+    assert answer.status_code == 502
+    assert "cannot be used" in reads(answer)
+
+
+def test_an_answer_for_another_browser_is_refused(provider):
+    address = at_provider(begun(Client()), "alice").removeprefix("http://testserver")
+    answer = Client().get(address)
+    assert answer.status_code == 400
+    assert "Begin again" in reads(answer)
+
+
+def test_words_of_others_are_not_shown(provider):
+    answer = Client().get("/login/oidc/callback/?error=x&error_description=Call+555&state=s")
+    assert answer.status_code == 400
+    assert "555" not in reads(answer)
+
+
+def test_an_answer_counts_once(provider):
+    browser = Client()
+    address = at_provider(begun(browser), "alice").removeprefix("http://testserver")
+    assert browser.get(address).status_code == 302
+    assert browser.get(address).status_code == 400
+
+
+def test_the_login_page_offers_the_provider_by_its_name(provider):
+    shown = page(Client(), "/login/?next=/queues/%3Fa%3D1%26b%3D2")
+    assert link(shown, "Log in with Lab login") == "/login/oidc/?next=%2Fqueues%2F%3Fa%3D1%26b%3D2"
+    assert shown.one(id="id_password") is not None
+
+
+def test_passwords_can_be_switched_off(provider, settings):
+    settings.PASSWORD_LOGIN = False
+    User.objects.create_user("al", password="x")
+    shown = page(Client(), "/login/")
+    assert shown.one(id="id_password") is None
+    assert "one-time link" in shown.text(tag="main")
+    answer = Client().post("/login/", {"username": "al", "password": "x"})
+    assert answer.status_code == 403
+    admin = reader("admin", "superuser")
+    assert "Change password" not in page(admin, "/").text(id="reader")
+    assert admin.get("/password/").status_code == 403
+    assert "Password" not in page(admin, "/access/").text(tag="main")
+
+
+def test_the_page_of_users_says_who_logs_in_at_the_provider(provider):
+    arrives(Client())
+    assert "Lab login" in page(reader("admin", "superuser"), "/access/").text(tag="main")
+
+
+@pytest.mark.parametrize("path", ["/login/oidc/", "/login/oidc/callback/", "/login/oidc/connection/"])
+def test_without_a_provider_there_are_no_such_pages(path, admin):
+    assert admin.get(path).status_code == 404
+    assert "Log in with" not in page(admin, "/").text(id="reader")
+
+
+def test_with_several_clusters_the_provider_knows_the_addresses_of_the_first(rf, settings):
+    settings.CLUSTERS = (Entry("home"), Entry("dev", "/config"))
+    for name, path in (("accounts:arrival", "login/oidc/callback/"), ("accounts:login", "login/")):
+        assert known_address(rf.get("/"), name) == f"http://testserver/c/home/{path}"
+    settings.CLUSTERS = ()
+    assert known_address(rf.get("/"), "accounts:login") == "http://testserver/login/"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster import access
+from cluster.access import SYSTEM
+from cluster.store import store
+from dashboard import cluster_usage, queue_room
+from kube.resources import JOBS
+from tests.dashboard.pages.conftest import job, node, pod, put, queue
+
+
+@pytest.fixture(autouse=True)
+def _picture(db):
+    cluster_usage.forget()
+    yield
+    cluster_usage.forget()
+
+
+def rooms():
+    waiting = queue_room.jobs_by_queue(access.namespaces(SYSTEM, JOBS), queue_room.WAITING)
+    with cluster_usage.current(store.revision()) as picture:
+        return {room.name: room for room in queue_room.rooms(picture, waiting)}
+
+
+TREE = [
+    queue("root", parent=""),
+    queue("team", capability={"cpu": "6"}),
+    queue("sub", parent="team"),
+    queue("free"),
+]
+
+
+@pytest.mark.parametrize(
+    ("objects", "name", "words"),
+    [
+        pytest.param([], "free", "no node is ready", id="no node"),
+        pytest.param([node("n")], "free", "8 of 8 CPU free", id="all of the cluster"),
+        pytest.param([node("n"), node("lost", ready=False)], "free", "8 of 8 CPU free", id="a node that is not ready"),
+        pytest.param([node("s", simulated=True)], "free", "simulated nodes 8 of 8 CPU free", id="simulated nodes alone"),
+        pytest.param(
+            [node("n", cpu="2"), node("s", simulated=True), pod("p", node="s", cpu="3")],
+            "free", "2 of 2 CPU free · simulated nodes 5 of 8 CPU free", id="real and simulated nodes",
+        ),
+        pytest.param([node("n", cpu="2")], "sub", "2 of 2 CPU free", id="fewer nodes than it might take"),
+        pytest.param([node("n")], "sub", "6 of 6 CPU free", id="as much as the queue above may take"),
+        pytest.param([node("n"), pod("p", node="n", queue="team", cpu="4")], "sub", "2 of 6 CPU free", id="what the queue above takes"),
+        pytest.param([node("n"), pod("p", node="n", queue="sub", cpu="1.5")], "sub", "4.5 of 6 CPU free", id="what it takes itself"),
+        pytest.param([node("n"), pod("p", node="n", queue="free", cpu="7")], "sub", "1 of 6 CPU free", id="what others leave"),
+        pytest.param([node("n"), pod("p", node="n", queue="sub", cpu="7")], "sub", "0 of 6 CPU free", id="more than it may"),
+        pytest.param([node("n"), job("a", "Pending", queue="free")], "free", "8 of 8 CPU free · 1 job waits", id="a job waits"),
+        pytest.param(
+            [node("n"), job("a", "", queue="free"), job("b", "Restarting", queue="free"), job("c", queue="free"), job("d", "Pending", queue="sub")],
+            "free", "8 of 8 CPU free · 2 jobs wait", id="jobs wait",
+        ),
+    ],
+)  # fmt: skip
+def test_the_room_of_a_queue_in_words(objects, name, words):
+    put(*TREE, *objects)
+    assert str(rooms()[name]) == words
+
+
+def keeping(cpu):
+    return {"deserved": {"cpu": cpu}, "guarantee": {"resource": {"cpu": cpu}}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "name", "words"),
+    [
+        pytest.param([], "free", "5 of 8 CPU free", id="what is kept for another queue"),
+        pytest.param([], "kept", "8 of 8 CPU free", id="it is free for the queue itself"),
+        pytest.param([pod("p", node="n", queue="kept", cpu="2")], "free", "5 of 8 CPU free", id="what is used of it was kept before"),
+        pytest.param([pod("p", node="n", queue="kept", cpu="4")], "free", "4 of 8 CPU free", id="all of it is used"),
+        pytest.param([pod("p", node="n", queue="free", cpu="7")], "free", "0 of 8 CPU free", id="others took it before it was kept"),
+        pytest.param([], "sub", "3 of 6 CPU free", id="below the same ceiling"),
+        pytest.param([pod("p", node="n", queue="sub", cpu="2")], "beside", "4 of 6 CPU free", id="the ceiling, for the queue itself"),
+    ],
+)  # fmt: skip
+def test_what_guarantees_keep_is_free_for_nobody_else(objects, name, words):
+    guaranteed = "beside" if name in ("sub", "beside") else "kept"
+    others = [
+        queue(each, parent=above, **(keeping("3") if each == guaranteed else {}))
+        for each, above in (("kept", "root"), ("beside", "team"))
+    ]
+    put(*TREE, *others, node("n"), *objects)
+    assert str(rooms()[name]) == words
+
+
+def test_devices_are_told_beside_the_cpus():
+    kind, obj = node("n")
+    obj["status"]["allocatable"]["nvidia.com/gpu"] = "4"
+    put(*TREE, (kind, obj))
+    assert str(rooms()["free"]) == "8 of 8 CPU free · 4 of 4 nvidia.com/gpu free"
+
+
+def test_a_queue_that_takes_nothing_says_why():
+    put(*TREE, queue("old", state="Closed"), queue("x", parent="y"), queue("y", parent="x"))
+    found = {name: room.refusal for name, room in rooms().items()}
+    below = "has queues below it"
+    assert found == {"team": below, "sub": "", "free": "", "old": "closed", "x": below, "y": below}

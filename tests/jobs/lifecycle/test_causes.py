@@ -1,0 +1,133 @@
+"""Why pods failed, in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.lifecycle import causes
+from jobs.lifecycle.causes import Failure
+
+
+def failed(*indexes, code=1, task="worker", **how):
+    return [Failure(f"job-{task}-{index}", task, code, **how) for index in indexes]
+
+
+TOLD = [
+    pytest.param([], 0, "", id="none"),
+    pytest.param(failed(0, 3), 0, "exit 1 · worker-0, worker-3", id="alike"),
+    pytest.param(failed(*range(8)), 0, "exit 1 · worker-0, worker-1, worker-2 and 5 more", id="many"),
+    pytest.param(failed(0), 4, "exit 1 · worker-0 and 4 more", id="more than are given"),
+    pytest.param(
+        [*failed(0, code=2), *failed(1, 2)],
+        0,
+        "exit 1 · worker-1, worker-2; exit 2 · worker-0",
+        id="most first",
+    ),
+    pytest.param(
+        [*failed(0, 1, 2, 3), *failed(0, task="ps", code=2)],
+        3,
+        "exit 1 · worker-0, worker-1, worker-2 and 1 more; exit 2 · ps-0; 3 more",
+        id="several and more",
+    ),
+    pytest.param(
+        [failed(code, code=code)[0] for code in range(1, 6)],
+        0,
+        "exit 1 · worker-1; exit 2 · worker-2; exit 3 · worker-3; 2 more",
+        id="too many causes",
+    ),
+    pytest.param(failed(0, code=137, reason="OOMKilled"), 0, "out of memory · worker-0", id="memory"),
+    pytest.param(
+        failed(0, 1, code=128, reason="StartError", message="no such file: x"),
+        0,
+        "could not start: no such file: x · worker-0, worker-1",
+        id="the message of all",
+    ),
+    pytest.param(
+        [*failed(0, message="step 3"), *failed(1, message="step 9")],
+        0,
+        "exit 1 · worker-0, worker-1",
+        id="messages that differ",
+    ),
+    pytest.param(
+        [
+            *failed(0, 1, code=None, reason="NoCommand", message="give container main a command"),
+            *failed(0, task="ps", code=None, reason="NoCommand", message="give container ps a command"),
+        ],
+        0,
+        "no command: give container main a command · worker-0, worker-1; no command: give container ps a command · ps-0",
+        id="the message of each task",
+    ),
+    pytest.param(
+        failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0", id="image"
+    ),
+    pytest.param(
+        failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0", id="deadline"
+    ),
+    pytest.param(failed(0, code=None, reason="Evicted"), 0, "evicted · worker-0", id="evicted"),
+    pytest.param(
+        failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0", id="unknown reason"
+    ),
+    pytest.param(failed(0, code=None), 0, "failed · worker-0", id="nothing is known"),
+    pytest.param([Failure("alone", "", 1)], 0, "exit 1 · alone", id="a pod of no task"),
+    pytest.param(failed(10, 9, 2), 0, "exit 1 · worker-2, worker-9, worker-10", id="in the order of numbers"),
+]
+
+
+@pytest.mark.parametrize(("failures", "more", "told"), TOLD)
+def test_failures_are_told_in_a_few_words(failures, more, told):
+    assert causes.cause(failures, more) == told
+
+
+class Ended(NamedTuple):
+    exit_code: int
+    reason: str = ""
+    message: str = ""
+
+
+OF_PODS = [
+    pytest.param("", "", [], Failure("a-b-0", "b"), id="nothing is known"),
+    pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], Failure("a-b-0", "b", 3, "Error", "x y"), id="the second container"),
+    pytest.param("Evicted", "Low disk.", [Ended(137)], Failure("a-b-0", "b", 137, "Evicted", "Low disk"), id="the pod's own reason"),
+    pytest.param("", "", [Ended(1, "Error", "y" * 999)], Failure("a-b-0", "b", 1, "Error", "y" * 200), id="a long message"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "message", "ended", "failure"), OF_PODS)
+def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, failure):
+    assert causes.failure("a-b-0", "b", reason, message, ended) == failure
+
+
+@pytest.mark.parametrize(
+    ("message", "rest"),
+    [
+        pytest.param("Exit 1 · worker-0. 3 of 4 succeeded.", "3 of 4 succeeded.", id="it begins so"),
+        pytest.param("Suspended. Exit 1 · worker-0.", "Suspended.", id="it ends so"),
+        pytest.param("Exit 2 · worker-0. 3 of 4.", "Exit 2 · worker-0. 3 of 4.", id="it has others"),
+    ],
+)
+def test_a_message_is_left_without_what_is_told_apart(message, rest):
+    assert causes.without(message, causes.sentence(failed(0))) == rest
+
+
+@given(
+    st.lists(
+        st.builds(
+            Failure,
+            st.from_regex(r"job-(a|b-c)-[0-9]", fullmatch=True),
+            st.sampled_from(["a", "b-c", ""]),
+            st.none() | st.integers(0, 255),
+            st.sampled_from(["", "Error", "OOMKilled", "Odd"]),
+            st.sampled_from(["", "one", "two"]),
+        ),
+        max_size=12,
+    )
+)
+def test_each_failure_has_one_cause(failures):
+    found = causes.causes(failures)
+    assert sum(len(one.failures) for one in found) == len(failures)
+    assert sum(len(one.named) + one.more for one in found) == len(failures)
+    assert len({one.said for one in found}) == len(found)

@@ -1,0 +1,48 @@
+"""Policies that fired, as sentences."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.lifecycle import fired
+from jobs.lifecycle.fired import Fired
+from kube.kinds.batch import Action, JobEvent
+
+READ = [
+    pytest.param("PodFailed: a-0 exited with code 3 (Error): x. y. The policy for it is RestartJob.", "a-0", 3, id="failed"),
+    pytest.param("PodFailed: a-0 could not start. The policy for it is RestartTask.", "a-0", None, id="did not start"),
+    pytest.param(
+        "PodEvicted: a-0 was deleted, and not by the job controller. The policy for it is RestartPod after 1m0s.", "a-0", None, id="evicted"
+    ),
+    pytest.param(
+        "TaskFailed: containers of task a were started again too often, last of a-1. The policy for it is AbortJob.", "a-1", None, id="task"
+    ),
+    pytest.param("TaskCompleted: all pods of task a succeeded. The policy for it is CompleteJob.", "", None, id="no pod"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "pod", "code"), READ)
+def test_a_sentence_tells_pod_and_exit_code(text, pod, code):
+    found = fired.read(text)
+    assert (found.pod, found.exit_code) == (pod, code)
+    assert fired.write(found) == text
+
+
+@pytest.mark.parametrize("text", ["", "Suspended by alice.", "alice asked: the policy for it is RestartJob."])
+def test_other_sentences_are_no_policies(text):
+    assert fired.read(text) is None
+
+
+@given(
+    st.sampled_from(list(JobEvent)[:-1]),
+    st.text(max_size=40).filter(lambda text: "The policy for it" not in text),
+    st.sampled_from(list(Action)),
+    st.sampled_from(["", "1m0s", "5s"]),
+)
+def test_what_is_written_is_read(event, what, action, after):
+    if not event.isalnum():
+        return
+    written = Fired(event, what, action, after)
+    assert fired.read(fired.write(written)) == written

@@ -1,0 +1,206 @@
+"""The log of one pod over real files, as the node writes them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from django.http import QueryDict
+
+from cluster import access
+from cluster.store import Delete, Patch, store
+from dashboard.live import StreamRequest, streams
+from jobs.logs import follow
+from jobs.logs.follow import Reader
+from jobs.logs.text import safe
+from kube.errors import Forbidden, NotFound
+from kube.resources import PODS
+from node.shim.crilog import CriLog
+from tests.jobs.logs.written import body, log_of, texts
+from tests.jobs.pages import world
+from tests.waiting import HANG_S
+
+T = world.START
+
+
+@pytest.fixture
+def pod(alice, tmp_path, settings):
+    settings.DATA = tmp_path
+    world.make("train", "Running", pods=[{"task": "worker", "index": 0, "scheduled": T, "started": T}])
+    return store.get(PODS, "default", "train-worker-0")
+
+
+def follower(user, pod, **params):
+    asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
+    return Reader(access.for_user(user), asked)
+
+
+def end(pod, phase="Succeeded"):
+    store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": phase}}, subresource="status"))
+
+
+def test_a_reader_sees_what_is_there_and_then_what_comes(alice, pod):
+    _, log = log_of(pod.uid)
+    log.feed("stdout", b"one\ntwo\n")
+    reader = follower(alice, pod)
+    assert texts(reader.look()) == ["one", "two"]
+    assert reader.look() is None
+    log.feed("stderr", b"three\n")
+    message = reader.look()
+    assert texts(message) == ["three"]
+    assert message["lines"][0][2] == "stderr"
+
+
+def test_a_reader_who_comes_back_gets_nothing_from_long_ago_and_nothing_less(alice, pod):
+    _, log = log_of(pod.uid, entries=[(1, "long ago"), (30, "one")])
+    first = follower(alice, pod).look()
+    log.feed("stdout", b"two\n")
+    again = follower(alice, pod, since=first["lines"][-1][1]).look()
+    assert texts(again) == ["one", "two"]
+    assert not again["cut"]
+
+
+def test_before_there_is_output_a_reason_is_given_once(alice, pod):
+    reader = follower(alice, pod)
+    message = reader.look()
+    assert message["lines"] == []
+    [(why, names)] = message["absent"]
+    assert "not started" in why
+    assert names == [pod.name]
+    assert reader.look() is None
+    _, log = log_of(pod.uid)
+    log.feed("stdout", b"hello\n")
+    message = reader.look()
+    assert texts(message) == ["hello"]
+    assert message["absent"] == []
+
+
+def test_the_end_of_a_finished_pod_ends_the_stream(alice, pod):
+    directory, log = log_of(pod.uid)
+    log.feed("stdout", b"done\n")
+    log.close()
+    (directory / "status.json").write_text("{}")
+    end(pod)
+    reader = follower(alice, pod)
+    assert texts(reader.look()) == ["done"]
+    reader.look()
+    assert reader.is_done
+
+
+def test_the_next_attempt_follows_the_one_that_ended(alice, pod):
+    directory, log = log_of(pod.uid)
+    log.feed("stdout", b"first\n")
+    log.close()
+    (directory / "status.json").write_text("{}")
+    reader = follower(alice, pod)
+    assert texts(reader.look()) == ["first"]
+    assert reader.look() is None
+    _, again = log_of(pod.uid, 1)
+    again.feed("stdout", b"second\n")
+    message = reader.look()
+    assert texts(message) == ["second"]
+    assert message["logs"] == {1: [pod.name, pod.uid, "main", 1, True, 0]}
+    assert texts(follower(alice, pod).look()) == ["first", "second"]
+    assert texts(follower(alice, pod, attempt="0").look()) == ["first"]
+
+
+def test_a_log_is_readable_after_its_pod_is_gone(alice, pod, client):
+    _, log = log_of(pod.uid)
+    log.feed("stdout", b"remembered\n")
+    store.write(Delete(PODS, pod.namespace, pod.name, grace=0))
+    assert texts(follower(alice, pod).look()) == ["remembered"]
+    query = f"pod={pod.name}&uid={pod.uid}"
+    assert "remembered" in client.get(f"/jobs/default/train/?tab=logs&{query}").content.decode()
+    download = client.get(f"/jobs/default/train/log/?{query}")
+    assert body(download) == b"remembered\n"
+
+
+def test_what_rotation_dropped_is_said(alice, pod):
+    directory, _ = log_of(pod.uid)
+    log = CriLog(str(directory), segment_bytes=2000, count=2)
+    for number in range(300):
+        log.feed("stdout", f"line {number}\n".encode())
+    reader = follower(alice, pod)
+    message = reader.look()
+    assert message["lost"] > 0
+    assert texts(message)[-1] == "line 299"
+    for number in range(300):
+        log.feed("stdout", f"later {number}\n".encode())
+    message = reader.look()
+    assert message["lost"] > 0
+    assert texts(message)[-1] == "later 299"
+
+
+def test_a_download_is_whole_and_has_times_when_asked(alice, pod, client):
+    _, log = log_of(pod.uid)
+    log.feed("stdout", b"x" * 40_000 + b"\n" + b"\x00\xff\n" + b"half")
+    log.close()
+    url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}"
+    assert body(client.get(url)) == b"x" * 40_000 + b"\n\x00\xff\nhalf"
+    lines = body(client.get(url + "&times=1")).split(b"\n")
+    assert len(lines) == 3
+    assert all(line[:2] == b"20" and line[4:5] == b"-" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        pytest.param(b"plain \xf0\x9f\x8c\x8b", "plain 🌋", id="text"),
+        pytest.param(b"\x1b[31mred\x1b[0m", "red", id="colours"),
+        pytest.param(b"\x1b]0;title\x07", "␛]0;title␇", id="a terminal's title"),
+        pytest.param(b"a\rb\x00\x08", "a␍b␀␈", id="control characters"),
+        pytest.param(b"\xff\xfe", "��", id="not UTF-8"),
+        pytest.param(b"tab\there", "tab\there", id="tab"),
+        pytest.param(b"<script>", "<script>", id="markup stays text"),
+    ],
+)
+def test_output_is_shown_as_text_that_does_nothing(written, shown):
+    assert safe(written) == shown
+
+
+def test_a_log_is_refused_where_one_may_not_read(alice, tmp_path, settings):
+    settings.DATA = tmp_path
+    world.make("secret", "Running", namespace="other", pods=[{"task": "worker", "index": 0, "scheduled": T}])
+    pod = store.get(PODS, "other", "secret-worker-0")
+    with pytest.raises(Forbidden):
+        follower(alice, pod).look()
+    with pytest.raises(NotFound):
+        follower(alice, pod, namespace="default").look()
+
+
+@pytest.mark.parametrize("uid", ["../../..", "x" * 200, "%", "0"])
+def test_a_uid_that_no_pod_has_finds_nothing(alice, pod, uid):
+    with pytest.raises(NotFound):
+        follower(alice, pod, uid=uid).look()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_stream_ends_with_the_pod(client, tmp_path, settings):
+    from asgiref.sync import sync_to_async
+
+    settings.DATA = tmp_path
+
+    def prepare():
+        from django.contrib.auth.models import User
+
+        from cluster.models import RoleBinding
+
+        world.base()
+        user = User.objects.create_user("alice", password="x")
+        RoleBinding.objects.create(user=user, namespace="default", role="viewer")
+        world.make("train", "Running", pods=[{"task": "worker", "index": 0, "scheduled": T, "started": T}])
+        pod = store.get(PODS, "default", "train-worker-0")
+        directory, log = log_of(pod.uid)
+        log.feed("stdout", b"done\n")
+        log.close()
+        (directory / "status.json").write_text("{}")
+        end(pod)
+        return user, pod
+
+    user, pod = await sync_to_async(prepare)()
+    params = QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}")
+    request = StreamRequest(access.for_user(user), params)
+    assert streams.find("logs") is follow.logs
+    async with asyncio.timeout(HANG_S):
+        messages = [message async for message in follow.logs.items(request)]
+    assert texts(messages[0]) == ["done"]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.backend import Line
+from jobs.logs import merge
+from jobs.logs.merge import Entry, Log
+
+LARGE = 10**9
+
+
+def sequences(times):
+    """Return logs with lines of these times, each line saying whose it is and which."""
+    return [
+        [
+            Entry(
+                Log(f"pod-{pod}", "main", 0),
+                Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place),
+            )
+            for place, time in enumerate(of_pod)
+        ]
+        for pod, of_pod in enumerate(times)
+    ]
+
+
+def by_log(entries):
+    found = defaultdict(list)
+    for entry in entries:
+        found[entry.log].append(entry)
+    return found
+
+
+def backwards(logs):
+    return [reversed(log) for log in logs]
+
+
+times = st.lists(st.integers(0, 50), max_size=12)
+sorted_logs = st.lists(times.map(sorted), max_size=6).map(sequences)
+any_logs = st.lists(times, max_size=6).map(sequences)
+
+
+@given(sorted_logs)
+def test_logs_in_order_make_one_sequence_in_order(logs):
+    merged = [entry.line.time for entry in merge.oldest_first(logs)]
+    assert merged == sorted(entry.line.time for log in logs for entry in log)
+
+
+@given(any_logs)
+def test_nothing_is_lost_and_each_log_keeps_its_order_also_when_its_clock_went_back(logs):
+    merged = by_log(merge.oldest_first(logs))
+    assert merged == {log[0].log: log for log in logs if log}
+    everything = merge.newest(backwards(logs), lines=LARGE, size=LARGE)
+    assert by_log(everything.entries) == merged
+    assert not everything.is_cut
+
+
+@given(sorted_logs, st.integers(1, 20))
+def test_the_newest_lines_are_the_end_of_the_merged_sequence(logs, number):
+    merged = list(merge.oldest_first(logs))
+    found = merge.newest(backwards(logs), lines=number, size=LARGE)
+    assert [entry.line.time for entry in found.entries] == [entry.line.time for entry in merged[-number:]]
+    assert found.is_cut == (len(merged) > number)
+
+
+@given(sorted_logs, st.integers(0, 51))
+def test_since_a_time_gives_all_lines_of_that_time_and_later(logs, since):
+    found = merge.newest(backwards(logs), lines=LARGE, size=LARGE, since=f"{since:03}")
+    wanted = [entry for log in logs for entry in log if int(entry.line.time) >= since]
+    assert sorted(found.entries) == sorted(wanted)
+    assert not found.is_cut
+
+
+@given(sorted_logs, st.integers(0, 40))
+def test_lines_fit_the_size_unless_one_alone_is_larger(logs, size):
+    found = merge.newest(backwards(logs), lines=LARGE, size=size).entries
+    assert sum(len(entry.line.data) for entry in found) <= size or len(found) == 1
+
+
+def test_a_log_is_read_only_as_far_as_it_is_needed():
+    read = []
+
+    def noted(log):
+        for entry in reversed(log):
+            read.append(entry)
+            yield entry
+
+    logs = sequences([range(100), range(100, 200)])
+    assert len(merge.newest([noted(log) for log in logs], lines=5, size=LARGE).entries) == 5
+    assert len(read) <= 8

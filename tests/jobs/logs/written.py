@@ -1,0 +1,58 @@
+"""Logs on disk as the node writes them, and what readers get of them."""
+
+from __future__ import annotations
+
+import contextlib
+import zipfile
+from io import BytesIO
+
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from node.shim.crilog import CriLog
+
+
+def log_of(uid, attempt=0, *, container="main", entries=(), **options):
+    """Return the directory of an attempt and its log, which begins with lines of given times."""
+    directory = settings.DATA / "node" / "pods" / uid / container / str(attempt)
+    directory.mkdir(parents=True)
+    log = CriLog(str(directory), **options)
+    for time, data in entries:
+        log._write(f"{stamp(time)} stdout F {data}\n".encode())
+    return directory, log
+
+
+def stamp(second):
+    """Return a moment of one minute as logs write it."""
+    return f"2026-11-01T00:00:{second:09.6f}Z"
+
+
+def texts(message):
+    """Return the lines of a message."""
+    return [line[3] for line in message["lines"]]
+
+
+def read(reader):
+    """Return the lines of all messages until nothing is new."""
+    found = []
+    while message := reader.look():
+        found += texts(message)
+    return found
+
+
+def body(response):
+    """Return what a download sends."""
+
+    async def read():
+        async with contextlib.aclosing(response.streaming_content) as parts:
+            return b"".join([part async for part in parts])
+
+    return async_to_sync(read)()
+
+
+def unpacked(response):
+    """Return the files of an archive that is downloaded."""
+    assert response["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(BytesIO(body(response))) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name).decode() for name in archive.namelist()}

@@ -1,0 +1,142 @@
+"""What was written of a stored job, and how it differs from what is stored."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.rules import additions, admission
+from jobs.rules.written import written
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+POD = {"containers": [{"name": "main", "image": "busybox"}]}
+
+
+def stored(spec, **metadata):
+    """A job as it is stored after it was written so."""
+    job = {"metadata": {"name": "demo", "namespace": "default", **metadata}, "spec": copy.deepcopy(spec)}
+    admission.default(job, None, None)
+    return job
+
+
+def task(**fields):
+    return {"replicas": 2, "template": {"spec": POD}, **fields}
+
+
+WRITTEN = [
+    pytest.param({"tasks": [task()]}, id="as little as possible"),
+    pytest.param({"tasks": [task(name="a"), task(name="b", minAvailable=1)], "minAvailable": 2}, id="numbers of one's own"),
+    pytest.param({"tasks": [task()], "queue": "batch", "maxRetry": 9, "schedulerName": "other"}, id="values of one's own"),
+    pytest.param({"tasks": [task()], "plugins": {"mpi": ["--port=23"]}}, id="a plugin that brings others"),
+    pytest.param({"tasks": [task(partitionPolicy={"totalPartitions": 2, "partitionSize": 1})]}, id="partitions"),
+    pytest.param({"tasks": [task()], "networkTopology": {"highestTierAllowed": 1}}, id="a topology"),
+    pytest.param({"tasks": [task(template={"spec": {**POD, "hostNetwork": True}})]}, id="the host's network"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", WRITTEN)
+def test_what_the_defaults_fill_in_was_not_written(spec):
+    assert written(stored(spec)) == (spec, False)
+
+
+def test_what_was_written_as_the_default_is_taken_for_one():
+    assert written(stored({"tasks": [task()], "queue": "default"})).spec == {"tasks": [task()]}
+
+
+def test_what_kubectl_applied_is_known():
+    spec = {"tasks": [task()], "queue": "default"}
+    applied = {ANNOTATION: json.dumps({"spec": spec})}
+    assert written(stored(spec, annotations=applied)) == (spec, True)
+
+
+@pytest.mark.parametrize("noted", ["", "{", "[]", '{"spec": 3}', '{"spec": {"tasks": []}}'])
+def test_what_kubectl_noted_and_is_no_longer_so_counts_for_nothing(noted):
+    spec = {"tasks": [task()]}
+    assert written(stored(spec, annotations={ANNOTATION: noted})) == (spec, False)
+
+
+def test_claims_that_the_controller_made_were_not_written():
+    volume = {"mountPath": "/data", "volumeClaim": {"storageClassName": "fast"}}
+    job = stored({"tasks": [task()], "volumes": [{**volume, "volumeClaimName": "demo-pvc-1"}]})
+    assert written(job, {"demo-pvc-1"}).spec["volumes"] == [volume]
+    assert written(job).spec["volumes"] == [{**volume, "volumeClaimName": "demo-pvc-1"}]
+
+
+tasks = st.fixed_dictionaries(
+    {"template": st.just({"spec": POD})},
+    optional={
+        "name": st.sampled_from(["a", "default0", "default1", ""]),
+        "replicas": st.integers(0, 4),
+        "minAvailable": st.integers(0, 4),
+        "maxRetry": st.integers(0, 4),
+        "partitionPolicy": st.fixed_dictionaries(
+            {"partitionSize": st.integers(1, 2)}, optional={"minPartitions": st.integers(0, 2)}
+        ),
+    },
+)
+specs = st.fixed_dictionaries(
+    {"tasks": st.lists(tasks, min_size=1, max_size=3)},
+    optional={
+        "queue": st.sampled_from(["default", "batch", ""]),
+        "minAvailable": st.integers(0, 5),
+        "maxRetry": st.integers(0, 5),
+        "plugins": st.dictionaries(
+            st.sampled_from(["svc", "ssh", "mpi", "env"]), st.lists(st.just("--x"), max_size=1)
+        ),
+    },
+)
+
+
+@given(specs)
+def test_what_was_written_is_stored_as_the_job_is(spec):
+    job = stored(spec)
+    found = written(job)
+    assert stored(found.spec)["spec"] == job["spec"]
+    assert written(stored(found.spec)) == found
+
+
+DIFFERENCES = [
+    pytest.param({"a": 1}, {"a": 1}, [], id="equal"),
+    pytest.param({}, {"queue": "x"}, [("queue", "", "x")], id="added"),
+    pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, [("a.b", "1", "2")], id="changed"),
+    pytest.param({"a": "x", "b": 1}, {"b": 1}, [("a", "x", "")], id="removed"),
+    pytest.param(
+        {"env": [{"name": "A", "value": "1"}]},
+        {"env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]},
+        [("env[B]", "", "2")],
+        id="an item by its name",
+    ),
+    pytest.param(
+        {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
+        {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]},
+        [("volumeMounts[/b]", "", '{"name": "v", "mountPath": "/b"}')],
+        id="one volume at two paths",
+    ),
+    pytest.param({"args": ["a"]}, {"args": ["a", "b"]}, [("args", '["a"]', '["a", "b"]')], id="texts are one value"),
+    pytest.param(
+        {"env": [{"name": "A"}, {"name": "A"}]}, {"env": [{"name": "A"}, {"name": "B"}]}, [("env[1].name", "A", "B")], id="a name twice"
+    ),
+    pytest.param({}, {"a": ""}, [("a", "", '""')], id="an empty text"),
+    pytest.param({}, {"a": "x" * 999}, [("a", "", "x" * 300 + "…")], id="a long value"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "found"), DIFFERENCES)
+def test_each_difference_is_a_field(before, after, found):
+    assert [(each.name, each.before, each.after) for each in additions.of(before, after)] == found
+
+
+values = st.recursive(
+    st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(values, values)
+def test_only_what_is_equal_has_no_differences(before, after):
+    assert bool([*additions.of(before, after)]) == (before != after)

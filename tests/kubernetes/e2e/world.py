@@ -1,0 +1,58 @@
+"""What Volcano's end-to-end suites find: nodes as on the machines where Volcano runs them, its kinds, and a system of ours at work."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from cluster.remote.webhooks import hooks
+from tests.kubernetes import world
+from tests.kubernetes.harness import DEPLOY, Kubernetes
+from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE
+from tests.kubernetes.volcano import NAMESPACE as VOLCANO_NAMESPACE
+from tests.kubernetes.volcano import Volcano, installed
+from tests.kubernetes.webhooks import CONFIGURATIONS
+from tests.ports import free_port
+from tests.waiting import until
+
+STAGES = Path(__file__).parent / "stages.yaml"
+NODES, AMOUNTS = 4, {"cpu": "4", "memory": "16Gi"}
+
+
+@contextlib.contextmanager
+def ready(folder):
+    """Have a cluster on which a system of ours works and is asked as webhook, with the rights that deploy/kubernetes gives it."""
+    with Kubernetes(folder / "kubernetes", nodes=NODES, amounts=AMOUNTS, stages=STAGES) as cluster:
+        Volcano(cluster).install()
+        cluster.apply(_configuration())
+        cluster.kubectl("apply", "-k", DEPLOY / "in-place")
+        cluster.kubectl("delete", "deployment", ACCOUNT, "-n", NAMESPACE)
+        config = cluster.account_kubeconfig(NAMESPACE, ACCOUNT)
+        port = str(free_port())
+        settings = {
+            "VOLCANO_UI_WAY": "in-place",
+            "VOLCANO_UI_WEBHOOKS": f"127.0.0.1:{port}",
+            "VOLCANO_UI_WEBHOOK_PORT": port,
+        }
+        with world.showing(folder, config, **settings) as system:
+            world.live(system)
+            until(lambda: _is_asked(cluster), every_s=0.2, what="that the API server asks the webhooks")
+            yield cluster, system
+    cluster.assert_gone()
+
+
+def _configuration():
+    """Return the configuration that specs change before they try a plugin or an action; nothing here reads it."""
+    (text,) = next(each for each in installed() if each["metadata"]["name"] == "volcano-scheduler-configmap")[
+        "data"
+    ].values()
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "integration-scheduler-configmap", "namespace": VOLCANO_NAMESPACE},
+        "data": {"volcano-scheduler-ci.conf": text},
+    }
+
+
+def _is_asked(cluster):
+    return all(cluster.get(plural, hooks.NAME).get("webhooks") for plural in CONFIGURATIONS)

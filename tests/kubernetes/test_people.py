@@ -1,0 +1,293 @@
+"""Who may do what: people as themselves, and clusters in which nothing may be changed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import httpx
+import pytest
+from django.contrib.auth.models import Group, User
+from websockets.sync.client import connect
+
+from kube.resources import CRON_JOBS, EVENTS, JOBS, NAMESPACES, PODS
+from tests.kubernetes import world
+from tests.kubernetes.harness import DEPLOY, Kubernetes
+from tests.kubernetes.samples import sample
+from tests.system.work import Person, job, problems, shell
+from tests.waiting import HANG_S, until
+
+pytestmark = pytest.mark.system
+NAME = "admin"  # of the first account
+
+
+@pytest.fixture(scope="module")
+def system(kubernetes, tmp_path_factory):
+    """A system that makes changes in the name of who asks for them."""
+    kubernetes.kubectl("apply", "-f", DEPLOY / "base" / "roles.yaml")
+    config = world.account(kubernetes, "volcano-ui-read-only", "volcano-ui-impersonate")
+    folder = tmp_path_factory.mktemp("system")
+    with world.showing(folder, config, VOLCANO_UI_IMPERSONATE="1") as running:
+        world.live(running)
+        yield running
+
+
+@pytest.fixture
+def person(system):
+    with Person(system) as somebody:
+        yield somebody
+
+
+@pytest.fixture(scope="module")
+def team(kubernetes):
+    """A namespace in which the person may change things, and the only one."""
+    kubernetes.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "people", "namespace": "team-a"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "volcano-ui-beside",
+            },
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": NAME}],
+        },
+    )
+    yield "team-a"
+    kubernetes.kubectl("delete", "namespace", "team-a")
+
+
+def names(kubernetes):
+    return {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in kubernetes.get(JOBS.id, "-A")["items"]
+    }
+
+
+def test_what_the_person_may_do_is_done_in_his_name(kubernetes, person, system, team):
+    with system.store() as here:
+        until(lambda: any(each.name == team for each in here.find(NAMESPACES)), what="the namespace here")
+    person.create(job("own", shell("true"), namespace=team))
+    assert (team, "own") in names(kubernetes)
+    (made,) = [
+        each
+        for each in kubernetes.asked_by(world.USER)
+        if each["verb"] == "create" and each["objectRef"].get("name") == "own" and not dry(each)
+    ]
+    assert made["impersonatedUser"]["username"] == NAME
+    assert person.post(f"/jobs/{team}/own/delete/").status_code == 302
+    assert (team, "own") not in names(kubernetes)
+
+
+def dry(entry):
+    return "dryRun" in entry["requestURI"]
+
+
+def test_what_the_person_may_not_do_is_refused_in_the_clusters_words(kubernetes, person, team):
+    answer = person.submit(job("foreign", shell("true")))
+    assert answer.status_code in (403, 422), problems(answer)
+    assert f'User "{NAME}" cannot create resource "jobs"' in html.unescape(answer.text)
+    assert ("default", "foreign") not in names(kubernetes)
+    refused = person.post("/queues/-/new/", name="foreign", weight="1")
+    assert refused.status_code == 403
+    assert f'User "{NAME}" cannot create resource "queues"' in html.unescape(refused.text)
+
+
+SEES = "volcano-ui-view"
+VERA, PASSWORD, GROUP = "vera", "correct-horse-battery", "speech"
+OBJECTS = (JOBS, PODS, EVENTS, CRON_JOBS)
+LISTS = ("/jobs/", "/events/", "/cronjobs/")
+
+
+class Vera(Person):
+    """Somebody with an account of her own, who has logged in with her password."""
+
+    def __init__(self, system):
+        self.system = system
+        self.client = httpx.Client(base_url=system.base, timeout=HANG_S, follow_redirects=True)
+        self.get("/login/")
+        assert self.post("/login/", username=VERA, password=PASSWORD).status_code == 302
+
+
+@pytest.fixture(scope="module")
+def vera(kubernetes, system, django_db_blocker):
+    """Somebody with rights in one of two namespaces, both of which have an object of each kind."""
+    for name in ("left", "right"):
+        kubernetes.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        until(lambda name=name: "default" in kubernetes.kubectl("get", "serviceaccounts", "-n", name))
+        kubernetes.apply(*(thing(kind, name) for kind in OBJECTS))
+    grant(kubernetes, SEES, "left")
+    with django_db_blocker.unblock(), Person(system) as person, system.store() as here:
+        answer = person.post("/access/users/", name=VERA, password=PASSWORD)
+        assert answer.status_code == 302, problems(answer)
+        wanted = {f"{name}-one" for name in ("left", "right")}
+        until(lambda: all(wanted <= {each.name for each in here.find(kind)} for kind in OBJECTS))
+        User.objects.using(here.using).get(username=VERA).groups.add(
+            Group.objects.using(here.using).create(name=GROUP)
+        )
+    with Vera(system) as somebody:
+        yield somebody
+    kubernetes.kubectl("delete", "namespace", "left", "right")
+
+
+def thing(kind, namespace):
+    """Return the object of a kind in a namespace; what happens lies where it happens."""
+    made = sample(kind, f"{namespace}-one", namespace=namespace)
+    if kind == EVENTS:
+        made["involvedObject"] = {**made["involvedObject"], "namespace": namespace}
+    return made
+
+
+def grant(kubernetes, role, namespace):
+    """Give her a cluster role in a namespace."""
+    kubernetes.kubectl(
+        "create", "rolebinding", f"{VERA}-{role}", "-n", namespace, f"--clusterrole={role}", f"--user={VERA}"
+    )
+
+
+def revoke(kubernetes, role, namespace):
+    kubernetes.kubectl("delete", "rolebinding", f"{VERA}-{role}", "-n", namespace)
+
+
+def shows(person, path, **params):
+    return html.unescape(person.get(path, **params).text)
+
+
+def test_person_with_rights_in_one_namespace_sees_that_one_and_no_other(kubernetes, vera):
+    for page in LISTS:
+        until(lambda page=page: "left-one" in shows(vera, page), what=f"what she may see on {page}")
+        assert "right-one" not in shows(vera, page), page
+    for search in ({"q": "one"}, {"namespace": "right"}, {"q": "right-one"}):
+        assert "/jobs/right/" not in shows(vera, "/jobs/", **search), search
+    own = sum(namespace == "left" for namespace, _ in names(kubernetes))
+    until(lambda: f">{own} in your namespaces<" in shows(vera, "/"), what="a count of those alone")
+    for page in (
+        "/jobs/right/right-one/",
+        "/cronjobs/right/right-one/",
+        "/jobs/right/right-one/log/?pod=right-one",
+    ):
+        answer = vera.get(page)
+        assert answer.status_code == 403, page
+        assert f'User "{VERA}" cannot get resource' in html.unescape(answer.text), page
+
+
+def test_what_lies_in_no_namespace_is_shown_as_the_cluster_says(kubernetes, vera):
+    assert vera.get("/queues/").status_code == vera.get("/nodes/").status_code == 403
+    assert not re.search(r'href="/(queues|nodes)/', shows(vera, "/"))
+    kubernetes.kubectl(
+        "create", "clusterrole", "sees-queues", "--verb=get,list", "--resource=queues.scheduling.volcano.sh"
+    )
+    kubernetes.kubectl(
+        "create", "clusterrolebinding", "sees-queues", "--clusterrole=sees-queues", f"--group={GROUP}"
+    )
+    until(lambda: vera.get("/queues/").status_code == 200, what="the right to list queues")
+    assert 'href="/queues/' in shows(vera, "/")
+    kubernetes.kubectl("delete", "clusterrolebinding,clusterrole", "sees-queues")
+    until(lambda: vera.get("/queues/").status_code == 403, what="the loss of that right")
+
+
+def test_only_what_she_may_do_is_offered_and_done(kubernetes, vera):
+    assert "/jobs/new/" not in shows(vera, "/jobs/")
+    assert vera.get("/jobs/new/").status_code == 403
+    page = shows(vera, "/jobs/left/left-one/")
+    assert "You may not see" not in page
+    assert not re.search(r'action="/jobs/left/left-one/(delete|suspend)/', page)
+    refused = vera.submit(job("mine", shell("true"), namespace="left"))
+    assert "ask who administers it for a role there" in html.unescape(refused.text)
+    grant(kubernetes, "volcano-ui-beside", "left")
+    until(lambda: "/jobs/new/" in shows(vera, "/jobs/"), what="the offer to submit jobs")
+    assert re.search(r"/jobs/left/left-one/delete/", shows(vera, "/jobs/left/left-one/"))
+    assert vera.submit(job("mine", shell("true"), namespace="right")).status_code in (403, 422)
+    vera.create(job("mine", shell("true"), namespace="left"))
+    assert ("left", "mine") in names(kubernetes)
+    revoke(kubernetes, "volcano-ui-beside", "left")
+    until(lambda: vera.get("/jobs/new/").status_code == 403, what="the loss of the right to submit")
+
+
+def test_logs_are_read_in_her_name(kubernetes, system, vera):
+    with system.store() as here:
+        until(lambda: phase_of_pod(here) == "Running", what="a pod that runs")
+    answer = vera.get("/jobs/left/left-one/log/", pod="left-one")
+    assert answer.status_code == 404, "its node is played and keeps no logs"
+    asked = [each for each in kubernetes.asked_by(world.USER) if is_about_logs(each, "left")]
+    assert {each["impersonatedUser"]["username"] for each in asked} == {VERA}
+
+
+def is_about_logs(entry, namespace):
+    """Whether somebody read logs there: other modules' systems have the same account, and read logs elsewhere."""
+    about = entry.get("objectRef", {})
+    return about.get("subresource") == "log" and about["namespace"] == namespace
+
+
+def phase_of_pod(here):
+    (pod,) = here.find(PODS, name="left-one")
+    return (pod.object.get("status") or {}).get("phase")
+
+
+def test_cluster_is_asked_about_her_in_her_name_alone(kubernetes, vera):
+    shows(vera, "/jobs/")
+    asked = [
+        each
+        for each in kubernetes.asked_by(world.USER)
+        if each["verb"] == "create" and "review" in each["requestURI"]
+    ]
+    assert asked
+    assert {each["objectRef"]["resource"] for each in asked} == {"selfsubjectrulesreviews"}
+    assert {each["impersonatedUser"]["username"] for each in asked} <= {VERA, NAME}
+    assert any(GROUP in each["impersonatedUser"]["groups"] for each in asked)
+    assert {each["responseStatus"]["code"] for each in asked} == {201}
+
+
+def test_right_that_is_taken_away_ends_what_an_open_page_shows(kubernetes, system, vera):
+    until(lambda: "left-one" in shows(vera, "/jobs/"), what="the job")
+    assert vera.get("/jobs/left/left-one/").status_code == 200
+    cookies = "; ".join(f"{name}={value}" for name, value in vera.client.cookies.items())
+    address = f"ws://127.0.0.1:{system.port}/live/"
+    with connect(address, additional_headers={"Cookie": cookies}, origin=system.base) as socket:
+        for topic in ("jobs:list", "jobs:detail?name=left-one&namespace=left"):
+            socket.send(json.dumps({"op": "subscribe", "id": topic, "topic": topic, "revision": 0}))
+        for topic in ("jobs:list", "jobs:detail?name=left-one&namespace=left"):
+            assert "left-one" in hear(socket, topic)
+        revoke(kubernetes, SEES, "left")
+        try:
+            last = None
+            while "left-one" not in (last := hear(socket, "")) or '"denied"' not in last:
+                pass
+            assert f'User \\"{VERA}\\" cannot get resource' in last
+            until(lambda: "left-one" not in shows(vera, "/jobs/"), what="a list without it")
+            assert vera.get("/jobs/left/left-one/").status_code == 403
+        finally:
+            grant(kubernetes, SEES, "left")
+    until(lambda: vera.get("/jobs/left/left-one/").status_code == 200, what="the right that is back")
+
+
+def hear(socket, topic):
+    """Return the next message, about a topic if one is named."""
+    while True:
+        text = socket.recv(timeout=HANG_S)
+        message = json.loads(text)
+        if message["op"] in ("parts", "denied") and topic in ("", message["id"]):
+            return text
+
+
+def test_cluster_without_volcano_is_shown_and_changed_once_it_is_installed(tmp_path):
+    with (
+        Kubernetes(tmp_path / "plain", nodes=1, volcano=False) as plain,
+        world.showing(tmp_path, plain.config) as system,
+        system.store() as here,
+        Person(system) as person,
+    ):
+        world.live(system)
+        assert "read-only" in world.told(system)
+        world.equal(plain, here)
+        answer = person.submit(job("early", shell("true")))
+        assert "it does not serve Volcano's jobs" in html.unescape(answer.text)
+        plain.install_volcano()
+        until(lambda: "read-only" not in world.told(system), what="the word that it may be changed")
+        world.live(system)
+        person.create(job("late", shell("true")))
+        assert ("default", "late") in names(plain)
+    plain.assert_gone()

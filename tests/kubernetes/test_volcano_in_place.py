@@ -1,0 +1,142 @@
+"""Ours and Volcano's own controllers, scheduler and vcctl in turns on one cluster.
+
+With our definitions of Volcano's kinds, and again with Volcano's own.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from kube.resources import JOBS, QUEUES
+from tests.kubernetes import world
+from tests.kubernetes.played import comes_to, pods, release, staying, there
+from tests.kubernetes.volcano import NAMESPACE, Volcano
+from tests.waiting import until
+
+pytestmark = pytest.mark.system
+OURS_WORK = "The controllers and the scheduler of these pages work there."
+VOLCANO_WORKS = "Volcano's own controllers or scheduler work there"
+
+
+@pytest.fixture
+def in_place(cluster, tmp_path):
+    """A system that works on the cluster as soon as it may."""
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    config = cluster.kubeconfig("in-place", "system:masters")
+    with world.showing(tmp_path, config, VOLCANO_UI_WAY="in-place") as system:
+        world.live(system)
+        yield system
+
+
+def says(system, sentence):
+    until(lambda: sentence in world.told(system).replace("&#x27;", "'"), every_s=0.5, what=f"“{sentence}”")
+
+
+def submit(cluster, obj):
+    cluster.apply({**obj, "spec": {**obj["spec"], "schedulerName": "volcano", "queue": "default"}})
+
+
+def test_who_works_changes_and_jobs_that_were_begun_go_on(cluster, in_place):
+    """Volcano works, ours take over, and Volcano works again; each time a job that the others began is brought to its end."""
+    volcano = Volcano(cluster)
+    try:
+        volcano.start()
+        says(in_place, VOLCANO_WORKS)
+        submit(cluster, staying("begun-by-volcano", replicas=2))
+        comes_to(cluster, "begun-by-volcano", "Running")
+        begun = pods(cluster, "begun-by-volcano")
+        close(cluster, volcano.vcctl, "shut")
+        volcano.stop()
+        says(in_place, OURS_WORK)
+        submit(cluster, staying("begun-by-ours", replicas=2))
+        comes_to(cluster, "begun-by-ours", "Running")
+        assert pods(cluster, "begun-by-volcano") == begun, "nothing was made anew"
+        release(cluster, "begun-by-volcano")
+        comes_to(cluster, "begun-by-volcano", "Completed")
+        assert queue_state(cluster, "shut") == "Closed", "nobody has opened it"
+        begun = pods(cluster, "begun-by-ours")
+        volcano.start()
+        says(in_place, VOLCANO_WORKS)
+        assert pods(cluster, "begun-by-ours") == begun, "nothing was made anew"
+        release(cluster, "begun-by-ours")
+        comes_to(cluster, "begun-by-ours", "Completed")
+    finally:
+        volcano.stop()
+
+
+def close(cluster, vcctl, name):
+    """Make a queue and close it."""
+    vcctl("queue", "create", "-n", name)
+    becomes(cluster, name, "Open")
+    vcctl("queue", "operate", "-n", name, "-a", "close")
+    becomes(cluster, name, "Closed")
+
+
+def becomes(cluster, name, state):
+    until(lambda: queue_state(cluster, name) == state, every_s=0.2, what=f"that queue {name} is {state}")
+
+
+def test_vcctl_comes_to_the_same_with_volcano_and_with_ours(cluster, tmp_path):
+    volcano = Volcano(cluster)
+    try:
+        volcano.start()
+        volcano.start_webhooks()
+        theirs = commanded(cluster, volcano.vcctl, tmp_path)
+    finally:
+        volcano.stop()
+    config = cluster.kubeconfig("in-place", "system:masters")
+    with world.showing(tmp_path, config, VOLCANO_UI_WAY="in-place") as system:
+        says(system, OURS_WORK)
+        ours = commanded(cluster, volcano.vcctl, tmp_path)
+    assert ours == theirs
+
+
+def commanded(cluster, vcctl, folder):
+    """Do with vcctl what it can do, and return what came of it: what the cluster has, and what vcctl prints of it."""
+    found = {}
+    vcctl("queue", "create", "-n", "research", "-w", "3")
+    becomes(cluster, "research", "Open")
+    vcctl("queue", "operate", "-n", "research", "-a", "update", "-w", "5")
+    found["queue"] = row(vcctl("queue", "get", "-n", "research"), "research", 3)
+    for action, wanted in (("close", "Closed"), ("open", "Open"), ("close", "Closed")):
+        vcctl("queue", "operate", "-n", "research", "-a", action)
+        becomes(cluster, "research", wanted)
+    found["closed"] = row(vcctl("queue", "list"), "research", 3)
+    vcctl("queue", "delete", "-n", "research")
+    assert there(cluster, QUEUES, "research") is None
+
+    vcctl("job", "run", "-N", "tiny", "-r", "2", "-m", "2", "-R", "cpu=100m", "-L", "cpu=100m")
+    comes_to(cluster, "tiny", "Completed")
+    found["pods"] = sorted(pods(cluster, "tiny"))
+    found["listed"] = row(vcctl("job", "list"), "tiny", 5)
+    file = folder / "long.yaml"
+    file.write_text(yaml.safe_dump(staying("long")))
+    vcctl("job", "run", "-f", file)
+    for action, wanted in (("", "Running"), ("suspend", "Aborted"), ("resume", "Running")):
+        if action:
+            vcctl("job", action, "-N", "long")
+        comes_to(cluster, "long", wanted)
+    viewed = vcctl("job", "view", "-N", "long")
+    found["viewed"] = sorted(set(re.findall(r"Phase:\s+(\w+)|(ExecuteAction)", viewed)))
+    for name in ("long", "tiny"):
+        vcctl("job", "delete", "-N", name)
+        until(lambda name=name: not pods(cluster, name), every_s=0.2, what="that its pods are gone")
+    found["left"] = [
+        each["metadata"]["name"]
+        for each in cluster.get(JOBS.id)["items"]
+        if each["metadata"]["name"] in ("long", "tiny")
+    ]
+    return found
+
+
+def queue_state(cluster, name):
+    return ((there(cluster, QUEUES, name) or {}).get("status") or {}).get("state")
+
+
+def row(printed, name, columns):
+    """Return the first columns of what vcctl prints of one object; the others are times and counts."""
+    values = next(line.split() for line in printed.splitlines() if line.split()[:1] == [name])
+    return [each for each in values if not re.fullmatch(r"\d{4}-\d\d-\d\d", each)][:columns]

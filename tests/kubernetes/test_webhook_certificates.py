@@ -1,0 +1,173 @@
+"""The webhooks' certificate and its authority are renewed while a kube-apiserver asks, and nobody is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from itertools import count
+
+import pytest
+import uvicorn
+
+from cluster import clock, issuing
+from cluster.remote import election, recorder, server, target
+from cluster.remote.election import Leadership
+from cluster.remote.reflection import News, Step
+from cluster.remote.webhooks import hooks
+from cluster.remote.webhooks import keys as keeping
+from cluster.remote.webhooks.keeper import SECRET, Keeper
+from cluster.remote.webhooks.served import Served
+from cluster.store import store
+from cluster.writes import Mirror
+from kube.resources import QUEUES
+from tests import clocks
+from tests.clocks import ManualClock
+from tests.kubernetes.webhooks import CONFIGURATIONS, forget, queue
+from tests.ports import free_port
+from tests.waiting import until
+from volcano_ui import web, webhooks
+
+pytestmark = pytest.mark.system
+
+
+class Process:
+    """The server of the webhooks in this process, which looks at its certificate all the time."""
+
+    def __init__(self, folder, port):
+        self.served = Served(
+            Keeper(server.connection, hooks.Address("127.0.0.1", port)), folder, every_s=0.05
+        )
+        self.served.await_first()
+        self.served.show()
+        config = webhooks.config(self.served)
+        config.load()
+        self.server, listener = uvicorn.Server(config), web.listen("127.0.0.1", port)
+        self.thread = threading.Thread(
+            target=lambda: asyncio.run(webhooks._serve(self.server, listener, self.served, config.ssl))
+        )
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join()
+
+
+class Applying:
+    """kubectl, which applies a queue again and again, each time with another weight."""
+
+    def __init__(self, kubernetes):
+        self.kubernetes, self.done, self.failures = kubernetes, 0, []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        for number in count(1):
+            if self.ended.is_set():
+                return
+            text = json.dumps(queue("rolled", weight=number % 100 + 1))
+            done = self.kubernetes.kubectl.run("apply", "-f", "-", stdin=text)
+            if done.returncode:
+                self.failures.append(done.stderr)
+            self.done += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def until_again(self):
+        """Wait until something was applied that began after now."""
+        until(lambda enough=self.done + 2: self.done >= enough, what="another change")
+
+
+@pytest.fixture
+def moved_clock():
+    """The clock of this process, which the test sets; and the moment that it is in truth."""
+    today = datetime.fromtimestamp(clock.microseconds() / 1e6, UTC)
+    with clocks.using(ManualClock()) as moved:
+
+        def set_back(by):
+            moved.us = round((today - by).timestamp() * 1e6)
+
+        yield set_back, today
+
+
+@pytest.fixture
+def leading(kubernetes, moved_clock, settings, tmp_path):
+    """This process is one of those that lead, and its mirror has the queues."""
+    settings.TARGET, settings.DATA = target.find(str(kubernetes.config), ""), tmp_path
+    settings.WAY, settings.LEASE_NAMESPACE = "in-place", "default"
+    server.connection.cache_clear()
+    recorder.claim(kubernetes.server)
+    election.note(Leadership("me", "me/0", round(moved_clock[1].timestamp() * 1000) + 3_600_000))
+    recorder.record([News(QUEUES, Step.LISTED, version="1")])
+    for each in kubernetes.get(QUEUES.id)["items"]:
+        store.write(Mirror(QUEUES, each))
+    yield
+    server.connection.cache_clear()
+    forget(kubernetes, "rolled")
+
+
+# Before now: when it is looked, and what then is trusted and which of these authorities has issued what is shown.
+STAGES = (
+    (timedelta(days=1), 1, 0),  # the certificate was due long ago, the authority not yet
+    (timedelta(hours=3), 2, 0),  # a new authority is made known
+    (timedelta(hours=1.5), 2, 1),  # and issues what is shown
+    (timedelta(minutes=10), 1, 0),  # and the old one is forgotten
+)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_authority_and_certificate_are_rolled_and_nothing_is_refused(
+    kubernetes, leading, moved_clock, tmp_path
+):
+    set_back, today = moved_clock
+    set_back(timedelta(days=243.5))  # from when the first authority is
+    port, seen = free_port(), []
+    with Process(tmp_path / "run", port), contextlib.ExitStack() as stack:
+        applying = Applying(kubernetes)
+        for before, authorities, issuer in STAGES:
+            set_back(before)
+
+            def is_reached(authorities=authorities, issuer=issuer):
+                found = in_use(kubernetes, port)
+                if found is None or found.server[0].not_valid_after_utc < today:
+                    return None
+                same = (len(found.authorities), found.held().issuer) == (authorities, issuer)
+                return found if same else None
+
+            seen.append(until(is_reached, every_s=0.1, what=f"{authorities} authorities"))
+            if not applying.thread.is_alive():
+                stack.enter_context(applying)
+            applying.until_again()
+            wrong = kubernetes.kubectl.fails(
+                "apply", "-f", "-", stdin=json.dumps(queue("rolled", parent="none"))
+            )
+            assert "queue none not found; choose one that exists" in wrong
+    assert applying.failures == []
+    assert len({each.server[0].serial_number for each in seen}) == 2
+    assert seen[0].authorities[0] != seen[-1].authorities[0]
+
+
+def in_use(kubernetes, port):
+    """Return what the Secret holds, once that is what is shown and what the API server was told; None before."""
+    keys = keeping.read(kubernetes.get("secret", SECRET))
+    told = [
+        each for plural in CONFIGURATIONS for each in kubernetes.get(plural, hooks.NAME).get("webhooks") or ()
+    ]
+    if not told or {each["clientConfig"]["caBundle"] for each in told} != {keys.bundle}:
+        return None
+    is_shown = ssl.get_server_certificate(("127.0.0.1", port)).encode() == issuing.certificate_text(
+        keys.server[0]
+    )
+    return keys if is_shown else None

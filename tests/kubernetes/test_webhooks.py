@@ -1,0 +1,196 @@
+"""Our rules, asked by a kube-apiserver: what kubectl is told, what is filled in, and what happens while nobody answers."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+
+import pytest
+
+from cluster.remote import calls
+from cluster.remote.request import MANAGER
+from cluster.remote.webhooks import hooks
+from kube.errors import InternalError
+from kube.resources import COMMANDS, JOBS, QUEUES
+from tests.kubernetes import world
+from tests.kubernetes.harness import DEPLOY
+from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE, USER, ends
+from tests.kubernetes.webhooks import CONFIGURATIONS, forget, queue
+from tests.ports import free_port
+from tests.system.parts import stopped
+from tests.system.work import Person, job, shell
+from tests.waiting import until
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def system(kubernetes, tmp_path_factory):
+    """A system that works on the cluster and answers its API server, with the rights that deploy/kubernetes gives."""
+    kubernetes.kubectl("apply", "-k", DEPLOY / "in-place")
+    config = kubernetes.account_kubeconfig(NAMESPACE, ACCOUNT)
+    port = free_port()
+    with world.showing(
+        tmp_path_factory.mktemp("webhooks"),
+        config,
+        VOLCANO_UI_WAY="in-place",
+        VOLCANO_UI_WEBHOOKS=f"127.0.0.1:{port}",
+        VOLCANO_UI_WEBHOOK_PORT=str(port),
+    ) as running:
+        world.live(running)
+        until(lambda: told(kubernetes), what="that the API server is told of the webhooks")
+        yield running
+    forget(kubernetes, "one-file", "asked-about")
+    kubernetes.kubectl("delete", "deployment", "volcano-ui", "-n", NAMESPACE)
+    bindings = ("volcano-ui-changes", "volcano-ui-works", "volcano-ui-webhooks")
+    kubernetes.kubectl("delete", "clusterrolebinding", *bindings)
+    kubernetes.clear(JOBS)
+
+
+def told(kubernetes):
+    return all(kubernetes.get(plural, hooks.NAME).get("webhooks") for plural in CONFIGURATIONS)
+
+
+def create(kubernetes, obj, *options):
+    """Create an object as who sits at a terminal; return what kubectl prints."""
+    return kubernetes.kubectl("create", "-f", "-", *options, stdin=json.dumps(obj))
+
+
+def refused(kubernetes, obj):
+    """Return what kubectl complains of when an object is created."""
+    return kubernetes.kubectl.fails("create", "-f", "-", stdin=json.dumps(obj))
+
+
+def test_wrong_job_is_refused_with_each_cause(kubernetes, system):
+    wrong = job("wrong", {**shell("true"), "minAvailable": 3}, queue="none", plugins={"nope": []})
+    said = refused(kubernetes, wrong)
+    assert 'The Job "wrong" is invalid' in said
+    for cause in (
+        "spec.tasks[0].minAvailable: Invalid value: 3: 'minAvailable' is greater than 'replicas' in task main",
+        'spec.queue: Invalid value: "none": unable to find job queue: queue none not found; choose one that exists.',
+        'spec.plugins[nope]: Invalid value: "nope": unable to find job plugin nope',
+    ):
+        assert cause in said
+
+
+def test_what_a_job_leaves_open_is_filled_in_and_it_runs_to_its_end(kubernetes, system):
+    before = len(kubernetes.asked_by(USER))
+    plain = job("plain", shell("true"), plugins={"mpi": ["--master=main"]})
+    del plain["spec"]["minAvailable"]
+    create(kubernetes, plain)
+    spec = kubernetes.get(JOBS.id, "plain")["spec"]
+    assert (spec["queue"], spec["minAvailable"], spec["maxRetry"]) == ("default", 1, 3)
+    assert set(spec["plugins"]) == {"mpi", "svc", "ssh"}
+    with Person(system) as person:
+        person.create(job("formed", shell("true")))
+    for name in ("plain", "formed"):
+        ends(kubernetes, name)
+    denied = [each for each in kubernetes.asked_by(USER)[before:] if each["responseStatus"]["code"] == 403]
+    assert [(each["verb"], each["requestURI"]) for each in denied] == []
+
+
+def test_queue_and_job_of_one_file_are_taken(kubernetes, system):
+    """The job comes before the mirror has heard of its queue."""
+    both = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [queue("one-file", weight=2), job("of-one-file", shell("true"), queue="one-file")],
+    }
+    create(kubernetes, both)
+    made = kubernetes.get(QUEUES.id, "one-file")["spec"]
+    assert (made["weight"], made["parent"], made["reclaimable"]) == (2, "root", True)
+    ends(kubernetes, "of-one-file")
+
+
+def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
+    create(kubernetes, queue("team"))
+    create(kubernetes, queue("below", parent="team"))
+    assert "close it first and wait until it is empty" in kubernetes.kubectl.fails(
+        "delete", QUEUES.id, "team"
+    )
+    assert "the cluster needs it" in kubernetes.kubectl.fails("delete", QUEUES.id, "default")
+    with Person(system) as person:
+        answer = person.post("/queues/team/delete/")
+        assert "close it first and wait until it is empty" in person.get(answer.headers["location"]).text
+    for name in ("team", "below"):
+        kubernetes.kubectl("patch", QUEUES.id, name, "--type=merge", "-p", '{"spec": {"state": "Closed"}}')
+        until(lambda name=name: state(kubernetes, name) == "Closed", what=f"that {name} is closed")
+    assert "status is `Closed`; open it or choose another" in refused(
+        kubernetes, job("late", shell("true"), queue="below")
+    )
+    assert "it has 1 child queues: below" in kubernetes.kubectl.fails("delete", QUEUES.id, "team")
+    kubernetes.kubectl("delete", QUEUES.id, "below")
+    until(
+        lambda: "deleted" in kubernetes.kubectl.run("delete", QUEUES.id, "team").stdout,
+        what="the end of the queue",
+    )
+
+
+def state(kubernetes, name):
+    return (kubernetes.get(QUEUES.id, name).get("status") or {}).get("state")
+
+
+@contextlib.contextmanager
+def away(system):
+    """A block in which the system does not run."""
+    system.stop()
+    try:
+        yield
+    finally:
+        system.start()
+        world.live(system)
+
+
+def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system):
+    create(kubernetes, job("there", shell("true")))
+    there = kubernetes.get(JOBS.id, "there")
+    with away(system):
+        said = refused(kubernetes, job("unasked", shell("true")))
+        kubernetes.kubectl("run", "plain-pod", "--image=any")
+        kubernetes.kubectl("delete", "pod", "plain-pod", "--wait=false")
+        kubernetes.set_status(JOBS.id, "there", {"running": 1})
+        create(kubernetes, command(there))
+        ours = kubernetes.kubectl_as(system.environment["VOLCANO_UI_KUBECONFIG"])
+        sent = ("create", "-f", "-", f"--field-manager={MANAGER}")
+        ours(*sent, stdin=json.dumps(job("sent-from-here", shell("true"))))
+        by_hand = ours.fails("create", "-f", "-", stdin=json.dumps(job("by-hand", shell("true"))))
+        posing = kubernetes.kubectl.fails(*sent, stdin=json.dumps(job("posing", shell("true"))))
+    for each in (said, by_hand, posing):
+        assert 'failed calling webhook "mutatejob.volcano.sh"' in each
+    error = calls.unasked("test-cluster", InternalError(said))
+    assert (
+        "asks the admission webhook mutatejob.volcano.sh about such changes, which does not answer"
+        in error.message
+    )
+    assert "connection refused), so nothing was changed. Try again" in error.message
+    create(kubernetes, job("asked", shell("true")))
+
+
+def test_page_names_the_webhook_that_does_not_answer(kubernetes, system):
+    create(kubernetes, queue("asked-about"))
+    with stopped(system, "webhooks"), system.store() as here, Person(system) as person:
+        until(lambda: any(each.name == "asked-about" for each in here.find(QUEUES)), what="the queue here")
+        answer = person.post("/queues/asked-about/delete/")
+        page = html.unescape(person.get(answer.headers["location"]).text)
+    assert (
+        "asks the admission webhook validatequeue.volcano.sh about such changes, which does not answer"
+        in page
+    )
+    assert "so nothing was changed. Try again in a moment" in page
+
+
+def command(about):
+    metadata = about["metadata"]
+    return {
+        "apiVersion": COMMANDS.api_version,
+        "kind": "Command",
+        "metadata": {"generateName": "late-", "namespace": "default"},
+        "action": "RestartJob",
+        "target": {
+            "apiVersion": JOBS.api_version,
+            "kind": "Job",
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+    }

@@ -1,0 +1,60 @@
+"""Fair shares as people see them: what each queue gets when every queue wants more."""
+
+from __future__ import annotations
+
+import pytest
+
+from queues.shares import fair_shares
+from scheduler.snapshot.records import Queue
+
+NODES = {"cpu": 12, "gpu": 4}
+
+
+def shares(*queues, used=None, foreign=None):
+    return fair_shares({queue.name: queue for queue in queues}, NODES, foreign or {}, used or {})
+
+
+@pytest.mark.parametrize(
+    ("queues", "more", "deserved"),
+    [
+        pytest.param([Queue("a", "Open", {}), Queue("b", "Open", {}, weight=3)], {}, {"a": 3, "b": 9}, id="by weight"),
+        pytest.param(
+            [Queue("a", "Open", {"cpu": 2}), Queue("b", "Open", {})], {}, {"a": 2, "b": 10}, id="no more than it may take",
+        ),
+        pytest.param(
+            [Queue("a", "Open", {}, deserved={"cpu": 4}), Queue("b", "Open", {})], {}, {"a": 4, "b": 8}, id="as stated",
+        ),
+        pytest.param(
+            [Queue("a", "Open", {}), Queue("b", "Open", {}), Queue("c", "Open", {}, "b")], {}, {"a": 6, "b": 6, "c": 6},
+            id="what a queue deserves is shared out below it",
+        ),
+        pytest.param([Queue("a", "Open", {})], {"foreign": {"cpu": 5}}, {"a": 7}, id="less what uses no queue"),
+    ],
+)  # fmt: skip
+def test_what_queues_deserve(queues, more, deserved):
+    found = shares(*queues, **more)
+    assert {name: found[name].deserved["cpu"] for name in deserved} == deserved
+
+
+@pytest.mark.parametrize(
+    ("used", "part", "resource", "borrowed"),
+    [
+        pytest.param({}, 0.0, "cpu", 0, id="nothing"),
+        pytest.param({"cpu": 3, "gpu": 1}, 0.5, "cpu", 0, id="half of it"),
+        pytest.param({"cpu": 3, "gpu": 3}, 1.5, "gpu", 1, id="the resource of which it uses most decides"),
+    ],
+)
+def test_how_much_of_it_is_used(used, part, resource, borrowed):
+    found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}), used={"a": used})["a"]
+    assert (found.part, found.resource, found.borrowed(resource)) == (part, resource, borrowed)
+
+
+def test_a_queue_that_deserves_nothing_borrows_all_that_it_uses():
+    nothing = Queue("a", "Open", {}, deserved={"cpu": 0, "gpu": 0})
+    found = shares(nothing, used={"a": {"cpu": 2}})["a"]
+    assert (found.part, found.borrowed("cpu")) == (None, 2)
+
+
+def test_what_pods_below_a_queue_use_counts_for_it():
+    found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}, "a"), used={"b": {"cpu": 6}})
+    assert (found["a"].part, found["b"].part) == (0.5, 0.5)

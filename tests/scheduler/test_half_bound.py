@@ -1,0 +1,131 @@
+"""Gangs that a cluster binds pod by pod: their minima, what is announced of them, and what becomes of half ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import resources
+from scheduler.cycle.cycle import schedule
+from scheduler.writes import groups_of
+
+from .world import World, group, made, node, pod, queue
+
+UNKNOWN = {"type": "Scheduled", "status": "Unknown", "reason": "Binding"}
+
+
+def announced(minimum=3, **spec):
+    """A pod group whose pods somebody was about to bind."""
+    kind, found = group(minimum=minimum, **spec)
+    found["status"]["conditions"] = [UNKNOWN]
+    return kind, found
+
+
+def planned(world):
+    """The writes of the next cycle for the group."""
+    decisions = schedule(world.snapshot, world.now)
+    (found,) = [each for each in groups_of(decisions, world.now) if each.key]
+    return found
+
+
+def names_of(found, minimum):
+    return [found.writes[place].name for place in minimum.among]
+
+
+def test_minimum_of_each_task_is_among_its_own_pods():
+    pods = [made(f"{role}-{number}", role=role) for role in ("a", "b") for number in range(3)]
+    world = World(node("n", cpu="9"), queue(), group(minimum=4, minTaskMember={"a": 1, "b": 2}), *pods)
+    found = planned(world)
+    of_a, of_b, rest = found.minima
+    assert (of_a.need, names_of(found, of_a)) == (1, ["a-0", "a-1", "a-2"])
+    assert (of_b.need, names_of(found, of_b)) == (2, ["b-0", "b-1", "b-2"])
+    assert (rest.need, len(names_of(found, rest))) == (4, 6)
+
+
+def test_pods_of_higher_priority_are_a_minimum_of_their_own():
+    pods = [made("driver-0", priority=9), *(made(f"worker-{number}", priority=1) for number in range(5))]
+    found = planned(World(node("n", cpu="9"), queue(), group(minimum=3), *pods))
+    assert [(each.need, len(each.among)) for each in found.minima] == [(1, 1), (2, 5)]
+    assert names_of(found, found.minima[0]) == ["driver-0"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "is_announced"),
+    [
+        ([made("p-0"), made("p-1")], True),
+        ([made("p-0"), made("p-1"), made("p-2", node="n", phase="Running")], False),
+        ([made("p-0"), pod("p-1")], False),
+    ],
+    ids=["nothing is bound", "some run", "nobody makes one again"],
+)
+def test_gang_is_announced_where_it_could_be_given_back(objects, is_announced):
+    minimum = len(objects)
+    found = planned(World(node("n", cpu="9"), queue(), group(minimum=minimum), *objects))
+    assert bool(found.announced) is is_announced
+    if is_announced:
+        (write,) = found.announced
+        (condition,) = write.patch["status"]["conditions"]
+        assert UNKNOWN.items() <= condition.items()
+        (last,) = [each for each in found.writes if each.resource == resources.POD_GROUPS]
+        assert [each["status"] for each in last.patch["status"]["conditions"]] == ["True"]
+
+
+def test_single_pod_is_not_announced():
+    found = planned(World(node("n"), queue(), group(), made("p-0")))
+    assert not found.announced
+    assert [each.need for each in found.minima] == [1]
+
+
+def half(*others, cpu="2", marked=None):
+    """A gang of three, two of whose pods hold the whole node."""
+    bound = [made(f"p-{number}", node="n", phase="Running") for number in range(2)]
+    return World(node("n", cpu=cpu), queue(), marked or announced(), *bound, *others)
+
+
+def test_half_bound_gang_is_bound_where_the_others_find_room():
+    world = half(made("p-2"), cpu="3")
+    world.cycle()
+    assert world.where() == {"p-0": "n", "p-1": "n", "p-2": "n"}
+    assert world.condition(kind="Scheduled")["status"] == "True"
+    assert not planned_removals(world)
+
+
+def planned_removals(world):
+    decisions = schedule(world.snapshot, world.now)
+    return [
+        write.name
+        for each in groups_of(decisions, world.now)
+        for write in each.writes
+        if not hasattr(write, "object") and not hasattr(write, "patch")
+    ]
+
+
+def test_half_bound_gang_gives_back_where_they_do_not():
+    world = half(made("p-2"))
+    found = planned(world)
+    marks = [
+        each.name
+        for each in found.writes
+        if each.resource == resources.PODS and hasattr(each, "patch") and each.patch.get("metadata")
+    ]
+    assert marks == planned_removals(world) == ["p-0", "p-1"]
+    (status,) = [each for each in found.writes if each.resource == resources.POD_GROUPS]
+    assert {c["type"]: c["status"] for c in status.patch["status"]["conditions"]} == {
+        "Scheduled": "False",
+        "Unschedulable": "True",
+    }
+    (event,) = [each.object for each in found.writes if each.resource == resources.EVENTS]
+    assert event["reason"] == "GivenBack"
+    assert "2 of the 3 pods" in event["message"]
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        half(made("p-2"), marked=group(minimum=3)),
+        half(made("p-2"), made("p-3", phase="Failed", node="n")),
+        half(made("p-2"), marked=announced(minimum=2)),
+    ],
+    ids=["never announced", "one of its pods has ended", "its minimum is bound"],
+)
+def test_what_was_whole_keeps_its_nodes(world):
+    assert not planned_removals(world)

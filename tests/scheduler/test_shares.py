@@ -1,0 +1,145 @@
+"""What queues deserve: sharing by weight within bounds, the tree of queues, and its faults."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.engine.cluster import UNLIMITED
+from scheduler.shares.deserved import open_accounts
+from scheduler.shares.filling import fill
+from scheduler.shares.tree import QueueTree
+from scheduler.snapshot.records import Queue
+
+
+def amounts(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("amount", "weights", "least", "most", "expected"),
+    [
+        pytest.param(9, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 3), id="equal weights"),
+        pytest.param(12, (1, 3), (0, 0), (99, 99), (3, 9), id="by weight"),
+        pytest.param(12, (1, 3), (0, 0), (99, 5), (7, 5), id="what one does not ask for goes to the others"),
+        pytest.param(12, (1, 3), (6, 0), (99, 99), (6, 6), id="what is guaranteed comes first"),
+        pytest.param(8, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 2), id="what does not divide goes to the first"),
+        pytest.param(12, (1, 1), (0, 0), (2, 3), (2, 3), id="nobody asks for the rest"),
+        pytest.param(5, (1, 1), (4, 4), (4, 4), (4, 4), id="more is guaranteed than there is"),
+        pytest.param(5, (1, 1), (4, 0), (2, 9), (4, 1), id="a guarantee beyond what is asked for"),
+        pytest.param(0, (1, 1), (0, 0), (9, 9), (0, 0), id="nothing to share"),
+        pytest.param(1 << 53, (1, 2), (0, 0), (UNLIMITED, UNLIMITED), (3002399751580331, 6004799503160661), id="a lot"),
+    ],
+)  # fmt: skip
+def test_fill(amount, weights, least, most, expected):
+    assert tuple(fill(amount, amounts(*weights), amounts(*least), amounts(*most)).tolist()) == expected
+
+
+parties = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(0, 20), st.integers(0, 60)), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 120), parties)
+def test_fill_is_fair_and_leaves_nothing(amount, some):
+    weights, least, more = (amounts(*each) for each in zip(*some, strict=True))
+    most = least + more
+    parts = fill(amount, weights, least, most)
+    assert (parts >= least).all()
+    assert (parts <= most).all()
+    assert parts.sum() == max(min(amount, most.sum()), least.sum())
+    for i in range(
+        len(some)
+    ):  # nobody who could have more has less for his weight than somebody who could do with less
+        for j in range(len(some)):
+            if parts[i] < most[i] and parts[j] > least[j]:
+                assert parts[i] / weights[i] >= (parts[j] - 1) / weights[j] - 1 / weights[i]
+
+
+def queue(name, parent="", **more):
+    cpu = {
+        key: {"cpu": value} for key, value in more.items() if key in ("capability", "guarantee", "deserved")
+    }
+    rest = {key: value for key, value in more.items() if key not in cpu}
+    return Queue(name, "Open", cpu.pop("capability", {}), parent, **cpu, **rest)
+
+
+def opened(*queues, total=12, demand=None):
+    known = {each.name: each for each in queues}
+    wanted = {name: amounts(cpu) for name, cpu in (demand or dict.fromkeys(known, 99)).items()}
+    return open_accounts(
+        QueueTree(known),
+        known,
+        amounts(total),
+        amounts(total),
+        wanted,
+        lambda some: amounts(some.get("cpu", 0)),
+    )
+
+
+def deserved(accounts):
+    return {name: account.deserved[0] for name, account in accounts.items() if name != "root"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "more", "expected"),
+    [
+        pytest.param([queue("a", weight=1), queue("b", weight=3)], {}, {"a": 3, "b": 9}, id="weights"),
+        pytest.param([queue("a"), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 2, "b": 10}, id="demand"),
+        pytest.param([queue("a"), queue("b", capability=4)], {}, {"a": 8, "b": 4}, id="a ceiling"),
+        pytest.param([queue("a"), queue("b", guarantee=8)], {}, {"a": 4, "b": 8}, id="a guarantee"),
+        pytest.param(
+            [queue("a"), queue("b"), queue("c", "b"), queue("d", "b", weight=2)], {"demand": {"a": 99, "c": 99, "d": 99}},
+            {"a": 6, "b": 6, "c": 2, "d": 4}, id="levels",
+        ),
+        pytest.param(
+            [queue("a"), queue("b"), queue("c", "b", guarantee=8)], {"demand": {"a": 99, "c": 99}},
+            {"a": 4, "b": 8, "c": 8}, id="a guarantee further down",
+        ),
+        pytest.param(
+            [queue("a", deserved=5), queue("b", deserved=2, guarantee=3)], {}, {"a": 5, "b": 3}, id="as stated",
+        ),
+        pytest.param(
+            [queue("a", deserved=6), queue("b"), queue("c", weight=2)], {}, {"a": 6, "b": 2, "c": 4},
+            id="the rest of what is stated goes by weight",
+        ),
+        pytest.param(
+            [queue("a", deserved=6), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 6, "b": 10},
+            id="what is stated and not asked for goes to the others",
+        ),
+        pytest.param(
+            [queue("a", deserved=20), queue("b", guarantee=1)], {}, {"a": 20, "b": 1}, id="more is stated than there is",
+        ),
+        pytest.param([queue("a", "gone"), queue("b")], {}, {"a": 6, "b": 6}, id="a parent that is missing"),
+        pytest.param(
+            [queue("a", "b"), queue("b", "a"), queue("c")], {}, {"a": 6, "b": 6, "c": 6}, id="a circle of parents",
+        ),
+        pytest.param([queue("a", "a"), queue("b")], {}, {"a": 6, "b": 6}, id="its own parent"),
+    ],
+)  # fmt: skip
+def test_what_queues_deserve(queues, more, expected):
+    assert deserved(opened(*queues, **more)) == expected
+
+
+def test_a_circle_of_parents_leaves_each_queue_below_root_once():
+    accounts = opened(queue("a", "b"), queue("b", "c"), queue("c", "a"))
+    assert {name: [above.name for above in each.line] for name, each in accounts.items()} == {
+        "root": ["root"],
+        "a": ["a", "root"],
+        "c": ["c", "a", "root"],
+        "b": ["b", "c", "a", "root"],
+    }
+
+
+def test_the_cluster_is_a_ceiling_only_where_something_is_kept_of_it():
+    assert opened(queue("a"))["root"].ceiling == [UNLIMITED]
+    kept = opened(queue("a"), queue("b", guarantee=5))
+    assert (kept["root"].ceiling, kept["root"].held, kept["a"].room(0), kept["b"].room(0)) == (
+        [12],
+        [5],
+        7,
+        12,
+    )

@@ -1,0 +1,65 @@
+"""Two systems, of which one has the other behind its pages or works on it.
+
+The fixtures are for who brings `first`, the cluster, and `second`, the system beside it. `installed` starts what the
+behaviour of the whole is tried on, in either mode.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from tests.system.harness import running
+from tests.system.work import Person, Watcher
+
+
+@contextmanager
+def installed(mode, folder, nodes=0):
+    """A running system in a mode, the cluster on which it works in-place included; at the end nothing of them may be left."""
+    if mode == "embedded":
+        with running(folder / "data", nodes=nodes) as system:
+            yield system
+        return
+    with running(folder / "cluster", nodes=nodes, **BARE) as cluster:
+        kubeconfig = cluster.kubeconfig(folder / "kubeconfig")
+        with running(folder / "data", **in_place(kubeconfig)) as system:
+            system.cluster = cluster
+            yield system
+
+
+BARE = {"DJANGO_SETTINGS_MODULE": "tests.system.bare"}  # of a cluster without Volcano's controllers
+
+
+def in_place(kubeconfig):
+    """The settings of a system that works on a cluster."""
+    return {
+        "VOLCANO_UI_KUBECONFIG": str(kubeconfig),
+        "VOLCANO_UI_WAY": "in-place",
+        "VOLCANO_UI_LEASE_NAMESPACE": "kube-system",
+    }
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(first, tmp_path_factory):
+    return first.kubeconfig(tmp_path_factory.mktemp("kubeconfig") / "config")
+
+
+@pytest.fixture
+def person(second):
+    with Person(second) as somebody:
+        yield somebody
+
+
+@pytest.fixture
+def there(first):
+    """The cluster itself."""
+    with first.store() as store:
+        yield Watcher(store)
+
+
+@pytest.fixture
+def here(second):
+    """Its mirror."""
+    with second.store() as store:
+        yield Watcher(store)

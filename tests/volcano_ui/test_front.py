@@ -1,0 +1,198 @@
+"""The front of several clusters: what it hands on arrives as it was sent, and comes back as it was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import httpx
+import pytest
+import uvicorn
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from volcano_ui import sockets, web
+from volcano_ui.front import Front, close_code
+
+
+class Behind:
+    """A web server as the front sees it: it answers with what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def __call__(self, scope, receive, send):
+        self.asked.append(scope)
+        await (self.socket if scope["type"] == "websocket" else self.answer)(scope, receive, send)
+
+    async def answer(self, scope, receive, send):
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        headers = [(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2"), (b"location", b"/c/one/there")]
+        status = 302 if scope["path"].endswith("/moved") else 200
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        for part in (
+            scope["method"].encode(),
+            b" ",
+            scope["raw_path"],
+            b"?",
+            scope["query_string"],
+            b" ",
+            body,
+        ):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        if not scope["path"].endswith("/broken"):
+            await send({"type": "http.response.body"})
+
+    async def socket(self, scope, receive, send):
+        await receive()
+        if scope["path"].endswith("/refused"):
+            await send({"type": "websocket.close"})
+            return
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] == "websocket.receive":
+            if message.get("text") == "end":
+                await send({"type": "websocket.close", "code": 4401})
+                return
+            await send({**message, "type": "websocket.send"})
+
+
+@contextlib.asynccontextmanager
+async def serving(config, listener):
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None
+    task = asyncio.create_task(server.serve([listener]))
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+@pytest.fixture
+async def behind(tmp_path):
+    application = Behind()
+    config = web.config(application, is_behind_front=True)
+    async with serving(config, sockets.listen(tmp_path / "one.sock")):
+        yield application
+
+
+@pytest.fixture
+async def port(tmp_path, behind):
+    """The front's port; a cluster `one` that runs, and one that does not."""
+    listener = web.listen("127.0.0.1", 0)
+    front = Front({"one": tmp_path / "one.sock", "gone": tmp_path / "gone.sock"})
+    async with serving(web.config(front), listener):
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+async def client(port):
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content"),
+    [
+        pytest.param("GET", "/c/one/jobs/?a=1&b=%20", b"", id="a query"),
+        pytest.param("GET", "/c/one/jobs/%2F%3F/%C3%A4/", b"", id="an escaped path"),
+        pytest.param("POST", "/c/one/jobs/", b"name=x", id="a form"),
+        pytest.param("PUT", "/c/one/", bytes(300_000), id="a long body"),
+        pytest.param("DELETE", "/c/one/x", b"", id="a deletion"),
+    ],
+)
+async def test_a_request_is_handed_on_as_it_was_sent(client, method, path, content):
+    answer = await client.request(method, path, content=content)
+    path, _, query = path.partition("?")
+    assert answer.content == f"{method} {path}?{query} ".encode() + content
+
+
+async def test_a_body_without_a_length_is_handed_on(client):
+    async def pieces():
+        yield b"one "
+        yield b"two"
+
+    assert (await client.post("/c/one/", content=pieces())).content.endswith(b" one two")
+
+
+async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
+    answer = await client.get(
+        "/c/one/moved", headers={"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()}
+    )
+    asked = dict(behind.asked[-1]["headers"])
+    assert (asked[b"host"], asked[b"cookie"], asked[b"x-own"]) == (b"batch.example", b"s=1", "ä".encode())
+    assert answer.status_code == 302
+    assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
+
+
+async def test_who_asks_is_whom_the_front_saw_and_not_whom_the_request_names(client, behind):
+    """Only a proxy on this machine is believed, as without a front."""
+    await client.get("/c/one/", headers={"x-forwarded-for": "198.51.100.7"})
+    assert behind.asked[-1]["client"][0] == "198.51.100.7"
+    await client.get("/c/one/", headers={"x-forwarded-for": "192.0.2.1, 198.51.100.7"})
+    assert behind.asked[-1]["client"][0] == "198.51.100.7"
+    await client.get("/c/one/")
+    assert behind.asked[-1]["client"][0] == "127.0.0.1"
+
+
+async def test_an_answer_that_breaks_off_is_no_whole_answer(client):
+    with pytest.raises(httpx.RemoteProtocolError):
+        await client.get("/c/one/broken")
+
+
+async def test_a_cluster_that_does_not_run_is_named_and_the_others_go_on(client):
+    answer = await client.get("/c/gone/jobs/")
+    assert answer.status_code == 503
+    assert "gone is not running" in answer.text
+    assert '<a href="/c/one/">one</a>' in answer.text
+    assert (await client.get("/c/one/jobs/")).status_code == 200
+
+
+async def test_what_belongs_to_no_cluster(client):
+    assert (await client.get("/jobs/?a=1")).headers["location"] == "/c/one/jobs/?a=1"
+    unknown = await client.get("/c/%3Cb%3E/")
+    assert (unknown.status_code, "<b>" in unknown.text) == (404, False)
+    assert (await client.get("/healthz")).text == "ok"
+
+
+async def test_a_socket_carries_messages_both_ways(port):
+    async with connect(f"ws://127.0.0.1:{port}/c/one/live/") as socket:
+        for message in ("one", b"two", "x" * 60_000):
+            await socket.send(message)
+            assert await socket.recv() == message
+
+
+async def test_a_socket_closes_with_the_code_of_the_other_side(port):
+    async with connect(f"ws://127.0.0.1:{port}/c/one/live/") as socket:
+        await socket.send("end")
+        with pytest.raises(ConnectionClosed):
+            await socket.recv()
+    assert socket.close_code == 4401
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param(4401, 4401, id="ours"),
+        pytest.param(1000, 1000, id="the usual one"),
+        pytest.param(1006, 1013, id="a web server that was killed"),
+        pytest.param(1005, 1013, id="a close without a code"),
+        pytest.param(None, 1013, id="no close at all"),
+    ],
+)
+def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
+    assert close_code(code) == expected
+
+
+@pytest.mark.parametrize("path", ["/c/one/refused", "/c/gone/live/", "/c/none/live/", "/live/"])
+async def test_a_socket_that_nobody_takes_is_refused(port, path):
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(f"ws://127.0.0.1:{port}{path}"):
+            pass
+    assert refused.value.response.status_code == 403

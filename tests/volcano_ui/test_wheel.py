@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from deploy.wheel.hatch_build import dependencies
+from volcano_ui import env
+
+
+@pytest.mark.parametrize(
+    ("asked", "locked", "expected"),
+    [
+        pytest.param("redis", "redis==8.1.0 \\", "redis<9,>=8.1.0", id="up to the next major version"),
+        pytest.param(
+            "uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0", id="before 1.0 the next minor one"
+        ),
+        pytest.param(
+            "django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0", id="sooner if asked so"
+        ),
+        pytest.param("celery[redis]", "celery==5.7.0 \\", "celery[redis]<6,>=5.7.0", id="with an extra"),
+        pytest.param("PyYAML", "pyyaml==6.0.3 \\", "PyYAML<7,>=6.0.3", id="another spelling"),
+    ],
+)
+def test_dependencies_begin_at_the_lock(asked, locked, expected):
+    lock = f"# made by pip-compile\n{locked}\n    --hash=sha256:00\n    # via -r requirements.in\n"
+    assert dependencies(f"# What it runs on.\n\n{asked}\n", lock) == [expected]
+
+
+def test_what_is_asked_for_and_not_locked_is_refused():
+    with pytest.raises(KeyError, match="redis"):
+        dependencies("redis", "celery==5.7.0 \\")
+
+
+@pytest.mark.parametrize(
+    ("is_clone", "data_home", "state", "command"),
+    [
+        pytest.param(True, "/xdg", env.PROJECT / "data", "make up PORT=9000 API_PORT=9443", id="clone"),
+        pytest.param(False, "/xdg", "/xdg/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="XDG"),
+        pytest.param(
+            False, "", "~/.local/share/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="home"
+        ),
+    ],
+)
+def test_an_installation_has_a_state_directory_and_commands_of_its_own(
+    monkeypatch, is_clone, data_home, state, command
+):
+    monkeypatch.setattr(env, "IS_CLONE", is_clone)
+    monkeypatch.setenv("XDG_DATA_HOME", data_home)
+    assert str(env.usual_state_directory()) == str(state)
+    assert env.up_command(PORT=9000, API_PORT=9443) == command

@@ -1,0 +1,40 @@
+"""The command `volcano-ui` of an installation; in a clone there are make and manage.py."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+# They are no commands of Django's: that would load what they have no use for.
+SERVERS = {"web": "volcano_ui.web", "apiserver": "volcano_ui.apiserver", "webhooks": "volcano_ui.webhooks"}
+HELP = """\
+volcano-ui: batch jobs, and the dashboard for them
+
+  volcano-ui up           start everything on this machine; Ctrl-C stops it
+  volcano-ui loginlink    print a one-time link that logs in
+  volcano-ui kubeconfig   write a kubeconfig for kubectl and programs
+  volcano-ui check        look at the settings; --deploy looks harder
+  volcano-ui help         list all commands
+
+Each of the processes that up starts, by itself, where something else supervises them:
+  volcano-ui web | apiserver | webhooks | beat | agent | worker jobs | worker controllers | worker scheduler
+
+volcano-ui COMMAND --help tells the options of each. Settings come from the environment, as VOLCANO_UI_…;
+what is kept lies in VOLCANO_UI_DATA, by default in ~/.local/share/volcano-ui."""
+
+
+def main() -> None:
+    """Tell about the program, or run one of Django's commands."""
+    asked = sys.argv[1:2]
+    if asked == ["--version"]:
+        print(f"volcano-ui {version('volcano-ui')}")  # noqa: T201
+    elif asked in ([], ["-h"], ["--help"]):
+        print(HELP)  # noqa: T201
+    elif asked and asked[0] in SERVERS:
+        sys.argv = [f"volcano-ui {asked[0]}", *sys.argv[2:]]
+        import_module(SERVERS[asked[0]]).main()
+    else:
+        import manage
+
+        manage.main()

@@ -1,0 +1,260 @@
+"""The front of several clusters: `python -m volcano_ui.front` listens on the port and hands each request on.
+
+Each cluster has a web server of its own, on a Unix socket; the beginning of the
+path says whose request it is (`cluster.several.addresses`). The front knows no
+accounts and no database. Whoever is behind the socket believes what it says of
+where a request came from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
+from html import escape
+from logging.config import dictConfig
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+from aiohttp import ClientError, ClientSession, UnixConnector, WSMsgType
+from yarl import URL
+
+from cluster.several import addresses
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+    from pathlib import Path
+
+    Scope = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Scope]]
+    Send = Callable[[Scope], Awaitable[None]]
+    Headers = list[tuple[str, str]]
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
+
+CONNECT_S = 5
+# RFC 9110 §7.6.1: what is between two neighbours, and is not handed on.
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+# The front answers this one itself, and says the other.
+SAID_HERE = frozenset({b"expect", b"x-forwarded-for"})
+OURS = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})  # what aiohttp would add
+AWAY = 1013  # "try again later"
+UNSENDABLE = frozenset({1005, 1006, 1015})  # codes that say how a socket ended without one (RFC 6455 §7.4.1)
+log = logging.getLogger(__name__)
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">{refresh}<title>{title} · Volcano UI</title></head>
+<body><main><h1>{title}</h1><p>{text}</p><ul>{links}</ul></main></body></html>
+"""
+
+
+class Front:
+    """An ASGI application in front of web servers, by the names of their clusters; the first one is home."""
+
+    def __init__(self, sockets: Mapping[str, Path]) -> None:
+        self._sockets = sockets
+        self._home = next(iter(sockets))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["raw_path"].decode("latin-1")
+        if scope["type"] == "websocket":
+            name = addresses.route(path, self._sockets, self._home).name
+            await (self._hand_on_socket(name, scope, receive, send) if name else _close(send))
+        elif path == "/healthz":
+            await _answer(send, 200, "text/plain", "ok")
+        else:
+            await self._request(path, scope, receive, send)
+
+    async def _request(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        name, moved = addresses.route(path, self._sockets, self._home)
+        if moved:
+            query = scope["query_string"].decode("latin-1")
+            address = f"{moved}?{query}" if query else moved
+            await _answer(send, 307, "text/plain", address, [(b"location", address.encode("latin-1"))])
+        elif not name:
+            await self._say(
+                send, 404, "There is no such cluster", "The address is mistyped, or it was renamed."
+            )
+        else:
+            await self._hand_on(name, scope, receive, send)
+
+    async def _hand_on(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+        try:
+            async with (
+                self._session(name) as session,
+                session.request(
+                    scope["method"],
+                    _address(scope),
+                    headers=_headers(scope),
+                    data=_body(receive) if _has_body(scope) else None,
+                    allow_redirects=False,
+                    skip_auto_headers=OURS,
+                ) as answer,
+            ):
+                headers = [pair for pair in answer.raw_headers if pair[0].lower() not in HOP_BY_HOP]
+                begun = True
+                await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+                async for data in answer.content.iter_any():
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+        except (ClientError, TimeoutError) as error:
+            if begun:
+                # What was answered in part cannot be taken back: uvicorn cuts the connection.
+                log.warning("an answer of %s broke off: %s", name, error)
+                return
+            text = f"The pages of {name} do not run at present. They are started again by themselves; this page looks every few seconds."
+            await self._say(send, 503, f"{name} is not running", text, again=True)
+
+    async def _hand_on_socket(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # websocket.connect
+        headers = [(each, value) for each, value in _headers(scope) if not each.startswith("sec-websocket-")]
+        try:
+            async with (
+                self._session(name) as session,
+                session.ws_connect(
+                    _address(scope), headers=headers, protocols=scope["subprotocols"], max_msg_size=0
+                ) as far,
+            ):
+                await send({"type": "websocket.accept", "subprotocol": far.protocol})
+                await _pump(far, receive, send)
+        except (ClientError, TimeoutError):
+            await _close(send)
+
+    def _session(self, name: str) -> ClientSession:
+        """Return what asks a cluster's web server once: to connect to a socket of this machine costs next to nothing."""
+        return ClientSession(
+            connector=UnixConnector(str(self._sockets[name]), force_close=True),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
+
+    async def _say(self, send: Send, status: int, title: str, text: str, *, again: bool = False) -> None:
+        links = "".join(
+            f'<li><a href="/{addresses.prefix(name)}">{escape(name)}</a></li>' for name in self._sockets
+        )
+        refresh = '<meta http-equiv="refresh" content="5">' if again else ""
+        page = PAGE.format(title=escape(title), text=escape(text), links=links, refresh=refresh)
+        headers = [(b"content-security-policy", b"default-src 'none'"), (b"cache-control", b"no-store")]
+        await _answer(send, status, "text/html; charset=utf-8", page, headers)
+
+
+async def _pump(far: aiohttp.ClientWebSocketResponse, receive: Receive, send: Send) -> None:
+    """Carry messages both ways until one side closes, and close the other."""
+    outward = asyncio.create_task(_to_browser(far, send))
+    inward = asyncio.create_task(_from_browser(far, receive))
+    done, left = await asyncio.wait({outward, inward}, return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    for task in done:
+        task.result()
+    if inward in left:
+        with suppress(RuntimeError):  # the browser was quicker
+            await send({"type": "websocket.close", "code": close_code(far.close_code)})
+
+
+def close_code(code: int | None) -> int:
+    """Return the code with which the browser's socket is closed, given that of the web server's."""
+    return AWAY if code is None or code in UNSENDABLE else code
+
+
+async def _to_browser(far: aiohttp.ClientWebSocketResponse, send: Send) -> None:
+    async for message in far:
+        kind = "text" if message.type is WSMsgType.TEXT else "bytes"
+        await send({"type": "websocket.send", kind: message.data})
+
+
+async def _from_browser(far: aiohttp.ClientWebSocketResponse, receive: Receive) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            await far.close()
+            return
+        if message.get("text") is not None:
+            await far.send_str(message["text"])
+        else:
+            await far.send_bytes(message["bytes"])
+
+
+def _address(scope: Scope) -> URL:
+    """Return the address as the browser wrote it; the host is in the headers."""
+    query = scope["query_string"].decode("latin-1")
+    path = scope["raw_path"].decode("latin-1")
+    return URL(f"http://cluster{path}{'?' + query if query else ''}", encoded=True)
+
+
+def _headers(scope: Scope) -> Headers:
+    # aiohttp writes them as UTF-8.
+    left_out = HOP_BY_HOP | SAID_HERE
+    said = [
+        (name.decode("latin-1"), value.decode(errors="replace"))
+        for name, value in scope["headers"]
+        if name not in left_out
+    ]
+    client = scope.get("client")
+    return [*said, ("x-forwarded-for", client[0])] if client else said
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(name in (b"content-length", b"transfer-encoding") for name, _ in scope["headers"])
+
+
+async def _body(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise aiohttp.ClientConnectionError("the browser is gone")
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+async def _answer(
+    send: Send, status: int, kind: str, text: str, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    body = text.encode()
+    length = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _close(send: Send) -> None:
+    await send({"type": "websocket.close", "code": AWAY})
+
+
+def main() -> None:
+    import uvicorn
+    from django.conf import settings
+
+    from volcano_ui import sockets, web
+
+    parser = argparse.ArgumentParser(prog="python -m volcano_ui.front", description=__doc__)
+    parser.add_argument("--fd", type=int, required=True, help="a listening socket that was inherited")
+    listener = socket.socket(fileno=parser.parse_args().fd)
+    dictConfig(settings.LOGGING)
+    front = Front({each.name: sockets.of_cluster(settings.STATE, each.name) for each in settings.CLUSTERS})
+    config = web.config(front)
+    # The web servers behind say what they are, and when they answered.
+    config.server_header = config.date_header = False
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

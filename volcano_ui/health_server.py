@@ -1,0 +1,49 @@
+"""`GET /healthz` of an `up` without a web server: for who supervises it from outside."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Mapping
+
+PATIENCE_S = 5  # for a client that sends nothing
+
+
+class HealthServer:
+    """Answers by what `ask` returns: parts by their names with "ok" or what is wrong, 503 if anything is."""
+
+    def __init__(self, listener: socket.socket, ask: Callable[[], Mapping[str, str]]) -> None:
+        self._server = ThreadingHTTPServer(listener.getsockname()[:2], _handler(ask), bind_and_activate=False)
+        self._server.socket.close()
+        self._server.socket = listener
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, name="health", daemon=True).start()
+
+
+def _handler(ask: Callable[[], Mapping[str, str]]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = PATIENCE_S
+
+        def do_GET(self) -> None:  # its name is the method's
+            if self.path != "/healthz":
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            parts = ask()
+            healthy = all(answer == "ok" for answer in parts.values())
+            body = json.dumps(dict(parts)).encode()
+            self.send_response(HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: probes ask every few seconds."""
+
+    return Handler

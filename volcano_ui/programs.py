@@ -1,0 +1,52 @@
+"""Which programs an `up` starts, by what it is told to run and which kind of cluster is behind the pages."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from cluster.runtime import registry
+from volcano_ui.supervisor import Program
+
+if TYPE_CHECKING:
+    import socket
+
+MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
+
+
+def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.socket | None) -> list[Program]:
+    """Return what runs beside Redis as long as `up` does: with a port for the API an embedded cluster, with one for webhooks these.
+
+    The agent ends first, so that its pods end while somebody listens.
+    """
+    programs = [] if settings.ONLY == "works" else [_server("web", "volcano_ui.web", pages)]
+    if webhooks is not None:
+        programs.append(_server("webhooks", "volcano_ui.webhooks", webhooks))
+    if api is None:
+        return programs
+    programs += [
+        *_workers(),
+        _server("apiserver", "volcano_ui.apiserver", api),
+        Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM),
+    ]
+    if settings.NODES:
+        programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
+    return programs
+
+
+def works() -> list[Program]:
+    """Return what runs for another cluster, in one `up` of an installation at a time."""
+    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1)]
+
+
+def _workers() -> list[Program]:
+    workers = [Program(queue, [*MANAGE, "worker", queue], stage=2) for queue in registry.queues()]
+    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1)]
+
+
+def _server(name: str, module: str, listener: socket.socket) -> Program:
+    command = [sys.executable, "-m", module, f"--fd={listener.fileno()}"]
+    return Program(name, command, 1, 3, descriptors=(listener.fileno(),))
