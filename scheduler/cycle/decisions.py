@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kube.meta import Object
+    from scheduler.policy.policy import Action
     from scheduler.snapshot.records import Orphan, Pod
 
 
@@ -78,6 +79,19 @@ class Adoption:
     pods: list[Orphan]
 
 
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod has to go, so that a waiting pod group may have its room.
+
+    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes.
+    """
+
+    pod: Pod
+    action: Action
+    beneficiary: str
+    message: str
+
+
 @dataclass(slots=True)
 class Decisions:
     """All of a cycle.
@@ -88,6 +102,7 @@ class Decisions:
 
     groups: list[GroupDecision] = field(default_factory=list)
     adoptions: list[Adoption] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
     wake: int | None = None
     said: list[str] = field(default_factory=list)
 

@@ -19,6 +19,7 @@ from kube import resources, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler.cycle.gang_layout import lay_out
+from scheduler.policy import policy
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.queues import queue_record
@@ -61,6 +62,7 @@ class Snapshot:
         self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False
     ) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
+        self.policy = policy.DEFAULT
         self.nodes = NodeTable()
         self.pods: dict[str, Pod] = {}
         self.orphans: dict[str, Orphan] = {}
