@@ -83,7 +83,7 @@ volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-t
 	@$(BIN)/python -m tests.kubernetes.e2e $(ARGS)
 
 .PHONY: programs
-programs: .venv/dev ## Try jobs with MPI, Ray, TensorFlow and PyTorch, as root; says which of them a machine lacks
+programs: .venv/dev ## Try jobs with MPI, Ray, Spark, TensorFlow and PyTorch, as root; says which of them a machine lacks
 	@$(MAKE) --no-print-directory .cache/programs/installed || echo "requirements-programs.txt could not be installed"
 	@$(BIN)/pytest tests/programs $(ARGS)
 

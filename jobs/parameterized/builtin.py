@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "yaml"
 _QUEUE = Parameter("queue", "The queue that the job waits in", "default")
 _WORKERS = Parameter("workers", "How many workers there are", "2", WHOLE)
+_EXECUTORS = Parameter("executors", "How many executors there are", "3", WHOLE)
 _STEPS = Parameter("steps", "How many steps it learns", "200", WHOLE)
 _RATE = Parameter("rate", "The learning rate", "0.1")
 
@@ -96,13 +97,26 @@ _ALL = (
         (_WORKERS, _QUEUE),
     ),
     Builtin(
+        "spark",
+        "Spark",
+        "A driver with a master of its own hands parts to executors, which throw darts to find pi.",
+        "The Python package pyspark, and Java 17 or newer.",
+        "sparkles",
+        (
+            _EXECUTORS,
+            Parameter("throws", "How many darts each executor throws", "200000", WHOLE),
+            _port("7078"),
+            _QUEUE,
+        ),
+    ),
+    Builtin(
         "driver-and-executors",
         "Driver and executors",
-        "The shape of a Spark job in plain Python: a driver hands out parts, executors count primes in them.",
+        "The shape of many jobs in plain Python: a driver hands out parts, executors count primes in them.",
         "Python alone.",
         "list-tree",
         (
-            Parameter("executors", "How many executors there are", "3", WHOLE),
+            _EXECUTORS,
             Parameter("parts", "Into how many parts the work is cut", "12", WHOLE),
             _port("7077"),
             _QUEUE,

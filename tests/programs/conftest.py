@@ -22,6 +22,8 @@ WHERE = {
     "sshd": "Debian's package openssh-server",
     "ssh-keygen": "Debian's package openssh-client",
     "mpi4py": "requirements-programs.txt",
+    "pyspark": "requirements-programs.txt",
+    "java": "Debian's package openjdk-17-jre-headless",
     "ray": "requirements-programs.txt",
     "tensorflow": "requirements-programs.txt",
     "torch": "Debian's package python3-torch",

@@ -22,6 +22,7 @@ RUNS = [
     needing("pytorch", "torch"),
     needing("tensorflow", "tensorflow"),
     needing("ray", "ray"),
+    needing("spark", "pyspark", "java"),
     needing("driver-and-executors"),
 ]
 SAYS = {
@@ -29,6 +30,7 @@ SAYS = {
     "pytorch": "of 3 has learned y = 3.00 x + 1.00",
     "tensorflow": "of 2 has learned y = 3.00 x + 1.00",
     "ray": "the sum is 4498500",
+    "spark": "3 executors: pi is about 3.14",
     "driver-and-executors": "11301 primes below 12 x 10,000",
 }
 
