@@ -23,6 +23,7 @@ from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
+from scheduler.engine.relations import Relations
 
 if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import Layout
@@ -87,6 +88,8 @@ class _Cycle:
         self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
         self._classes: dict[int, PodClass] = {}
         self.cluster = Cluster(allocatable, free, self._classes, nodes.exclusions)
+        if nodes.relations:
+            self.cluster.relations = Relations(nodes.ground())
         self._names = Names(nodes.names(), list(nodes.columns))
         self._pods = nodes.columns.get("pods", -1)
         self._placer: Placer | None = None

@@ -32,13 +32,18 @@ class Reason(StrEnum):
     QUEUE_HAS_CHILDREN = "QueueHasChildren"
     NOT_ENOUGH_TASKS = "NotEnoughTasks"
     SCHEDULING_GATED = "SchedulingGated"
+    HOST_PORT_TAKEN = "HostPortTaken"
+    POD_AFFINITY = "PodAffinity"
+    POD_ANTI_AFFINITY = "PodAntiAffinity"
+    REPELLED = "Repelled"
+    TOPOLOGY_SPREAD = "TopologySpread"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 
 class Constraint(StrEnum):
-    """What a pod may demand of its place that is not understood yet; the value is the field."""
+    """What a pod may demand of its place; the value is the field. It keeps pods waiting where it cannot be read or obeyed."""
 
     POD_AFFINITY = "affinity.podAffinity"
     POD_ANTI_AFFINITY = "affinity.podAntiAffinity"
@@ -68,6 +73,26 @@ class Exclusion:
     kind: ExclusionKind
     text: str = ""
     shown: str = ""
+
+
+class Obstacle(NamedTuple):
+    """A rule about other pods that closes all nodes with room (`roomy`); `nodes` of them are closed by this one.
+
+    shown is what it is about (a selector, a port, a topology label), topologies where pods count as near.
+    Of a spread, domain would have `more` pods more than fewest where `allowed` are; with `domains` domains where it
+    wants `least`, as many more than none.
+    """
+
+    shown: str
+    nodes: int
+    roomy: int
+    topologies: tuple[str, ...]
+    domain: str = ""
+    fewest: str = ""
+    more: int = 0
+    allowed: int = 0
+    domains: int = 0
+    least: int = 0
 
 
 class Promise(NamedTuple):
@@ -113,6 +138,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     gated: int = 0
     constraint: Constraint | None = None
     promise: Promise | None = None
+    obstacle: Obstacle | None = None
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.relations import Relations, Ties
 
 Vector = NDArray[np.int64]
 Matrix = NDArray[np.int64]
@@ -37,12 +38,14 @@ class PodClass:
     request  (resources,)
     verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
     foreign  amounts of resources that no node has; not empty = fits nowhere
+    ties     what it has to do with other pods; None for most
     asked    the request again: the columns of which it asks for something, with the amounts
     """
 
     request: Vector
     verdicts: Verdicts
     foreign: tuple[tuple[str, int], ...] = ()
+    ties: Ties | None = None
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +60,7 @@ class Cluster:
     allocatable (nodes, resources)
     free        (nodes, resources), may be negative where a node shrank
     classes     what Bin.pod_class counts
+    relations   what the ties of classes are about; None where no class has any
     """
 
     allocatable: Matrix
@@ -65,6 +69,7 @@ class Cluster:
     exclusions: Sequence[Exclusion] = (OPEN,)
     touched: list[int] = field(default_factory=list)
     """Every node whose free amounts changed, in order, with repeats."""
+    relations: Relations | None = None
 
     def fill(
         self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None
@@ -80,5 +85,7 @@ class Cluster:
         else:
             self.free[nodes] -= np.multiply.outer(np.asarray(counts, dtype=np.int64), some.request)
         self.touched.extend(nodes)
+        if some.ties is not None and self.relations is not None:
+            self.relations.count(nodes, counts, some.ties)
         if account is not None:
             account.charge(some.asked, sum(counts))

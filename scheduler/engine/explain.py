@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine import obstacle
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
 from scheduler.engine.limits import limit_cause, most_of, never_cause
 
@@ -106,7 +107,7 @@ def _cause(
         return facts.cause(Reason.NEVER_FITS, never=True, fit=at_best[0], needed=at_best[1])
     limit = _limit(gang, pod_class, missing, placer.room(gang.bins[number].pod_class))
     if limit is None or gang.account is None:
-        return facts.no_room()
+        return facts.other_pods() or facts.no_room()
     return facts.queue_limit(gang.account, *limit, missing)
 
 
@@ -199,6 +200,16 @@ class _Facts:
             return self.no_room()  # its ceiling is the cluster
         return self.cause(found.reason, **{each: getattr(found, each) for each in _OF_LIMITS})
 
+    def other_pods(self) -> Cause | None:
+        """Return the cause when there is room on nodes where the pods may not be because of other pods."""
+        relations, ties = self._cluster.relations, self._class.ties
+        if relations is None or ties is None:
+            return None
+        free, request = self._cluster.free[:, self._asked], self._class.request[self._asked]
+        roomy = (self._class.verdicts == 0) & (free >= request).all(axis=1)
+        found = obstacle.find(relations, ties, roomy)
+        return None if found is None else self.cause(found[0], obstacle=found[1])
+
     def no_room(self) -> Cause:
         """Return the cause when pods wait until others leave."""
         free, request = self._cluster.free[self._open], self._class.request
@@ -242,13 +253,15 @@ class _Facts:
         if self._class.foreign:
             counts[f"Insufficient {self._class.foreign[0][0]}"] = len(self._open)
             return _sorted(counts)
-        left = self._cluster.free[self._open]
+        left = self._class.verdicts == 0
         for column in self._asked:
-            short = left[:, column] < self._class.request[column]
+            short = left & (self._cluster.free[:, column] < self._class.request[column])
             name = self._names.resources[column]
             text = "node(s) pod number exceeded" if name == "pods" else f"Insufficient {name}"
             counts[text] = int(short.sum())
-            left = left[~short]
+            left &= ~short
+        if self._cluster.relations is not None and self._class.ties is not None:
+            counts |= obstacle.tally(self._cluster.relations, self._class.ties, left)
         return _sorted(counts)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
+    from scheduler.engine.relations import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +57,17 @@ class Attempt:
     """The nodes found for one gang so far.
 
     short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are
-    the bins that found no more room. behind is the number of the gang for which the queue waits.
+    the bins that found no more room. behind is the number of the gang for which the queue waits. start are the
+    nodes among which the pods stay that need each other (engine.relations), None while none of them has a node;
+    avoided are the nodes where they do not start, as earlier attempts were short there.
     """
 
-    __slots__ = ("behind", "full", "gang", "runs", "short", "taken")
+    __slots__ = ("avoided", "behind", "full", "gang", "runs", "short", "start", "taken")
 
-    def __init__(self, gang: Gang) -> None:
+    def __init__(self, gang: Gang, avoided: NodeSet | None = None) -> None:
         self.gang = gang
+        self.avoided = avoided
+        self.start: NodeSet | None = None
         self.runs: list[list[tuple[list[int], list[int]]]] = [[] for _ in gang.bins]
         self.taken = [0] * len(gang.bins)
         self.short: tuple[int, int] | None = None

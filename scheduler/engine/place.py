@@ -1,8 +1,17 @@
-"""Placing gangs: the minimum of each gets nodes together, or nobody of it does."""
+"""Placing gangs: the minimum of each gets nodes together, or nobody of it does.
+
+Pods with rules about other pods (`scheduler.engine.relations`) are placed one
+by one, each on the best node that the rules leave open. Where pods of a gang
+need each other, the first of them decides for all in which domain they are: it
+goes where there is room for as many as must start, and when the gang is short
+all the same, the next best domain is tried, up to STARTS of them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.ranking import Ranking
@@ -12,10 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.engine.accounts import Amount
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, PodClass, Vector
+    from scheduler.engine.relations import NodeSet, Relations
 
 KEPT_RANKINGS = 128
 """Rankings kept at a time; each costs about 30 bytes a node."""
+
+STARTS = 8
+"""Domains that are tried for a gang whose pods need each other."""
 
 
 def place(cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1) -> list[Attempt]:
@@ -79,22 +92,37 @@ class Placer:
             attempt = Attempt(gang)
             attempt.short = (0, 0)
             return attempt
-        attempt = self.place_part(gang)
-        if attempt.short is not None:
+        avoided: NodeSet | None = None
+        for _ in range(STARTS):
+            attempt = self.place_part(gang, avoided)
+            if attempt.short is None:
+                break
             self.undo(gang, attempt)
+            if attempt.start is None:
+                break
+            avoided = attempt.start if avoided is None else avoided | attempt.start
         return attempt
 
-    def place_part(self, gang: Gang) -> Attempt:
-        """Place as much of the minimum as fits, up to the first step that is short."""
-        attempt = Attempt(gang)
-        for number, step in enumerate(gang.steps):
-            missing = step.need - sum(attempt.taken[b] for b in step.bins)
-            for bin_number in step.bins:
-                missing -= self.take(attempt, bin_number, missing)
-            if missing > 0:
-                attempt.short = (number, self._first_left(gang, attempt, step.bins))
-                break
-        return attempt
+    def place_part(self, gang: Gang, avoided: NodeSet | None = None) -> Attempt:
+        """Place as much of the minimum as fits, up to the first step that is short.
+
+        Where pods have rules about others, later steps may make room for earlier ones: then all
+        steps are tried as long as one of them places pods.
+        """
+        attempt = Attempt(gang, avoided)
+        has_rules = self._has_rules(gang)
+        while True:
+            before, attempt.short = attempt.placed(), None
+            for number, step in enumerate(gang.steps):
+                missing = step.need - sum(attempt.taken[b] for b in step.bins)
+                for bin_number in step.bins:
+                    missing -= self.take(attempt, bin_number, missing, together=missing)
+                if missing > 0:
+                    attempt.short = attempt.short or (number, self._first_left(gang, attempt, step.bins))
+                    if not has_rules:
+                        return attempt
+            if attempt.short is None or attempt.placed() == before:
+                return attempt
 
     def undo(self, gang: Gang, attempt: Attempt) -> None:
         """Take every pod of the attempt off its node again."""
@@ -113,8 +141,11 @@ class Placer:
         """Return what each pod of a bin asks for."""
         return self.cluster.classes[gang.bins[number].pod_class].asked
 
-    def take(self, attempt: Attempt, bin_number: int, wanted: int) -> int:
-        """Place up to so many pods of a bin; return how many found room."""
+    def take(self, attempt: Attempt, bin_number: int, wanted: int, *, together: int = 1) -> int:
+        """Place up to so many pods of a bin; return how many found room.
+
+        If they need each other, they start where there is room for `together` of them, if there is such a place.
+        """
         gang = attempt.gang
         some = gang.bins[bin_number]
         wanted = min(wanted, some.count - attempt.taken[bin_number])
@@ -123,14 +154,67 @@ class Placer:
         pod_class = self.cluster.classes[some.pod_class]
         if gang.account is not None:
             wanted = gang.account.allowed(pod_class.asked, wanted)
-        nodes, counts = self._ranking(some.pod_class).take(wanted)
+        if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
+            return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
+        return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
+
+    def _put(self, attempt: Attempt, bin_number: int, nodes: list[int], counts: list[int]) -> int:
+        """Put pods of a bin on nodes; return how many."""
         if not nodes:
             return 0
-        self.cluster.fill(nodes, counts, pod_class, gang.account)
+        gang = attempt.gang
+        self.cluster.fill(nodes, counts, self._class_of(gang, bin_number), gang.account)
         taken = sum(counts)
         attempt.runs[bin_number].append((nodes, counts))
         attempt.taken[bin_number] += taken
         return taken
+
+    def _take_tied(
+        self, attempt: Attempt, bin_number: int, wanted: int, together: int, relations: Relations
+    ) -> int:
+        """Place up to so many pods of a bin that has rules about other pods, each where the rules allow it by then."""
+        some = attempt.gang.bins[bin_number]
+        ties = self.cluster.classes[some.pod_class].ties
+        taken = 0
+        while ties is not None and taken < wanted:
+            ranking = self._ranking(some.pod_class)
+            among = relations.open_nodes(ties)
+            rule = ties.together()
+            starts = rule is not None and relations.is_start(rule)
+            if rule is not None and starts:
+                among = self._places_to_start(
+                    attempt, among, relations.regions(rule), ranking, together - taken
+                )
+            nodes, counts = ranking.choose(1 if starts or ties.moves_itself else wanted - taken, among)
+            if not nodes:
+                break
+            if rule is not None and starts and attempt.start is None:
+                regions = relations.regions(rule)
+                attempt.start = regions == regions[nodes[0]]
+            taken += self._put(attempt, bin_number, nodes, counts)
+        return taken
+
+    def _places_to_start(
+        self, attempt: Attempt, among: NodeSet, regions: Vector, ranking: Ranking, together: int
+    ) -> NodeSet:
+        """Return the nodes for the first of pods that need each other: where there is room for all, if there is."""
+        if attempt.start is None and attempt.avoided is not None:
+            among = among & ~attempt.avoided
+        if not among.any():
+            return among
+        rooms = np.bincount(regions[among], weights=ranking.rooms()[among], minlength=int(regions.max()) + 1)
+        roomy = among & (rooms >= together)[regions]
+        return roomy if roomy.any() else among
+
+    def _has_rules(self, gang: Gang) -> bool:
+        """Whether some pods of a gang have rules about other pods."""
+        if self.cluster.relations is None:
+            return False
+        ties = (self._class_of(gang, number).ties for number in range(len(gang.bins)))
+        return any(each is not None and each.rules for each in ties)
+
+    def _class_of(self, gang: Gang, bin_number: int) -> PodClass:
+        return self.cluster.classes[gang.bins[bin_number].pod_class]
 
     def _may_fit(self, gang: Gang) -> bool:
         """Whether each step has room if it had the cluster to itself; cheap and never wrongly no."""

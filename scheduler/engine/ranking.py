@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from scheduler.engine.cluster import Cluster, PodClass, Vector
 
 MOST = 1 << 31
@@ -68,6 +70,26 @@ class Ranking:
             counts.append(min(room, wanted))
             wanted -= counts[-1]
         return nodes, counts
+
+    def rooms(self) -> Vector:
+        """Return how many pods of the class fit on each node now; to be read only."""
+        self._refresh()
+        return self._capacity
+
+    def choose(self, wanted: int, among: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+        """Choose as `take` does, but among some nodes only, and leave the ranking right whatever comes of it."""
+        self._refresh()
+        nodes = np.flatnonzero(among & (self._capacity > 0))
+        if not len(nodes):
+            return [], []
+        if wanted == 1:
+            return [int(nodes[np.argmax(self._score[nodes])])], [1]
+        nodes = nodes[np.argsort(-self._score[nodes], kind="stable")]
+        filled = np.cumsum(self._capacity[nodes])
+        last = min(int(np.searchsorted(filled, wanted)), len(nodes) - 1)
+        counts: list[int] = self._capacity[nodes[: last + 1]].tolist()
+        counts[-1] -= max(int(filled[last]) - wanted, 0)
+        return nodes[: last + 1].tolist(), counts
 
     def _sort(self) -> None:
         """Measure every node and sort those that have room."""

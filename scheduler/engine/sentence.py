@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kube.amounts import show
 from kube.usage import ROOT_QUEUE
-from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Reason
+from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,6 +151,59 @@ def _queue_has_children(cause: Cause) -> str:
     return f"Queue {cause.queue} has queues below it, so it takes no pods itself; choose one of those."
 
 
+def _host_port_taken(cause: Cause) -> str:
+    about = _obstacle(cause)
+    return (
+        f"{_fits(cause)} needs port {about.shown} of its node, and {_roomy(about, 'has', 'have')} it taken."
+    )
+
+
+def _pod_anti_affinity(cause: Cause) -> str:
+    about = _obstacle(cause)
+    has = _roomy(about, "has", "have")
+    return f"{_fits(cause)} must be apart from pods with {about.shown}, and {has} one{_near(about)}."
+
+
+def _repelled(cause: Cause) -> str:
+    about = _obstacle(cause)
+    has = _roomy(about, "has", "have")
+    return f"{_fits(cause)} is kept away: {has} a pod{_near(about)} that repels it by {about.shown}."
+
+
+def _pod_affinity(cause: Cause) -> str:
+    about = _obstacle(cause)
+    where = " and ".join(about.topologies)
+    return f"{_fits(cause)} needs a pod with {about.shown} in the same {where}; {_roomy(about, 'is', 'are')} elsewhere."
+
+
+def _topology_spread(cause: Cause) -> str:
+    about = _obstacle(cause)
+    spread = f"{_fits(cause)} is spread over {about.shown}"
+    if not about.domain:
+        return f"{spread}, and {_roomy(about, 'is', 'are')} in no part of it that counts."
+    told = f"{spread}: {about.domain} would have {about.more:,} more than"
+    if about.least:
+        return f"{told} none, {about.allowed:,} allowed while there are {about.domains} of the {about.least} parts that it wants."
+    return f"{told} {about.fewest}, {about.allowed:,} allowed."
+
+
+def _obstacle(cause: Cause) -> Obstacle:
+    return cause.obstacle or Obstacle("other pods", 0, 0, ())
+
+
+def _near(about: Obstacle) -> str:
+    return "" if about.topologies == (HOSTNAME,) else f" in the same {' and '.join(about.topologies)}"
+
+
+def _roomy(about: Obstacle, one: str, many: str) -> str:
+    """Return which of the nodes with room it closes, with the verb for one or many of them."""
+    if about.nodes < about.roomy:
+        return f"{about.nodes} of {about.roomy} nodes with room {one if about.nodes == 1 else many}"
+    return (
+        f"all {about.roomy} nodes with room {many}" if about.roomy > 1 else f"the only node with room {one}"
+    )
+
+
 def _unknown_constraint(cause: Cause) -> str:
     return f"This cannot start here: {unknown(cause.constraint)}"
 
@@ -163,8 +216,8 @@ def _claim_not_bound(cause: Cause) -> str:
 
 
 def unknown(constraint: Constraint | None) -> str:
-    """Return what the scheduler does not know, with the remedy."""
-    return f"the scheduler does not know {_DEMANDS[constraint]}."
+    """Return what the scheduler does not know or cannot read, with the remedy."""
+    return f"the scheduler {_DEMANDS[constraint]}."
 
 
 def _promised(cause: Cause) -> str:
@@ -212,16 +265,18 @@ def _others(cause: Cause) -> str:
     )
 
 
+HOSTNAME = "kubernetes.io/hostname"
 _NAMED_QUEUES = 3
 _DEMANDS = {
-    None: "what the pods demand",
-    Constraint.POD_AFFINITY: "required podAffinity yet; state it as preferred, or leave it out",
-    Constraint.POD_ANTI_AFFINITY: "required podAntiAffinity yet; state it as preferred, or leave it out",
+    None: "does not know what the pods demand",
+    Constraint.POD_AFFINITY: "cannot read the required podAffinity: each term has a topologyKey and a label selector",
+    Constraint.POD_ANTI_AFFINITY: "cannot read the required podAntiAffinity: each term has a topologyKey and a label selector",
     Constraint.TOPOLOGY_SPREAD: (
-        "topologySpreadConstraints with DoNotSchedule yet; state whenUnsatisfiable: ScheduleAnyway, or leave them out"
+        "cannot read the topologySpreadConstraints: each has a topologyKey, a maxSkew of at least 1, "
+        "whenUnsatisfiable (DoNotSchedule or ScheduleAnyway) and a label selector"
     ),
-    Constraint.HOST_PORT: "hostPort of containers yet; leave it out",
-    Constraint.RESOURCE_CLAIMS: "resourceClaims yet; ask for devices among the resources of containers",
+    Constraint.HOST_PORT: "cannot read the ports of the containers: hostPort is a number",
+    Constraint.RESOURCE_CLAIMS: "does not know resourceClaims yet; ask for devices among the resources of containers",
 }
 _PASSING = (ExclusionKind.NOT_READY, ExclusionKind.UNSCHEDULABLE)
 _NAMING_TAINTS = (Reason.NODES_UNAVAILABLE, Reason.NEVER_FITS, Reason.NOT_ENOUGH_RESOURCES)
@@ -241,6 +296,11 @@ _SENTENCES = {
     Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
     Reason.SCHEDULING_GATED: _not_enough_tasks,
+    Reason.HOST_PORT_TAKEN: _host_port_taken,
+    Reason.POD_AFFINITY: _pod_affinity,
+    Reason.POD_ANTI_AFFINITY: _pod_anti_affinity,
+    Reason.REPELLED: _repelled,
+    Reason.TOPOLOGY_SPREAD: _topology_spread,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.GROUP_NOT_FOUND: _group_not_found,

@@ -120,10 +120,17 @@ class NodeRule:
             return NOT_READY
         if node.unschedulable and not self._tolerates(UNSCHEDULABLE_TAINT):
             return UNSCHEDULABLE
-        for taint in node.taints:
-            if taint.effect in REPELLING and not self._tolerates(taint):
-                return _of_taint(taint)
-        return None
+        taint = self._repelling(node)
+        return _of_taint(taint) if taint is not None else None
+
+    def tolerates(self, node: NodeFacts) -> bool:
+        """Whether no taint of a node keeps these pods off it."""
+        return self._repelling(node) is None
+
+    def _repelling(self, node: NodeFacts) -> Taint | None:
+        return next(
+            (each for each in node.taints if each.effect in REPELLING and not self._tolerates(each)), None
+        )
 
     def _selects(self, node: NodeFacts) -> bool:
         if any(node.labels.get(key) != value for key, value in self._selector.items()):

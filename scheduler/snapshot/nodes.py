@@ -16,8 +16,11 @@ import numpy as np
 from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
 from scheduler.engine.cluster import OPEN, PodClass, Vector, Verdicts
+from scheduler.engine.relations import in_all
 from scheduler.snapshot.constraints import unknown_constraint
-from scheduler.snapshot.node_selection import NodeFacts, NodeRule, facts_of
+from scheduler.snapshot.ground import Marks, NodeGround
+from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
+from scheduler.snapshot.ties import Eligible, ties_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from kube.usage import RequestKey
     from scheduler.engine.cause import Constraint, Exclusion
+    from scheduler.engine.relations import NodeSet, Ties
+    from scheduler.snapshot.pod_relations import PodRelations, Profile
     from scheduler.snapshot.reading import NodeView, PodSpecView
 
 UNREADABLE = "resources that cannot be read"
@@ -45,7 +50,7 @@ class EligibleNodes:
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
 
 
-ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None"]
+ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None", "Profile | None"]
 
 
 class PodShape:
@@ -53,14 +58,25 @@ class PodShape:
 
     A cycle knows it as the PodClass of its number (`NodeTable.pod_class`). The
     number is free again once no pod is left. constraint is what keeps the pods
-    from being placed, whatever room there is.
+    from being placed, whatever room there is; profile is what they have to do with other pods.
     """
 
-    __slots__ = ("constraint", "foreign", "key", "number", "pods", "request", "rule_key", "vector", "version")
+    __slots__ = (
+        "constraint",
+        "foreign",
+        "key",
+        "number",
+        "pods",
+        "profile",
+        "request",
+        "rule_key",
+        "vector",
+        "version",
+    )
 
-    def __init__(self, number: int, key: ShapeKey) -> None:
-        self.number, self.key = number, key
-        self.rule_key, request, self.constraint = key
+    def __init__(self, key: ShapeKey) -> None:
+        self.number, self.key = -1, key
+        self.rule_key, request, self.constraint, self.profile = key
         self.request = _readable_request(request)
         self.pods = 0
         self.version = -1
@@ -81,9 +97,12 @@ class Node:
 
 
 class NodeTable:
-    """All nodes, what they offer and what is used of it."""
+    """All nodes, what they offer and what is used of it. relations are those of the pods on them and of those that wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, relations: PodRelations) -> None:
+        self.relations = relations
+        self._marks = Marks()
+        self._ground: NodeGround | None = None
         self.columns: dict[str, int] = {}
         self._offering: Counter[str] = Counter()
         self._version = 0
@@ -102,17 +121,22 @@ class NodeTable:
     # Pods
 
     def shape_of(self, spec: PodSpecView) -> PodShape:
-        """Return the shape of a pod; the same object for equal pods as long as hold() keeps it."""
+        """Return the shape of a pod that has nothing to do with others; the same object for equal pods as long as hold() keeps it."""
         rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
-        key = rule_key, request_key(spec), unknown_constraint(spec)
-        shape = self._shapes.get(key)
-        if shape is None:
-            number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
-            shape = self._shapes[key] = PodShape(number, key)
-        return shape
+        return self._shape((rule_key, request_key(spec), unknown_constraint(spec), None))
+
+    def with_profile(self, shape: PodShape, profile: Profile | None) -> PodShape:
+        """Return the shape of pods that differ from others in their profile only."""
+        return self._shape((*shape.key[:3], profile))
+
+    def _shape(self, key: ShapeKey) -> PodShape:
+        return self._shapes.get(key) or PodShape(key)
 
     def hold(self, shape: PodShape, pods: int) -> None:
         """Count pods of a shape; one that nobody holds is forgotten."""
+        if not shape.pods:
+            shape.number = self._free_numbers.pop() if self._free_numbers else len(self._shapes)
+            self._shapes[shape.key] = shape
         shape.pods += pods
         if not shape.pods:
             del self._shapes[shape.key]
@@ -130,6 +154,8 @@ class NodeTable:
         else:
             del node.shapes[shape]
         self._used[node.row] += self.vector(shape) * pods
+        if shape.profile is not None:
+            self._marks.add(shape.profile.marks, node.row, pods)
         self._drop_if_gone(name, node)
 
     def vector(self, shape: PodShape) -> Vector:
@@ -208,7 +234,37 @@ class NodeTable:
 
     def pod_class(self, shape: PodShape) -> PodClass:
         """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
-        return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign)
+        return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign, self._ties(shape))
+
+    def ground(self) -> NodeGround:
+        """Return the nodes as rules about other pods see them."""
+        names, rows = self._order()
+        if self._ground is None:
+            facts = [self._nodes[name].facts for name in names]
+            self._ground = NodeGround([each for each in facts if each is not None], rows, self._marks)
+        return self._ground
+
+    def _ties(self, shape: PodShape) -> Ties | None:
+        if shape.profile is None:
+            return None
+        nodes = Eligible(
+            lambda: self.verdicts(shape) != self._codes.get(SELECTOR, -1),
+            lambda: self._tolerated(shape),
+            self._labelled,
+        )
+        return ties_of(shape.profile, self.relations.repelled, nodes)
+
+    def _tolerated(self, shape: PodShape) -> NodeSet:
+        """Return the nodes of which pods tolerate every taint that keeps pods off."""
+        self.verdicts(shape)
+        rule = self._eligible[shape.rule_key].rule
+        facts = (self._nodes[name].facts for name in self.names())
+        return np.array([each is not None and rule.tolerates(each) for each in facts], dtype=bool)
+
+    def _labelled(self, labels: tuple[str, ...]) -> NodeSet:
+        """Return the nodes that have all of some labels."""
+        ground = self.ground()
+        return in_all([ground.domains(label).of_node >= 0 for label in labels])
 
     def used_by_node(self) -> dict[str, dict[str, int]]:
         """Return what is used of every known node, for checks."""
@@ -221,12 +277,14 @@ class NodeTable:
 
     def _order(self) -> tuple[list[str], NDArray[np.intp]]:
         if self._sorted is None:
+            self._ground = None
             names = sorted(name for name, node in self._nodes.items() if node.facts is not None)
             self._sorted = names, np.array([self._nodes[name].row for name in names], dtype=np.intp)
         return self._sorted
 
     def _note_change(self, name: str) -> None:
         """Remember that verdicts about a node are out of date."""
+        self._ground = None
         self._changed.append(name)
         if len(self._changed) > 1000 + 4 * len(self._nodes):
             self._changed.clear()

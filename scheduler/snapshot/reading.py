@@ -37,7 +37,7 @@ class PodMeta(View):
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     annotations: PodAnnotations | None = None
-    labels: PodLabels | None = None
+    labels: Raw = NOTHING
     owner_references: list[OwnerReference] | None = None
 
 
@@ -68,6 +68,18 @@ class PodView(View):
     metadata: PodMeta = PodMeta()
     spec: PodSpecView = PodSpecView()
     status: PodStatusView = PodStatusView()
+
+
+class NamespaceMeta(View):
+    """A namespace's metadata."""
+
+    labels: dict[str, str] | None = None
+
+
+class NamespaceView(View):
+    """A namespace."""
+
+    metadata: NamespaceMeta = NamespaceMeta()
 
 
 class NodeMeta(View):

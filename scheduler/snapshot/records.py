@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
+    from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import GroupView
 
@@ -47,7 +48,8 @@ READY = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED))
 class Pod:
     """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself.
 
-    controlled: somebody makes it again when it is deleted.
+    controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
+    keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
     """
 
     namespace: str
@@ -68,6 +70,8 @@ class Pod:
     deleting: bool
     controlled: bool
     claims: tuple[str, ...]
+    labels: msgspec.Raw
+    demands: Demands | None
 
     @property
     def key(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -21,7 +22,9 @@ from kube.meta import parse_time
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy import policy
 from scheduler.snapshot import claims, reading
+from scheduler.snapshot.demands import readable_demands
 from scheduler.snapshot.nodes import NodeTable, readable
+from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
 
@@ -63,8 +66,9 @@ class Snapshot:
     ) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
         self.policy = policy.DEFAULT
-        self.nodes = NodeTable()
         self.pods: dict[str, Pod] = {}
+        self._namespace_labels: dict[str, dict[str, str]] = {}
+        self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}
@@ -143,17 +147,43 @@ class Snapshot:
         key = f"{change.namespace}/{change.name}"
         self.orphans.pop(key, None)
         pod = self._read_pod(change, key) if exists else None
+        relations = self.nodes.relations
+        if pod is not None and pod.demands is not None:
+            self._profile(relations.add(demands_in_force(pod)))
+        old = self.pods.get(key)
+        self._replace(key, old, pod, change.at)
+        if old is not None and old.demands is not None:
+            self._profile(relations.remove(demands_in_force(old)))
+
+    def _replace(self, key: str, old: Pod | None, pod: Pod | None, at: int) -> None:
+        """Count a pod in place of what was known of it. Its shape is that of its profile by now."""
+        relations = self.nodes.relations
         if pod is not None:
+            if (profile := relations.profile(pod)) != pod.shape.profile:
+                pod.shape = self.nodes.with_profile(pod.shape, profile)
             self.nodes.hold(pod.shape, 1)
-        old = self.pods.pop(key, None)
+        if old is not None:
+            relations.index(key, self.pods.pop(key), present=False)
         is_news = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
         if old is not None:
-            self._count(old, -1, change.at, is_news=is_news)
+            self._count(old, -1, at, is_news=is_news)
         if pod is not None:
             self.pods[key] = pod
-            self._count(pod, 1, change.at, is_news=is_news)
+            relations.index(key, pod, present=True)
+            self._count(pod, 1, at, is_news=is_news)
         if old is not None:
             self.nodes.hold(old.shape, -1)
+
+    def _profile(self, keys: Iterable[str]) -> None:
+        """Give pods the shape of the profile that they have by now; of most it is the one that they had."""
+        for key in keys:
+            old = self.pods[key]
+            if self.nodes.relations.profile(old) == old.shape.profile:
+                continue
+            pod = replace(old)
+            self._replace(key, old, pod, 0)
+            if key in self.orphans:
+                self.orphans[key] = Orphan(pod, self.orphans[key].owner)
 
     def _read_pod(self, change: Changed, key: str) -> Pod:
         view = _decode(change.body, reading.PodView)
@@ -170,7 +200,7 @@ class Snapshot:
             f"{change.namespace}/{notes.group}" if ours and notes.group else "",
             notes.queue or notes.job_queue,
             ours,
-            notes.role or (metadata.labels.role if metadata.labels else ""),
+            notes.role or _decode(bytes(metadata.labels) or b"{}", reading.PodLabels).role,
             self.nodes.shape_of(spec),
             spec.node_name or "",
             status,
@@ -181,6 +211,8 @@ class Snapshot:
             metadata.deletion_timestamp is not None,
             controller is not None,
             claims.named(change.name, spec.volumes) if self._heeds_claims else (),
+            metadata.labels,
+            readable_demands(spec, change.namespace, metadata.labels),
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)
@@ -303,6 +335,12 @@ class Snapshot:
         note(f"{change.namespace}/{change.name}")
 
     def _namespace(self, change: Changed, exists: bool) -> None:
+        labels = _decode(change.body, reading.NamespaceView).metadata.labels or {} if exists else {}
+        if labels != self._namespace_labels.get(change.name, {}):
+            self._namespace_labels[change.name] = labels
+            self._profile(self.nodes.relations.of_namespace(change.name))
+        if not exists:
+            self._namespace_labels.pop(change.name, None)
         queue = usage.namespace_queue(change.body) if exists else ""
         if queue == self.namespace_queues.get(change.name, ""):
             return

@@ -519,10 +519,14 @@ def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them():
 
 def test_a_demand_that_keeps_pods_waiting_is_told_when_the_job_is_written():
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    assert (
+        admission.warn(defaulted(job(task(pod={"topologySpreadConstraints": [spread]}))), None, CLUSTER) == []
+    )
+    spread["whenUnsatisfiable"] = "Perhaps"
     demanding = defaulted(job(task(pod={"topologySpreadConstraints": [spread]})))
     (warning,) = admission.warn(demanding, None, CLUSTER)
     assert warning.startswith("spec.tasks[0].template.spec.topologySpreadConstraints: the pods will wait: ")
-    assert "whenUnsatisfiable: ScheduleAnyway" in warning
+    assert "whenUnsatisfiable (DoNotSchedule or ScheduleAnyway)" in warning
 
 
 def test_warnings_say_what_is_odd_and_nothing_else():

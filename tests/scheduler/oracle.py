@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scheduler.engine.place import STARTS
+from scheduler.engine.relations import Apart, Together
 from scheduler.engine.turns import GANG_GRAIN, QUEUE_GRAIN
 
 
@@ -61,15 +63,70 @@ def _score(cluster, node, some, pods):
     return total
 
 
-def _best(cluster, some, pods):
+def _best(cluster, some, pods, among):
     best, winner = -1.0, -1
-    for node in range(len(cluster.free)):
+    for node in among:
         open_ = some.verdicts[node] == 0 and not some.foreign
         if open_ and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0):
             score = _score(cluster, node, some, pods)
             if score > best:
                 best, winner = score, node
     return winner
+
+
+class Around:
+    """Where all pods are, looked at anew for each question."""
+
+    def __init__(self, ground, cluster):
+        self.ground, self.cluster = ground, cluster
+        self.pods = []  # (marks, node) of those that were placed
+
+    def with_mark(self, mark):
+        found = [node for node, count in self.ground.standing(mark) for _ in range(count)]
+        return found + [node for marks, node in self.pods if mark in marks]
+
+    def domain(self, topology, node):
+        number = int(self.ground.domains(topology).of_node[node])
+        return None if number < 0 else number
+
+    def near(self, mark, topology, node):
+        """How many pods with a mark are in the domain of a node."""
+        here = self.domain(topology, node)
+        return sum(here is not None and self.domain(topology, each) == here for each in self.with_mark(mark))
+
+    def is_first(self, rule):
+        return rule.starts and not any(
+            self.domain(topology, node) is not None
+            for node in self.with_mark(rule.mark)
+            for topology in rule.topologies
+        )
+
+    def region(self, rule, node):
+        return tuple(self.domain(topology, node) for topology in rule.topologies)
+
+    def allows(self, rule, node):
+        if isinstance(rule, Apart):
+            return self.near(rule.mark, rule.topology, node) == 0
+        if isinstance(rule, Together):
+            if None in self.region(rule, node):
+                return False
+            return self.is_first(rule) or all(
+                self.near(rule.mark, topology, node) for topology in rule.topologies
+            )
+        return self.spreads(rule, node)
+
+    def spreads(self, rule, node):
+        domains = {}
+        for each in range(len(self.cluster.free)):
+            if rule.eligible[each] and (domain := self.domain(rule.topology, each)) is not None:
+                domains.setdefault(domain, 0)
+                if not rule.none_stands:
+                    domains[domain] += self.with_mark(rule.mark).count(each)
+        here = self.domain(rule.topology, node)
+        if not rule.eligible[node] or here is None:
+            return False
+        fewest = min(domains.values()) if len(domains) >= rule.least else 0
+        return domains[here] + rule.counts_itself - fewest <= rule.skew
 
 
 class Slow:
@@ -84,6 +141,9 @@ class Slow:
         self.waiting = dict.fromkeys(range(len(gangs)), "minimum")
         self.full = set()
         self.failed = set()
+        self.around = Around(cluster.relations.ground, cluster) if cluster.relations else None
+        self.start = dict.fromkeys(range(len(gangs)))
+        self.avoided = {number: set() for number in range(len(gangs))}
 
     def run(self):
         while self.waiting:
@@ -122,23 +182,43 @@ class Slow:
     # What a turn gives
 
     def minimum(self, number):
+        """Try one start after the other; without rules about other pods there is only one way."""
         gang = self.gangs[number]
-        for step in gang.steps:
-            while sum(len(self.nodes[number][b]) for b in step.bins) < step.need:
-                if not any(self.one(number, b) for b in step.bins):
-                    self.take_back(number)
-                    self.failed.add(number)
-                    del self.waiting[number]
-                    if gang.account is not None and gang.account.fifo:
-                        behind = {
-                            n
-                            for n, kind in self.waiting.items()
-                            if kind == "minimum" and self.gangs[n].account is gang.account
-                        }
-                        self.failed |= behind
-                        self.waiting = {n: kind for n, kind in self.waiting.items() if n not in behind}
-                    return
-        self.go_on(number)
+        for _ in range(STARTS):
+            if self.is_started(number):
+                self.go_on(number)
+                return
+            self.take_back(number)
+            if self.start[number] is None:
+                break
+            self.avoided[number] |= self.start[number]
+            self.start[number] = None
+        self.failed.add(number)
+        del self.waiting[number]
+        if gang.account is not None and gang.account.fifo:
+            behind = {
+                n
+                for n, kind in self.waiting.items()
+                if kind == "minimum" and self.gangs[n].account is gang.account
+            }
+            self.failed |= behind
+            self.waiting = {n: kind for n, kind in self.waiting.items() if n not in behind}
+
+    def is_started(self, number):
+        """Place the minimum as long as any step gets on; tell whether all of it has nodes."""
+        before = -1
+        while before < (before := sum(map(len, self.nodes[number]))):
+            filled = [self.fill_step(number, step) for step in self.gangs[number].steps]
+            if all(filled):
+                return True
+        return False
+
+    def fill_step(self, number, step):
+        for some in step.bins:
+            while (missing := step.need - sum(len(self.nodes[number][b]) for b in step.bins)) > 0:
+                if not self.one(number, some, missing):
+                    break
+        return sum(len(self.nodes[number][b]) for b in step.bins) >= step.need
 
     def rest(self, number):
         """Place pods of one bin, until somebody else is behind by more than a grain."""
@@ -193,24 +273,74 @@ class Slow:
 
     # One pod
 
-    def one(self, number, some):
+    def one(self, number, some, together=1):
         gang = self.gangs[number]
         each = self.cluster.classes[gang.bins[some].pod_class]
         if len(self.nodes[number][some]) == gang.bins[some].count:
             return False
         if gang.account is not None and not self.ledger.admits(gang.account, each.request):
             return False
-        node = _best(self.cluster, each, self.pods)
+        among = self.open_nodes(number, some, each, together)
+        node = _best(self.cluster, each, self.pods, among)
         if node < 0:
             return False
+        self.note_start(number, each, node)
         self.move(number, each, node, 1)
         self.nodes[number][some].append(node)
         self.last = some
         return True
 
+    def open_nodes(self, number, some, each, together):
+        nodes = range(len(self.cluster.free))
+        if self.around is None or each.ties is None:
+            return nodes
+        nodes = [n for n in nodes if all(self.around.allows(rule, n) for rule in each.ties.rules)]
+        rule = each.ties.together()
+        if rule is None or not self.around.is_first(rule):
+            return nodes
+        if self.start[number] is None:
+            nodes = [n for n in nodes if n not in self.avoided[number]]
+        wanted = min(together, self.gangs[number].bins[some].count - len(self.nodes[number][some]))
+        wanted = min(wanted, self.admitted(number, each, wanted))
+        rooms = {}
+        for node in nodes:
+            region = self.around.region(rule, node)
+            rooms[region] = rooms.get(region, 0) + self.room(each, node)
+        return [n for n in nodes if rooms[self.around.region(rule, n)] >= wanted] or nodes
+
+    def room(self, each, node):
+        if each.verdicts[node] or each.foreign:
+            return 0
+        asked = [(c, int(q)) for c, q in enumerate(each.request) if q > 0]
+        return max(min((int(self.cluster.free[node, c]) // q for c, q in asked), default=1 << 31), 0)
+
+    def admitted(self, number, each, wanted):
+        account = self.gangs[number].account
+        if account is None:
+            return wanted
+        count = 0
+        while count < wanted and self.ledger.admits(account, each.request):
+            self.ledger.add(account, each.request)
+            count += 1
+        self.ledger.add(account, each.request, -count)
+        return count
+
+    def note_start(self, number, each, node):
+        rule = each.ties.together() if self.around and each.ties else None
+        if rule is not None and self.around.is_first(rule) and self.start[number] is None:
+            region = self.around.region(rule, node)
+            self.start[number] = {
+                n for n in range(len(self.cluster.free)) if self.around.region(rule, n) == region
+            }
+
     def move(self, number, each, node, sign):
         account = self.gangs[number].account
         self.cluster.free[node] -= sign * each.request
+        if self.around is not None and each.ties is not None:
+            if sign > 0:
+                self.around.pods.append((each.ties.marks, node))
+            else:
+                self.around.pods.remove((each.ties.marks, node))
         if account is not None:
             self.ledger.add(account, each.request, sign)
         for column, amount in enumerate(each.request.tolist()):

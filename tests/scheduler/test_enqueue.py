@@ -108,7 +108,7 @@ def test_the_sentence_names_the_queue_that_holds_most_of_what_was_given_out():
         ),
         pytest.param(
             [group("o", minimum=1, queue="leaf", minResources={"cpu": "10"}),
-             pod("o-0", "o", "10", topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}])],
+             pod("o-0", "o", "10", resourceClaims=[{"name": "gpu"}])],
             10, "", "", id="pods with an unknown demand promise nothing",
         ),
         pytest.param(

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from kube import resources
 from scheduler.cycle.cycle import schedule
+from scheduler.engine.relations import Relations
 from scheduler.snapshot.records import TaskStatus
 from scheduler.writes import groups_of
 
+from . import demanding
 from .world import World, group, node, pod, priority_class, queue
 
 NODES = ("n1", "n2", "n3")
@@ -45,7 +47,14 @@ def facts(snapshot):
         "verdicts": {
             key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()
         },
+        "profiles": {key: p.shape.profile for key, p in snapshot.pods.items()},
+        "open": {key: open_nodes(snapshot, p.shape) for key, p in snapshot.pods.items()},
     }
+
+
+def open_nodes(snapshot, shape):
+    ties = snapshot.nodes.pod_class(shape).ties
+    return ties and ties.rules and Relations(snapshot.nodes.ground()).open_nodes(ties).tolist()
 
 
 def shapes(counter):
@@ -57,7 +66,9 @@ some_nodes = st.builds(
     st.sampled_from(NODES),
     st.sampled_from(["1", "2", "4"]),
     pods=st.integers(1, 4),
-    labels=st.sampled_from([{}, {"disk": "ssd"}]),
+    labels=st.sampled_from(
+        [{}, {"disk": "ssd"}, {"zone": "a"}, {"zone": "b", "kubernetes.io/hostname": "n"}]
+    ),
     taints=st.sampled_from([[], [{"key": "k", "value": "v", "effect": "NoSchedule"}]]),
     ready=st.sampled_from([True, True, False]),
     unschedulable=st.sampled_from([False, False, True]),
@@ -81,6 +92,21 @@ some_pods = st.builds(
     nodeSelector=st.sampled_from([{}, {"disk": "ssd"}]),
     tolerations=st.sampled_from([[], [{"operator": "Exists"}]]),
 )
+
+
+def with_demands(made, labels, spec, namespace):
+    """The same pod with something to do with others."""
+    kind, obj = made
+    ports = spec.pop("ports", [])
+    obj["metadata"] |= {"labels": labels, "namespace": namespace}
+    obj["spec"] |= spec
+    obj["spec"]["containers"][0]["ports"] = ports
+    return kind, obj
+
+
+tied_pods = st.builds(
+    with_demands, some_pods, demanding.labels, demanding.demands(), st.sampled_from(["ns", "ns", "other"])
+)
 some_groups = st.builds(
     group,
     st.sampled_from(GROUPS),
@@ -101,8 +127,9 @@ some_others = st.one_of(
         ),
         st.sampled_from(["default", "team"]),
     ),
+    demanding.namespaces,
 )
-puts = st.one_of(some_pods, some_pods, some_groups, some_nodes, some_others)
+puts = st.one_of(some_pods, tied_pods, some_groups, some_nodes, some_others)
 steps = st.one_of(puts, puts, puts, st.just("cycle"), st.integers(0, 30))
 
 
@@ -112,8 +139,8 @@ def play(world, script):
             world.cycle(seconds=3)
         elif isinstance(step, int):
             if world.objects:
-                resource, _, name = list(world.objects)[step % len(world.objects)]
-                world.remove(resources.by_id(resource), name)
+                resource, namespace, name = list(world.objects)[step % len(world.objects)]
+                world.remove(resources.by_id(resource), name, namespace)
         else:
             world.put(step)
 

@@ -17,7 +17,13 @@ GATED = {
     "message": "Scheduling is blocked",
 }
 TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
+
+
+def of(term):
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+REQUIRED = of(TERM)
 PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": TERM}]}
 SPREAD = {"maxSkew": 1, "topologyKey": "zone"}
 
@@ -89,17 +95,17 @@ def test_a_gated_gang_keeps_no_room_from_others():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        pytest.param({"affinity": {"podAffinity": REQUIRED}}, "required podAffinity yet; state it as preferred", id="pod affinity"),
-        pytest.param({"affinity": {"podAntiAffinity": REQUIRED}}, "required podAntiAffinity yet; state it as preferred", id="pod anti-affinity"),
-        pytest.param({"affinity": {"podAntiAffinity": {**REQUIRED, **PREFERRED}}}, "required podAntiAffinity yet", id="required and preferred"),
-        pytest.param({"affinity": {"podAffinity": 7}}, "required podAffinity yet", id="affinity that cannot be read"),
+        pytest.param({"affinity": {"podAffinity": 7}}, "cannot read the required podAffinity", id="affinity that cannot be read"),
+        pytest.param({"affinity": {"podAffinity": of({"topologyKey": ""})}}, "each term has a topologyKey", id="affinity without topology"),
+        pytest.param({"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchLabels": 7}})}}, "required podAntiAffinity", id="anti-affinity that cannot be read"),
         pytest.param(
-            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}, {**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
-            "topologySpreadConstraints with DoNotSchedule yet; state whenUnsatisfiable: ScheduleAnyway", id="topology spread",
+            {"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}})}},
+            "a label selector", id="an operator that there is not",
         ),
         pytest.param({"topologySpreadConstraints": 7}, "topologySpreadConstraints", id="spread that cannot be read"),
-        pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 1}, {"containerPort": 2, "hostPort": 80}]}]}, "hostPort of containers yet; leave it out", id="host port"),
-        pytest.param({"initContainers": [{"name": "i", "restartPolicy": "Always", "ports": [{"containerPort": 2, "hostPort": 80}]}]}, "hostPort of containers", id="host port of a sidecar"),
+        pytest.param({"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]}, "a maxSkew of at least 1", id="spread without skew"),
+        pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "Perhaps"}]}, "DoNotSchedule or ScheduleAnyway", id="spread of a kind that there is not"),
+        pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 2, "hostPort": "x"}]}]}, "hostPort is a number", id="port that cannot be read"),
         pytest.param({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims yet", id="devices of a claim"),
     ],
 )  # fmt: skip
@@ -123,6 +129,7 @@ def test_a_demand_that_the_scheduler_does_not_know_keeps_the_gang_waiting(spec, 
         pytest.param({"affinity": {"podAffinity": PREFERRED, "podAntiAffinity": PREFERRED}}, id="preferred affinity"),
         pytest.param({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}, id="no terms"),
         pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, id="spread, if possible"),
+        pytest.param({"initContainers": [{"name": "i", "ports": 7}]}, id="ports of an init container are those of nobody"),
         pytest.param({"topologySpreadConstraints": []}, id="no spread"),
         pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}, id="port of the container"),
         pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 0}]}]}, id="host port 0 is none"),
@@ -136,10 +143,10 @@ def test_a_mere_wish_keeps_nobody_waiting(spec):
 
 def test_a_gang_that_runs_goes_on_though_a_pod_beyond_its_minimum_demands_what_is_unknown():
     world = World(node("n1"), queue(), group(minimum=1, phase="Running"))
-    world.put(pod("g-0", phase="Running", node="n1"), pod("g-1", affinity={"podAntiAffinity": REQUIRED}))
+    world.put(pod("g-0", phase="Running", node="n1"), pod("g-1", resourceClaims=[{"name": "gpu"}]))
     world.cycle()
     assert world.status()["phase"] == "Running"
-    assert "required podAntiAffinity" in conditions(world, "g-1")[0]["message"]
+    assert "resourceClaims yet" in conditions(world, "g-1")[0]["message"]
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])

@@ -63,6 +63,8 @@ def pod(
         "annotations": annotations,
         "creationTimestamp": "2026-01-01T00:00:00Z",
     }
+    if labels := spec.pop("labels", None):
+        metadata["labels"] = labels
     if (deleted := spec.pop("deleted", "")) != "":
         metadata["deletionTimestamp"] = deleted
     inner = {
@@ -91,6 +93,10 @@ def made(name, *arguments, **spec):
     return kind, found
 
 
+def namespace(name="ns", **labels):
+    return resources.NAMESPACES, {"metadata": {"name": name, "labels": labels}}
+
+
 def priority_class(name, value, **more):
     return resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more}
 
@@ -115,8 +121,8 @@ class World:
             self.snapshot.apply(self._change(key, verb, obj))
         return self
 
-    def remove(self, resource, name) -> None:
-        key = (resource.id, "ns" if resource.namespaced else "", name)
+    def remove(self, resource, name, namespace="ns") -> None:
+        key = (resource.id, namespace if resource.namespaced else "", name)
         self.snapshot.apply(self._change(key, "DELETED", self.objects.pop(key)))
 
     def cycle(self, seconds=0):

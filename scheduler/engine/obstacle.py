@@ -1,0 +1,62 @@
+"""Which rule about other pods keeps a pod off the nodes that have room for it, with numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.engine.cause import Obstacle
+from scheduler.engine.relations import Spread, Together
+
+if TYPE_CHECKING:
+    from scheduler.engine.cause import Reason
+    from scheduler.engine.relations import NodeSet, Relations, Rule, Ties
+
+
+def find(relations: Relations, ties: Ties, roomy: NodeSet) -> tuple[Reason, Obstacle] | None:
+    """Return the rule that closes most of the nodes with room; None where there are none or one is open."""
+    if not ties.rules or not roomy.any() or (roomy & relations.open_nodes(ties)).any():
+        return None
+    closed = [roomy & ~relations.allowed(rule) for rule in ties.rules]
+    counts = [int(each.sum()) for each in closed]
+    worst = int(np.argmax(counts))
+    rule = ties.rules[worst]
+    return rule.reason, _obstacle(relations, rule, closed[worst], int(roomy.sum()))
+
+
+def _obstacle(relations: Relations, rule: Rule, closed: NodeSet, roomy: int) -> Obstacle:
+    if isinstance(rule, Spread):
+        return _of_spread(relations, rule, closed, roomy)
+    topologies = rule.topologies if isinstance(rule, Together) else (rule.topology,)
+    return Obstacle(rule.shown, int(closed.sum()), roomy, topologies)
+
+
+def _of_spread(relations: Relations, rule: Spread, closed: NodeSet, roomy: int) -> Obstacle:
+    """Tell about the domain that is nearest to being open."""
+    tally = relations.spread(rule)
+    found = Obstacle(rule.shown, int(closed.sum()), roomy, (rule.topology,), allowed=rule.skew)
+    domains = np.unique(tally.of_node[closed])
+    domains = domains[domains >= 0]
+    if not len(domains):
+        return found
+    after, counts = relations.after(rule), tally.counts[:-1]
+    nearest = int(domains[np.argmin(after[domains])])
+    few = len(counts) < rule.least
+    return found._replace(
+        domain=tally.names[nearest],
+        more=int(after[nearest]) - relations.fewest(rule),
+        fewest="" if few else tally.names[int(np.argmin(counts))],
+        domains=len(counts),
+        least=rule.least if few else 0,
+    )
+
+
+def tally(relations: Relations, ties: Ties, nodes: NodeSet) -> dict[str, int]:
+    """Count nodes by the first rule that closes them, in kube-scheduler's words."""
+    found: dict[str, int] = {}
+    for rule in ties.rules:
+        closed = nodes & ~relations.allowed(rule)
+        nodes = nodes & ~closed
+        found[rule.phrase] = found.get(rule.phrase, 0) + int(closed.sum())
+    return found

@@ -1,0 +1,298 @@
+"""What pods demand of their place because of other pods: host ports, affinity, anti-affinity, spreading.
+
+Only what must hold is read: `requiredDuringSchedulingIgnoredDuringExecution`, and
+DoNotSchedule. Semantics are kube-scheduler's (reference/volcano-scheduler §3.7,
+filters NodePorts, InterPodAffinity, PodTopologySpread). Where an API server has not
+merged matchLabelKeys and mismatchLabelKeys into the selector, that is done here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kube import selector as selecting
+from kube.kinds.fields import View
+from kube.selector import LabelSelector, Requirement
+from kube.usage import NOTHING
+from scheduler.engine.cause import Constraint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scheduler.snapshot.reading import PodSpecView
+
+ANYWHERE = "0.0.0.0"  # noqa: S104 - an address that pods name, not one to listen on
+HONOR = "Honor"
+NONE = LabelSelector(nothing=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """Which pods are meant: of these namespaces, or of those that a selector selects by their labels.
+
+    leaving: pods that are being deleted are meant too.
+    """
+
+    labels: LabelSelector
+    namespaces: frozenset[str]
+    of_namespaces: LabelSelector = NONE
+    leaving: bool = True
+
+    def __str__(self) -> str:
+        return str(self.labels) or ("labels that none has" if self.labels.nothing else "any labels")
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node. address is ANYWHERE for all of its addresses."""
+
+    address: str
+    protocol: str
+    port: int
+
+    def __str__(self) -> str:
+        return str(self.port) if self.protocol == "TCP" else f"{self.port}/{self.protocol}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerm:
+    """Pods that are meant, and the topology in which they are near."""
+
+    pods: PodSelector
+    topology: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """One topology spread constraint with DoNotSchedule."""
+
+    pods: PodSelector
+    topology: str
+    skew: int
+    least: int
+    honors_selector: bool
+    honors_taints: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """Everything that pods demand because of other pods."""
+
+    ports: frozenset[HostPort] = frozenset()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    spread: tuple[Spreading, ...] = ()
+
+    def lasting(self) -> Demands | None:
+        """Return what still counts once the pods have their node: what they take, and whom they repel."""
+        if not self.ports and not self.anti_affinity:
+            return None
+        return Demands(self.ports, anti_affinity=self.anti_affinity)
+
+
+class UnreadableError(ValueError):
+    """A demand that cannot be read; `constraint` says which."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        super().__init__(constraint)
+        self.constraint = constraint
+
+
+def demands_of(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demands | None:
+    """Return what a pod demands, None when it is nothing; UnreadableError when it cannot be read."""
+    affinity, spread = bytes(spec.affinity), bytes(spec.topology_spread_constraints)
+    ports = tuple(
+        bytes(each.ports)
+        for each in (
+            *spec.containers,
+            *(one for one in spec.init_containers or () if one.restart_policy == "Always"),
+        )
+        if b'"hostPort"' in bytes(each.ports)
+    )
+    if b'"podA' not in affinity:
+        affinity = b""
+    if not affinity and not spread and not ports:
+        return None
+    own = bytes(labels) if b'atchLabelKeys"' in affinity + spread else b""
+    return _read(affinity, spread, ports, namespace, own)
+
+
+def readable_demands(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demands | None:
+    """Return what a pod demands, None also when it cannot be read: such a pod is not placed."""
+    try:
+        return demands_of(spec, namespace, labels)
+    except UnreadableError:
+        return None
+
+
+class _Selector(View):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[dict[str, Any]] | None = None
+
+
+class _Term(View):
+    topology_key: str
+    label_selector: _Selector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: _Selector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class _Terms(View):
+    required_during_scheduling_ignored_during_execution: list[_Term] | None = None
+
+
+class _Affinity(View):
+    pod_affinity: msgspec.Raw = NOTHING
+    pod_anti_affinity: msgspec.Raw = NOTHING
+
+
+class _Spread(View):
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    max_skew: int = 0
+    min_domains: int | None = None
+    label_selector: _Selector | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
+
+
+class _Port(View):
+    host_port: int | None = None
+    host_ip: str | None = None
+    protocol: str | None = None
+
+
+_decode_affinity = msgspec.json.Decoder(_Affinity | None).decode
+_decode_terms = msgspec.json.Decoder(_Terms | None).decode
+_decode_spread = msgspec.json.Decoder(list[_Spread] | None).decode
+_decode_ports = msgspec.json.Decoder(list[_Port] | None).decode
+_decode_labels = msgspec.json.Decoder(dict[str, str] | None).decode
+_WRONG = (msgspec.DecodeError, selecting.SelectorError)
+
+
+# Pods of one template demand the same: it is read once.
+@lru_cache(maxsize=4096)
+def _read(
+    affinity: bytes, spread: bytes, ports: tuple[bytes, ...], namespace: str, labels: bytes
+) -> Demands | None:
+    own = labels_of(labels)
+    near, apart = _read_affinity(affinity, namespace, own)
+    found = Demands(_read_ports(ports), near, apart, _read_spread(spread, namespace, own))
+    return found if found != Demands() else None
+
+
+def labels_of(raw: bytes | msgspec.Raw) -> Mapping[str, str]:
+    """Return the labels of a pod; none where they cannot be read."""
+    data = bytes(raw)
+    try:
+        return (_decode_labels(data) if data else None) or {}
+    except msgspec.DecodeError:
+        return {}
+
+
+def _read_affinity(
+    raw: bytes, namespace: str, own: Mapping[str, str]
+) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
+    constraint = Constraint.POD_AFFINITY
+    try:
+        affinity = (_decode_affinity(raw) if raw else None) or _Affinity()
+        near = _terms(affinity.pod_affinity, namespace, own)
+        constraint = Constraint.POD_ANTI_AFFINITY
+        return near, _terms(affinity.pod_anti_affinity, namespace, own)
+    except _WRONG as error:
+        raise UnreadableError(constraint) from error
+
+
+def _terms(raw: msgspec.Raw, namespace: str, own: Mapping[str, str]) -> tuple[PodTerm, ...]:
+    terms = _decode_terms(raw) if bytes(raw) else None
+    required = (terms.required_during_scheduling_ignored_during_execution if terms else None) or ()
+    return tuple(_term(term, namespace, own) for term in required)
+
+
+def _term(term: _Term, namespace: str, own: Mapping[str, str]) -> PodTerm:
+    _checked_topology(term.topology_key)
+    merged = [
+        *_own_values(term.match_label_keys, own, "In"),
+        *_own_values(term.mismatch_label_keys, own, "NotIn"),
+    ]
+    names = term.namespaces or ([] if term.namespace_selector is not None else [namespace])
+    selector = PodSelector(
+        _with(_selector(term.label_selector), merged), frozenset(names), _selector(term.namespace_selector)
+    )
+    return PodTerm(selector, term.topology_key)
+
+
+def _read_spread(raw: bytes, namespace: str, own: Mapping[str, str]) -> tuple[Spreading, ...]:
+    try:
+        constraints = (_decode_spread(raw) if raw else None) or ()
+        return tuple(
+            _spreading(each, namespace, own)
+            for each in constraints
+            if each.when_unsatisfiable != "ScheduleAnyway"
+        )
+    except _WRONG as error:
+        raise UnreadableError(Constraint.TOPOLOGY_SPREAD) from error
+
+
+def _spreading(each: _Spread, namespace: str, own: Mapping[str, str]) -> Spreading:
+    _checked_topology(each.topology_key)
+    if each.max_skew < 1 or each.when_unsatisfiable not in ("DoNotSchedule", ""):
+        raise selecting.SelectorError(
+            "maxSkew is at least 1, whenUnsatisfiable DoNotSchedule or ScheduleAnyway."
+        )
+    labels = _with(_selector(each.label_selector), list(_own_values(each.match_label_keys, own, "In")))
+    return Spreading(
+        PodSelector(labels, frozenset((namespace,)), leaving=False),
+        each.topology_key,
+        each.max_skew,
+        each.min_domains or 1,
+        (each.node_affinity_policy or HONOR) == HONOR,
+        each.node_taints_policy == HONOR,
+    )
+
+
+def _read_ports(listed: tuple[bytes, ...]) -> frozenset[HostPort]:
+    try:
+        ports = [port for raw in listed for port in _decode_ports(raw) or ()]
+    except _WRONG as error:
+        raise UnreadableError(Constraint.HOST_PORT) from error
+    return frozenset(
+        HostPort(each.host_ip or ANYWHERE, each.protocol or "TCP", each.host_port)
+        for each in ports
+        if each.host_port is not None and each.host_port > 0
+    )
+
+
+def _selector(written: _Selector | None) -> LabelSelector:
+    """Read a label selector; none selects nothing, one without conditions everything."""
+    if written is None:
+        return selecting.from_object(None)
+    return selecting.from_object(
+        {"matchLabels": written.match_labels, "matchExpressions": written.match_expressions}
+    )
+
+
+def _own_values(
+    keys: list[str] | None, own: Mapping[str, str], operator: selecting.Operator
+) -> Iterator[Requirement]:
+    """Yield the conditions that a pod has the same values of labels as the one that demands it, or others."""
+    for key in keys or ():
+        if key in own:
+            yield Requirement(key, operator, frozenset((own[key],)))
+
+
+def _with(selector: LabelSelector, more: list[Requirement]) -> LabelSelector:
+    left = tuple(each for each in more if each not in selector.requirements)
+    return LabelSelector((*selector.requirements, *left), selector.nothing)
+
+
+def _checked_topology(key: str) -> None:
+    if not key:
+        raise selecting.SelectorError("A topology key is the name of a label of nodes.")

@@ -1,0 +1,275 @@
+"""Which pods the demands of others are about, kept up to date from the log.
+
+Labels of pods are read only when somebody asks about them: a demand
+(`scheduler.snapshot.demands`) names selectors, and a pod has a *profile*, which
+says by which of the selectors in use it is selected, and what it demands
+itself. Pods of different profiles have different shapes; nearly all pods have
+none. A selector in use is looked up by one of its labels, and so are the pods
+when it is new, so neither costs a look at everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.snapshot.demands import ANYWHERE, PodSelector, labels_of
+from scheduler.snapshot.records import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from scheduler.engine.relations import Mark
+    from scheduler.snapshot.demands import Demands, HostPort
+    from scheduler.snapshot.records import Pod
+
+Subject = tuple[PodSelector, ...]
+"""Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""
+
+KEPT_KEYS = 16
+"""Labels by which pods can be looked up, though nobody asks about them any more."""
+
+Anchor = tuple[str, str | None]
+"""A label that selected pods have, with its value; None for any."""
+
+
+class Repels(NamedTuple):
+    """The mark of pods that keep those of a subject out of their domain."""
+
+    subject: Subject
+    topology: str
+
+
+class UsesPort(NamedTuple):
+    """The mark of pods that use a port at an address of their node; at any for the empty address."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What pods demand because of others, and the subjects in use that they belong to."""
+
+    demands: Demands | None
+    selected: frozenset[Subject]
+    marks: tuple[Mark, ...] = field(init=False, compare=False)
+    """What they count as on their node."""
+
+    def __post_init__(self) -> None:
+        marks: set[Mark] = set(self.selected)
+        if self.demands is not None:
+            marks |= {Repels((term.pods,), term.topology) for term in self.demands.anti_affinity}
+            marks |= {mark for port in self.demands.ports for mark in port_marks(port)}
+        object.__setattr__(self, "marks", tuple(marks))
+
+
+def port_marks(port: HostPort) -> tuple[UsesPort, UsesPort]:
+    """Return the marks of pods that use a port."""
+    return UsesPort("", port.protocol, port.port), UsesPort(port.address, port.protocol, port.port)
+
+
+def port_conflicts(port: HostPort) -> tuple[UsesPort, ...]:
+    """Return the marks of pods that are in the way of a port: of the same address, and of all addresses."""
+    if port.address == ANYWHERE:
+        return (UsesPort("", port.protocol, port.port),)
+    return tuple(UsesPort(address, port.protocol, port.port) for address in (ANYWHERE, port.address))
+
+
+def subjects_of(demands: Demands) -> Iterator[Subject]:
+    """Yield those whom demands are about."""
+    if demands.affinity:
+        yield tuple(term.pods for term in demands.affinity)
+    yield from ((term.pods,) for term in demands.anti_affinity)
+    yield from ((each.pods,) for each in demands.spread)
+
+
+class PodRelations:
+    """The demands of all pods that run or wait, and whom they are about.
+
+    pods and namespaces (their labels) are looked at, and kept by the owner.
+    """
+
+    def __init__(self, pods: Mapping[str, Pod], namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        self._pods, self._namespaces = pods, namespaces
+        self._demands: Counter[Demands] = Counter()
+        self._subjects: dict[Subject, int] = {}
+        self._by_anchor: dict[Anchor, set[Subject]] = {}
+        self._elsewhere: set[Subject] = set()
+        self._pods_by_label: dict[str, dict[str, set[str]]] = {}
+        self.repelled: dict[Subject, Counter[str]] = {}
+        """Subjects that some pod keeps out of its domain, by topology."""
+
+    def __bool__(self) -> bool:
+        """Whether any pod demands anything because of others."""
+        return bool(self._demands)
+
+    def profile(self, pod: Pod) -> Profile | None:
+        """Return the profile of a pod; None for what has nothing to do with others."""
+        if not self._demands or not counts(pod):
+            return None
+        demands, selected = demands_in_force(pod), self._selecting(pod)
+        return Profile(demands, selected) if demands is not None or selected else None
+
+    def add(self, demands: Demands | None) -> list[str]:
+        """Count the demands of one more pod; return the pods whose profile may be another one by that."""
+        affected: list[str] = []
+        if demands is None:
+            return affected
+        self._demands[demands] += 1
+        if self._demands[demands] > 1:
+            return affected
+        for term in demands.anti_affinity:
+            self.repelled.setdefault((term.pods,), Counter())[term.topology] += 1
+        for subject in subjects_of(demands):
+            self._subjects[subject] = self._subjects.get(subject, 0) + 1
+            if self._subjects[subject] == 1:
+                self._enter(subject)
+                affected += self._members(subject)
+        return affected
+
+    def remove(self, demands: Demands | None) -> list[str]:
+        """Count the demands of one pod less; return the pods whose profile may be another one by that."""
+        affected: list[str] = []
+        if demands is None:
+            return affected
+        self._demands[demands] -= 1
+        if self._demands[demands]:
+            return affected
+        del self._demands[demands]
+        for term in demands.anti_affinity:
+            topologies = self.repelled[term.pods,]
+            topologies[term.topology] -= 1
+            if not +topologies:
+                del self.repelled[term.pods,]
+        for subject in subjects_of(demands):
+            self._subjects[subject] -= 1
+            if not self._subjects[subject]:
+                del self._subjects[subject]
+                affected += self._members(subject)
+                self._leave(subject)
+        return affected
+
+    def index(self, key: str, pod: Pod, *, present: bool) -> None:
+        """Note that a pod is there, or that it is gone, where pods are looked up by labels."""
+        if not self._pods_by_label or not counts(pod):
+            return
+        labels = labels_of(pod.labels)
+        for name, by_value in self._pods_by_label.items():
+            if name in labels:
+                _note(by_value, labels[name], key, present=present)
+
+    def of_namespace(self, namespace: str) -> list[str]:
+        """Return the pods whose profile may be another one when the labels of their namespace change."""
+        if not any(each.of_namespaces.requirements for subject in self._subjects for each in subject):
+            return []
+        return [key for key, pod in self._pods.items() if pod.namespace == namespace]
+
+    def _selecting(self, pod: Pod) -> frozenset[Subject]:
+        """Return the subjects in use to which a pod belongs."""
+        if not self._subjects:
+            return frozenset()
+        labels = labels_of(pod.labels)
+        candidates = set(self._elsewhere)
+        for name, value in labels.items():
+            candidates |= self._by_anchor.get((name, value), _NOBODY)
+            candidates |= self._by_anchor.get((name, None), _NOBODY)
+        return frozenset(subject for subject in candidates if self._is_member(subject, pod, labels))
+
+    def _is_member(self, subject: Subject, pod: Pod, labels: Mapping[str, str]) -> bool:
+        return all(
+            each.labels.matches(labels)
+            and (each.leaving or not pod.deleting)
+            and (
+                pod.namespace in each.namespaces
+                or each.of_namespaces.matches(self._namespaces.get(pod.namespace))
+            )
+            for each in subject
+        )
+
+    def _members(self, subject: Subject) -> Iterable[str]:
+        """Return the pods that a subject may mean."""
+        if any(each.labels.nothing for each in subject):
+            return ()
+        anchors = _anchors(subject)
+        if not anchors:
+            return list(self._pods)
+        by_value = self._labelled(anchors[0][0])
+        return [
+            key
+            for _, wanted in anchors
+            for value in (list(by_value) if wanted is None else [wanted])
+            for key in by_value.get(value, ())
+        ]
+
+    def _labelled(self, name: str) -> dict[str, set[str]]:
+        """Return the pods that have a label, by its value; from now on they can be looked up by it."""
+        by_value = self._pods_by_label.get(name)
+        if by_value is None:
+            self._forget_unasked()
+            by_value = self._pods_by_label[name] = {}
+            for key, pod in self._pods.items():
+                value = labels_of(pod.labels).get(name) if counts(pod) else None
+                if value is not None:
+                    _note(by_value, value, key, present=True)
+        return by_value
+
+    def _forget_unasked(self) -> None:
+        if len(self._pods_by_label) >= KEPT_KEYS:
+            asked = {name for name, _ in self._by_anchor}
+            self._pods_by_label = {
+                name: known for name, known in self._pods_by_label.items() if name in asked
+            }
+
+    def _enter(self, subject: Subject) -> None:
+        anchors = _anchors(subject)
+        for anchor in anchors:
+            self._by_anchor.setdefault(anchor, set()).add(subject)
+        if not anchors:
+            self._elsewhere.add(subject)
+
+    def _leave(self, subject: Subject) -> None:
+        self._elsewhere.discard(subject)
+        for anchor in _anchors(subject):
+            self._by_anchor[anchor].discard(subject)
+            if not self._by_anchor[anchor]:
+                del self._by_anchor[anchor]
+
+
+_NOBODY: frozenset[Subject] = frozenset()
+
+
+def counts(pod: Pod) -> bool:
+    """Whether a pod has to do with others: it holds a node, or waits for one of ours."""
+    return pod.holds or (pod.ours and pod.status is TaskStatus.PENDING)
+
+
+def demands_in_force(pod: Pod) -> Demands | None:
+    """Return what a pod demands as far as it is: of one that has its node only what it takes and whom it repels."""
+    if pod.demands is None or not counts(pod):
+        return None
+    return pod.demands.lasting() if pod.holds else pod.demands
+
+
+def _anchors(subject: Subject) -> tuple[Anchor, ...]:
+    """Return labels one of which every member has; none where no label is certain."""
+    conditions = [each for selector in subject for each in selector.labels.requirements]
+    for condition in conditions:
+        if condition.operator == "In":
+            return tuple((condition.key, value) for value in sorted(condition.values))
+    for condition in conditions:
+        if condition.operator == "Exists":
+            return ((condition.key, None),)
+    return ()
+
+
+def _note(by_value: dict[str, set[str]], value: str, key: str, *, present: bool) -> None:
+    if present:
+        by_value.setdefault(value, set()).add(key)
+        return
+    keys = by_value[value]
+    keys.discard(key)
+    if not keys:
+        del by_value[value]

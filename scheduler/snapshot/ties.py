@@ -1,0 +1,111 @@
+"""What a profile means to the engine: marks, and rules over them (`scheduler.engine.relations`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.engine.cause import Reason
+from scheduler.engine.relations import OWN_NODE, Apart, Rule, Spread, Ties, Together
+from scheduler.snapshot.pod_relations import Repels, port_conflicts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scheduler.engine.relations import NodeSet
+    from scheduler.snapshot.demands import Demands
+    from scheduler.snapshot.pod_relations import Profile, Subject
+
+
+class Eligible(NamedTuple):
+    """Nodes that a spread may count, as functions: those that the pods select, those whose taints they tolerate, with all of some labels."""
+
+    selected: Callable[[], NodeSet]
+    tolerated: Callable[[], NodeSet]
+    labelled: Callable[[tuple[str, ...]], NodeSet]
+
+
+def ties_of(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]], eligible: Eligible) -> Ties:
+    """Return the ties of pods with a profile; repelled are the subjects that pods keep out of their domains."""
+    own = profile.demands
+    rules: list[Rule] = [] if own is None else [*_ports(own), *_affinity(own, profile), *_anti_affinity(own)]
+    rules += _repelled(profile, repelled)
+    if own is not None:
+        rules += _spread(own, profile, eligible)
+    return Ties(profile.marks, tuple(rules))
+
+
+def _ports(own: Demands) -> Iterator[Rule]:
+    for port in sorted(own.ports, key=str):
+        for mark in port_conflicts(port):
+            yield Apart(
+                mark,
+                OWN_NODE,
+                Reason.HOST_PORT_TAKEN,
+                str(port),
+                "node(s) didn't have free ports for the requested pod ports",
+            )
+
+
+def _affinity(own: Demands, profile: Profile) -> Iterator[Rule]:
+    if not own.affinity:
+        return
+    subject = tuple(term.pods for term in own.affinity)
+    yield Together(
+        subject,
+        tuple(dict.fromkeys(term.topology for term in own.affinity)),
+        subject in profile.selected,
+        Reason.POD_AFFINITY,
+        " and ".join(dict.fromkeys(map(str, subject))),
+        "node(s) didn't match pod affinity rules",
+    )
+
+
+def _anti_affinity(own: Demands) -> Iterator[Rule]:
+    for term in own.anti_affinity:
+        yield Apart(
+            (term.pods,),
+            term.topology,
+            Reason.POD_ANTI_AFFINITY,
+            str(term.pods),
+            "node(s) didn't match pod anti-affinity rules",
+        )
+
+
+def _repelled(profile: Profile, repelled: Mapping[Subject, Mapping[str, int]]) -> Iterator[Rule]:
+    found = [
+        (subject, topology)
+        for subject in profile.selected
+        for topology, pods in repelled.get(subject, {}).items()
+        if pods
+    ]
+    for subject, topology in sorted(found, key=repr):
+        yield Apart(
+            Repels(subject, topology),
+            topology,
+            Reason.REPELLED,
+            str(subject[0]),
+            "node(s) didn't satisfy existing pods anti-affinity rules",
+        )
+
+
+def _spread(own: Demands, profile: Profile, eligible: Eligible) -> Iterator[Rule]:
+    keys = tuple(dict.fromkeys(each.topology for each in own.spread))
+    for each in own.spread:
+        nodes = eligible.labelled(keys)
+        if each.honors_selector:
+            nodes = nodes & eligible.selected()
+        if each.honors_taints:
+            nodes = nodes & eligible.tolerated()
+        subject = (each.pods,)
+        yield Spread(
+            subject,
+            each.topology,
+            each.skew,
+            each.least,
+            subject in profile.selected,
+            nodes,
+            Reason.TOPOLOGY_SPREAD,
+            each.topology,
+            "node(s) didn't match pod topology spread constraints",
+            none_stands=not each.pods.labels.requirements and not each.pods.labels.nothing,
+        )

@@ -1,0 +1,298 @@
+"""Placing pods that have rules about other pods: the engine gives what looking at the whole cluster before each pod gives."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.engine.cause import Reason
+from scheduler.engine.gang import Bin
+from scheduler.engine.place import Placer, place
+from scheduler.engine.relations import Apart, Domains, Relations, Spread, Ties, Together
+
+from . import oracle
+from .test_place import PODS, answer, cluster, gang, gangs_of, trees
+
+MARKS = ("a", "b", "c")
+ZONE, RACK, OWN = "zone", "rack", ""
+
+
+class Ground:
+    """Topologies by the domain of each node, and pods by mark and node."""
+
+    def __init__(self, topologies, standing=None):
+        self.topologies, self.pods = topologies, standing or {}
+
+    def domains(self, topology):
+        numbers = self.topologies[topology]
+        names = [f"{topology}{number}" for number in range(max(numbers, default=-1) + 1)]
+        return Domains(np.array(numbers, dtype=np.int32), names)
+
+    def standing(self, mark):
+        return list(self.pods.get(mark, {}).items())
+
+
+def apart(mark, topology=OWN):
+    return Apart(mark, topology, Reason.POD_ANTI_AFFINITY, mark, "apart")
+
+
+def together(mark, *topologies, starts=True):
+    return Together(mark, topologies or (ZONE,), starts, Reason.POD_AFFINITY, mark, "together")
+
+
+def spread(mark, eligible, *, topology=ZONE, skew=1, least=1, counts_itself=True, none_stands=False):
+    nodes = np.array(eligible, dtype=bool)
+    return Spread(
+        mark,
+        topology,
+        skew,
+        least,
+        counts_itself,
+        nodes,
+        Reason.TOPOLOGY_SPREAD,
+        topology,
+        "spread",
+        none_stands,
+    )
+
+
+def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
+    """A cluster whose class i has ties[i]."""
+    one = cluster(free, requests or [[1, 1]] * len(ties))
+    one.classes = [
+        replace(each, ties=Ties(*given_ties) if given_ties else None)
+        for each, given_ties in zip(one.classes, ties, strict=True)
+    ]
+    zones = zones if zones is not None else [0] * len(free)
+    topologies = {OWN: list(range(len(free))), ZONE: zones, RACK: racks if racks is not None else zones}
+    one.relations = Relations(Ground(topologies, standing))
+    return one
+
+
+ROOM = [9, 9]
+EVERY = [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("world", "gangs", "expected"),
+    [
+        pytest.param(
+            tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]], id="one on each node"
+        ),
+        pytest.param(
+            tied([ROOM] * 2, [(("a",), (apart("a"),))]),
+            [gang((0, 3)), gang((0, 2))],
+            [None, [[0, 1]]],
+            id="more than nodes: nobody, and the next finds no trace of it",
+        ),
+        pytest.param(
+            tied([ROOM] * 3, [(("a",), (apart("a"),))], standing={"a": {1: 1}}),
+            [gang((0, 2))],
+            [[[0, 2]]],
+            id="beside one that runs",
+        ),
+        pytest.param(
+            tied([ROOM] * 3, [((), (apart("a", ZONE),))], zones=[0, 0, -1], standing={"a": {1: 1}}),
+            [gang((0, 1))],
+            [[[2]]],
+            id="nodes in no domain are apart from all",
+        ),
+        pytest.param(
+            tied([ROOM] * 3, [(("a",), ()), ((), (apart("a"),))]),
+            [gang((0, 1)), gang((1, 1))],
+            [[[0]], [[1]]],
+            id="from a gang of the same cycle",
+        ),
+        pytest.param(
+            tied([ROOM] * 3, [(("a",), (together("a"),))], zones=[0, 1, 1], standing={"a": {2: 1}}),
+            [gang((0, 2))],
+            [[[1, 1]]],
+            id="near one that runs",
+        ),
+        pytest.param(
+            tied([ROOM] * 2, [((), (together("a", starts=False),))]),
+            [gang((0, 1))],
+            [None],
+            id="near somebody who is not there",
+        ),
+        pytest.param(
+            tied([[2, 9], [3, 9], [1, 9]], [(("a",), (together("a"),))], zones=[0, 1, 1]),
+            [gang((0, 4))],
+            [[[2, 1, 1, 1]]],
+            id="the first goes where there is room for all",
+        ),
+        pytest.param(
+            tied([ROOM] * 2, [(("a",), (together("a"),))], zones=[-1, 0]),
+            [gang((0, 1))],
+            [[[1]]],
+            id="the first goes to no node without the label",
+        ),
+        pytest.param(
+            tied(
+                [[1, 9], [1, 9], [1, 9], [2, 9]],
+                [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
+                zones=[0, 0, 1, 1],
+                standing={"b": {1: 1}},
+            ),
+            [gang((0, 1), (1, 1))],
+            [[[2], [3]]],
+            id="another domain when the gang is short in the first",
+        ),
+        pytest.param(
+            tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]),
+            [gang((0, 1), (1, 1))],
+            [[[0], [0]]],
+            id="pods of lower priority first when the others need them",
+        ),
+        pytest.param(
+            tied([ROOM] * 4, [(("a",), (spread("a", EVERY),))], zones=[0, 0, 0, 1]),
+            [gang((0, 5))],
+            [[[0, 3, 0, 3, 0]]],
+            id="evenly over domains",
+        ),
+        pytest.param(
+            tied([ROOM] * 4, [(("a",), (spread("a", EVERY, skew=3),))], zones=[0, 0, 0, 1]),
+            [gang((0, 4))],
+            [[[0, 0, 0, 3]]],
+            id="up to the skew",
+        ),
+        pytest.param(
+            tied([ROOM] * 4, [(("a",), (spread("a", EVERY, least=3),))], zones=[0, 0, 1, 1]),
+            [gang((0, 3), minimum=0)],
+            [[[0, 2]]],
+            id="fewer domains than wanted",
+        ),
+        pytest.param(
+            tied([ROOM] * 4, [(("a",), (spread("a", [1, 1, 0, 0]),))], zones=[0, 0, 1, 1]),
+            [gang((0, 3))],
+            [[[0, 0, 0]]],
+            id="nodes that cannot be used make no domain",
+        ),
+    ],
+)
+def test_place(world, gangs, expected):
+    assert answer(place(world, gangs, pods=PODS), gangs) == expected
+
+
+def test_undo_takes_marks_back():
+    world = tied([ROOM] * 2, [(("a",), (apart("a"),))])
+    placer, some = Placer(world, pods=PODS), gang((0, 2))
+    placer.undo(some, placer.place_part(some))
+    assert placer.place_minimum(some).nodes(0).tolist() == [0, 1]
+    world.fill([1], [-1], world.classes[0], None)  # as when a victim goes
+    assert placer.place_minimum(gang((0, 1))).nodes(0).tolist() == [1]
+
+
+topologies = st.sampled_from([OWN, ZONE, ZONE, RACK])
+
+
+@st.composite
+def rules(draw, nodes):
+    mark = draw(st.sampled_from(MARKS))
+    kind = draw(st.sampled_from(["apart", "apart", "together", "spread"]))
+    if kind == "apart":
+        return apart(mark, draw(topologies))
+    if kind == "together":
+        return together(
+            mark, *draw(st.lists(topologies, min_size=1, max_size=2, unique=True)), starts=draw(st.booleans())
+        )
+    return spread(
+        mark,
+        [draw(st.sampled_from([True, True, True, False])) for _ in range(nodes)],
+        topology=draw(topologies),
+        skew=draw(st.integers(1, 2)),
+        least=draw(st.integers(1, 3)),
+        counts_itself=draw(st.booleans()),
+        none_stands=draw(st.sampled_from([False, False, False, True])),
+    )
+
+
+@st.composite
+def ties(draw, nodes):
+    """Marks and rules that agree: who may start has the mark, who counts itself as well."""
+    found = draw(st.lists(rules(nodes), max_size=3))
+    needs = [rule for rule in found if isinstance(rule, Together)]
+    found = [rule for rule in found if rule not in needs[1:]]
+    marks = set(draw(st.lists(st.sampled_from(MARKS), max_size=2)))
+    agreed = []
+    for rule in found:
+        if isinstance(rule, Together):
+            rule = replace(rule, starts=rule.mark in marks)
+        elif isinstance(rule, Spread):
+            rule = replace(rule, counts_itself=rule.mark in marks)
+        agreed.append(rule)
+    return tuple(sorted(marks)), tuple(agreed)
+
+
+@st.composite
+def worlds(draw):
+    nodes = draw(st.integers(0, 7))
+    count = draw(st.integers(1, 4))
+    free = np.array([[draw(st.integers(0, 5)) for _ in range(3)] for _ in range(nodes)], dtype=np.int64)
+    zones = [draw(st.integers(-1, 2)) for _ in range(nodes)]
+    racks = [draw(st.integers(0, 3)) for _ in range(nodes)]
+    some_ties = st.one_of(st.none(), ties(nodes), ties(nodes))
+    world = tied(
+        free.reshape(-1, 3),
+        [draw(some_ties) for _ in range(count)],
+        zones=zones,
+        racks=racks,
+        standing={
+            mark: draw(st.dictionaries(st.integers(0, nodes - 1), st.integers(1, 2), max_size=2))
+            for mark in MARKS
+            if nodes
+        },
+        requests=[[draw(st.integers(0, 2)), 1, draw(st.integers(0, 2))] for _ in range(count)],
+    )
+    accounts, leaves = draw(trees())
+    gangs = draw(st.lists(gangs_of(count, leaves), min_size=1, max_size=5))
+    if draw(st.booleans()):
+        gangs = [replace(each, account=None) for each in gangs]
+    return world, gangs, accounts
+
+
+@settings(max_examples=600, deadline=None)
+@given(worlds())
+def test_the_answer_is_that_of_placing_pod_after_pod(world):
+    fast, gangs, accounts = world
+    slow = oracle.Slow(copy.deepcopy(fast), gangs, PODS, accounts)
+    expected = slow.run()
+    found = place(fast, gangs, pods=PODS)
+    assert answer(found, gangs) == expected
+    assert fast.free.tolist() == slow.cluster.free.tolist()
+    for tally in fast.relations._tallies.values():
+        assert (tally.counts >= 0).all()
+        assert tally.counts[-1] == 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(worlds())
+def test_a_gang_that_was_undone_leaves_no_trace(world):
+    one, gangs, _ = world
+    other = copy.deepcopy(one)
+    placer = Placer(one, pods=PODS)
+    for some in gangs:
+        bare = replace(some, account=None)
+        placer.undo(bare, placer.place_part(bare))
+    assert (one.free == other.free).all()
+    bare = [replace(each, account=None) for each in gangs]
+    assert answer(place(one, bare, pods=PODS), bare) == answer(place(other, bare, pods=PODS), bare)
+
+
+def test_classes_without_rules_are_placed_in_one_go():
+    """A gang that nobody's rule is about is filled node by node, however many others have rules."""
+    world = tied([[10_000, 10_000]] * 2, [None, (("a",), (apart("a"),))], standing={"a": {0: 1}})
+    (found,) = place(world, [gang((0, 15_000))], pods=PODS)
+    assert found.runs[0] == [([0, 1], [10_000, 5_000])]
+
+
+def test_one_bin_may_stay_unplaced_while_others_go_on():
+    world = tied([ROOM], [((), (together("a", starts=False),)), None])
+    some = replace(gang((1, 2)), bins=(Bin(1, 2), Bin(0, 1)))
+    (found,) = place(world, [some], pods=PODS)
+    assert found.taken == [2, 0]
