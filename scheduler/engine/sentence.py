@@ -162,6 +162,17 @@ def _claim_not_bound(cause: Cause) -> str:
     )
 
 
+def _waiting_for_victims(cause: Cause) -> str:
+    if not cause.victims:
+        return "Pods are asked to end, so that this can start."
+    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {group}" for group, n in cause.victims[:_NAMED_GROUPS]]
+    if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
+        shown.append(f"{more} of others")
+    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    is_one = sum(n for _, n in cause.victims) == 1
+    return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
+
+
 def unknown(constraint: Constraint | None) -> str:
     """Return what the scheduler does not know, with the remedy."""
     return f"the scheduler does not know {_DEMANDS[constraint]}."
@@ -213,6 +224,7 @@ def _others(cause: Cause) -> str:
 
 
 _NAMED_QUEUES = 3
+_NAMED_GROUPS = 3
 _DEMANDS = {
     None: "what the pods demand",
     Constraint.POD_AFFINITY: "required podAffinity yet; state it as preferred, or leave it out",
@@ -243,5 +255,6 @@ _SENTENCES = {
     Reason.SCHEDULING_GATED: _not_enough_tasks,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
+    Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
     from scheduler.snapshot.nodes import PodShape
-    from scheduler.snapshot.reading import GroupView
+    from scheduler.snapshot.reading import GroupView, PodAnnotations, Preemptable
 
 
 class TaskStatus(IntEnum):
@@ -43,11 +43,21 @@ READY = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED))
 """Pods that count for the minimum of their gang."""
 
 
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+
+
+def preemptable(annotations: Preemptable | PodAnnotations | None, labels: Preemptable | None) -> bool | None:
+    """Return what the annotation says, or else the label; None when neither is there. No truth value means no (§1.3)."""
+    said = (annotations.preemptable if annotations else "") or (labels.preemptable if labels else "")
+    return said in _TRUE if said else None
+
+
 @dataclass(slots=True, eq=False)
 class Pod:
     """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself.
 
-    controlled: somebody makes it again when it is deleted.
+    controlled: somebody makes it again when it is deleted. preemptable: whether it says of itself that it may be
+    evicted, None if it says nothing. preempts: others may be evicted for it.
     """
 
     namespace: str
@@ -68,6 +78,8 @@ class Pod:
     deleting: bool
     controlled: bool
     claims: tuple[str, ...]
+    preemptable: bool | None = None
+    preempts: bool = True
 
     @property
     def key(self) -> str:
@@ -148,6 +160,11 @@ class Group:
     def priority_class(self) -> str:
         """The priority class it names."""
         return (self.view.spec.priority_class_name if self.view else "") or ""
+
+    @property
+    def preemptable(self) -> bool | None:
+        """Whether it says of its pods that they may be evicted, None if it says nothing."""
+        return preemptable(self.view.metadata.annotations, self.view.metadata.labels) if self.view else None
 
     @property
     def min_member(self) -> int:
