@@ -1,7 +1,10 @@
 """Room for groups whose minimum does not fit: whom a cycle asks to end for them, and for whom room is kept.
 
 preempt   a group takes the room of groups of lower priority in its own queue (reference/volcano-scheduler §2.4)
+reclaim   a group whose queue has less than it deserves takes from queues that have more (§2.5), as far as
+          `scheduler.engine.reclaim` says
 
+Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
 Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
 (`scheduler.cycle.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
 what he cannot have yet is kept for him.
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.decisions import ROOM, Eviction
@@ -19,16 +22,19 @@ from scheduler.cycle.evictable import Evictable, evictable
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import Unit, find_victims
 from scheduler.engine.explain import on_empty_nodes
+from scheduler.engine.gang import minimum
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.place import Placer
+from scheduler.engine.reclaim import Reclaim
 from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from scheduler.engine.accounts import Account
+    from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.cluster import Cluster
+    from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
@@ -36,6 +42,13 @@ if TYPE_CHECKING:
 
     Ranked = Iterable[tuple[tuple[int, ...], Group]]
     """Groups, each with what decides whose pods go first: the least."""
+
+
+class Source(NamedTuple):
+    """Whose pods may be evicted for a group, and whether their queue yields them, as it stands then."""
+
+    groups: Ranked
+    yields: Yields
 
 
 class Evictions:
@@ -58,7 +71,7 @@ class Evictions:
         self._leaving: Leaving | None = None
         self._going: dict[str, set[str]] = {}
         """The keys of pods that are asked to end in this cycle, by their groups."""
-        self._failed: set[tuple[Action, tuple[object, ...]]] = set()
+        self._failed: set[tuple[object, ...]] = set()
         self._waiting: dict[str, Cause] = {}
         self.found: list[Eviction] = []
 
@@ -119,39 +132,72 @@ class Evictions:
 
     def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
         """Find victims for groups, in their order, whose minimum was placed nowhere."""
-        if Action.PREEMPT not in self._snapshot.policy.actions:
-            return
-        for group in groups:
+        actions = self._snapshot.policy.actions
+        sources = [
+            (action, source)
+            for action, source in ((Action.RECLAIM, self._reclaim), (Action.PREEMPT, self._preempt))
+            if action in actions
+        ]
+        for group in groups if sources else ():
             attempt = attempts.get(group.key)
             if attempt is None or attempt.short is None or attempt.behind is not None:
                 continue
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            look = self._preempt(group, gang)
-            if look is not None and self._may_have_others_go(group):
-                self._try(Action.PREEMPT, group, gang, *look)
+            for action, source in sources if self._may_have_others_go(group) else ():
+                if self._try(action, source, group, gang):
+                    break
 
     def _may_have_others_go(self, group: Group) -> bool:
         pods = group.pending.values()
         return self._snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
 
-    def _preempt(
-        self, group: Group, gang: Gang
-    ) -> tuple[Callable[[], Ranked], Callable[[Account, Sequence[int]], bool]] | None:
+    def _preempt(self, group: Group, gang: Gang) -> Source | None:
         """Return the groups of lower priority in the same queue; None where there are none."""
-        snapshot = self._snapshot
-        names = (name for queue, name in snapshot.usage if queue == group.queue)
-        if not any(snapshot.priority_of(name) < gang.level for name in names):
+        priority_of = self._snapshot.priority_of
+        names = (name for queue, name in self._snapshot.usage if queue == group.queue)
+        if not any(priority_of(name) < gang.level for name in names):
             return None
+        levels = ((priority_of(other.priority_class), other) for other in self._holding())
+        lower = (
+            ((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue
+        )
+        return Source(lower, lambda _account, _holds: True)
 
-        def ranked() -> Ranked:
-            for other in self._holding():
-                level = snapshot.priority_of(other.priority_class)
-                if other.queue == group.queue and level < gang.level:
-                    yield (level,), other
+    def _reclaim(self, group: Group, gang: Gang) -> Source | None:
+        """Return the groups of queues that have more than they deserve; None where the queue may take nothing from any.
 
-        return ranked, lambda _account, _holds: True
+        Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve.
+        """
+        if gang.account is None:
+            return None
+        reclaim = Reclaim(gang.account, self._asked(gang), self._pods)
+        if not reclaim:
+            return None
+        queues = self._snapshot.queues
+        givers = sorted(
+            (-reclaim.nearness(account), queues[name].priority, -account.share(), name)
+            for name, account in self._accounts.items()
+            if name in queues and queues[name].reclaimable and reclaim.may_have_to_give(account)
+        )
+        if not givers:
+            return None
+        ranks = {giver[-1]: number for number, giver in enumerate(givers)}
+        others = (
+            ((ranks[other.queue], self._snapshot.priority_of(other.priority_class)), other)
+            for other in self._holding()
+            if other.queue in ranks
+        )
+        return Source(others, reclaim.yields)
+
+    def _asked(self, gang: Gang) -> list[Amount]:
+        """Return what the minimum of a gang asks for in all, by column."""
+        total: Counter[int] = Counter()
+        for some, pods in zip(gang.bins, minimum(gang), strict=True):
+            for column, amount in self._cluster.classes[some.pod_class].asked:
+                total[column] += amount * pods
+        return sorted(total.items())
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those for which others end in this cycle."""
@@ -161,30 +207,27 @@ class Evictions:
                 yield group
 
     def _try(
-        self,
-        action: Action,
-        group: Group,
-        gang: Gang,
-        ranked: Callable[[], Ranked],
-        yields: Callable[[Account, Sequence[int]], bool],
+        self, action: Action, source: Callable[[Group, Gang], Source | None], group: Group, gang: Gang
     ) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
-        likeness = action, (gang.bins, gang.steps, gang.account, gang.level)
+        likeness = action, gang.bins, gang.steps, gang.account, gang.level
         if likeness in self._failed:
             return False
-        leaving = self._all_leaving()
         going: list[tuple[Group, tuple[Pod, ...]]] = []
-        with leaving.gone():
-            if self._fits(gang):
-                return True  # without victims: nobody has to go, and nothing is kept
-            found = self._could_fit(gang) and find_victims(
-                self._cluster, gang, self._units(ranked(), going), yields, pods=self._pods
-            )
-            if found:
-                self._evict(action, group, [going[number] for number in found[0]], leaving)
-        if not found:
-            self._failed.add(likeness)
-        return bool(found)
+        found = None
+        with self._all_leaving().gone():
+            drawn = source(group, gang)
+            if drawn is not None:
+                if self._fits(gang):
+                    return True  # without victims: nobody has to go, and nothing is kept
+                units = self._units(drawn.groups, going)
+                if self._could_fit(gang):
+                    found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
+            if found is None:
+                self._failed.add(likeness)
+                return False
+            self._evict(action, group, [going[number] for number in found[0]])
+            return True
 
     def _fits(self, gang: Gang) -> bool:
         placer = Placer(self._cluster, pods=self._pods)
@@ -204,9 +247,9 @@ class Evictions:
             for step in gang.steps
         )
 
-    def _evict(
-        self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]], leaving: Leaving
-    ) -> None:
+    def _evict(self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]]) -> None:
+        """Note who goes for whom: from now on they are among what is going."""
+        leaving = self._all_leaving()
         counts: Counter[str] = Counter()
         text = f"Pod is evicted, because of {action}: pod group {group.key} gets its room."
         for other, pods in victims:

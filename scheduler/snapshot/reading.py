@@ -182,6 +182,7 @@ class QueueSpecView(View):
     weight: int | None = None
     priority: int | None = None
     dequeue_strategy: str | None = None
+    reclaimable: bool | None = None
 
 
 class QueueMeta(View):

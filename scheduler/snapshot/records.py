@@ -205,7 +205,8 @@ class Queue:
 
     capability is a ceiling (absent resource = unlimited), guarantee is kept for
     it, deserved is its fair share of the resources that it names there, weight
-    decides about the others. created is in epoch milliseconds.
+    decides about the others. created is in epoch milliseconds. reclaimable:
+    queues that have less than they deserve may take back what it has beyond that.
     """
 
     name: str
@@ -218,3 +219,4 @@ class Queue:
     priority: int = 0
     created: int = 0
     strategy: str = DequeueStrategy.TRAVERSE
+    reclaimable: bool = True

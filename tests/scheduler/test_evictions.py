@@ -37,6 +37,7 @@ class History(World):
         self.due = {}
         self.count = 0
         self.evicted = []  # of the last cycle
+        self.deserved = {}  # queue → CPUs, where they are stated
 
     def submit(self, job):
         self.jobs[job.name] = job
@@ -83,8 +84,22 @@ class History(World):
             assert before[beneficiary.name] < beneficiary.minimum
             self.judge_right(victim, beneficiary, each)
 
+    def used(self, where):
+        """Return how many CPUs pods of a queue hold that were not asked to end."""
+        return sum(
+            self.jobs[name].cpu * pods
+            for name, pods in self.running().items()
+            if self.jobs[name].where == where
+        )
+
     def judge_right(self, victim, beneficiary, eviction):
-        assert eviction.action == "preempt"
+        if eviction.action == "reclaim":
+            assert victim.where != beneficiary.where
+            if self.deserved:
+                asked = beneficiary.minimum * beneficiary.cpu
+                assert self.used(victim.where) >= self.deserved[victim.where]
+                assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
+            return
         assert victim.where == beneficiary.where
         assert PRIORITIES.index(victim.priority) < PRIORITIES.index(beneficiary.priority)
 
@@ -125,8 +140,9 @@ some_cpus = st.lists(st.integers(2, 6), min_size=1, max_size=3)
 some_times = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 
 
-def play(cpus, asked, going, queues):
+def play(cpus, asked, going, queues, deserved=None):
     history = History(cpus, queues, going)
+    history.deserved = deserved or {}
     helped = set()
     for job in asked:
         history.submit(job)
@@ -175,6 +191,57 @@ def test_nobody_waits_whose_minimum_fits_without_all_that_is_less_urgent(cpus, a
 def test_ceiling_of_the_queue_holds(cpus, asked, going, most):
     history, _ = play(cpus, asked, going, [queue(capability={"cpu": str(most)})])
     assert sum(history.use(name) for name in history.cpus) <= most
+
+
+TREE = {"a": "left", "b": "left", "c": "right", "d": "root", "left": "root", "right": "root"}
+LEAVES = ("a", "b", "c", "d")
+
+
+@relaxed
+@given(
+    some_cpus, jobs(LEAVES, 6), some_times, st.fixed_dictionaries({name: st.integers(1, 4) for name in TREE})
+)
+def test_queues_come_to_rest_too(cpus, asked, going, weights):
+    """What one queue takes from another one, that one never takes back, whatever else is preempted meanwhile."""
+    queues = [queue(name, parent=parent, weight=weights[name]) for name, parent in TREE.items()]
+    play(cpus, asked, going, queues)
+
+
+some_parts = st.lists(st.integers(0, 5), min_size=3, max_size=3)
+
+
+def stated(parts):
+    deserved = dict(zip("abc", parts, strict=True))
+    return deserved, [queue(name, deserved={"cpu": str(cpu)}) for name, cpu in deserved.items()]
+
+
+@relaxed
+@given(some_cpus, jobs("abc", 6), some_times, some_parts)
+def test_no_queue_gives_what_it_deserves(cpus, asked, going, parts):
+    deserved, queues = stated(parts)
+    play(cpus, asked, going, queues, deserved)
+
+
+@relaxed
+@given(some_cpus, st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), max_size=5), some_parts)
+def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):
+    """With pods of one CPU that may go alone: nobody waits below his part beside somebody above it, or beside free room."""
+    deserved, queues = stated(parts)
+    made = [Job(f"j{number}", "p0", 1, pods, 1, where) for number, (where, pods) in enumerate(asked)]
+    singles = [
+        Job(f"{job.name}x{number}", "p0", 1, 1, 1, job.where)
+        for job in made
+        for number in range(len(job.pods))
+    ]
+    history, _ = play(cpus, singles, [1], queues, deserved)
+    running = history.running()
+    used = {name: history.used(name) for name in deserved}
+    free = sum(cpus) - sum(used.values())
+    above = any(used[name] > deserved[name] for name in deserved)
+    for job in singles:
+        if not running[job.name]:
+            assert not free
+            assert used[job.where] >= deserved[job.where] or not above
 
 
 def test_group_is_gone_and_so_is_what_it_is_kept():

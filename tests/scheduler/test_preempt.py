@@ -11,6 +11,7 @@ from scheduler.policy.policy import Action, Policy
 from .world import World, group, node, pod, priority_class, queue
 
 HIGH = {"priorityClassName": "high"}
+OWN = queue(reclaimable=False)  # nobody else takes anything from it
 CLASSES = (priority_class("high", 100), priority_class("low", 1))
 
 
@@ -35,7 +36,7 @@ def low(count, *, name="low", minimum=1, cpu="1", node="n1", **spec):
 
 
 def world(*objects, cpu="4", nodes=("n1",)):
-    return World(*(node(each, cpu=cpu, pods=99) for each in nodes), queue(), *CLASSES, *objects)
+    return World(*(node(each, cpu=cpu, pods=99) for each in nodes), OWN, *CLASSES, *objects)
 
 
 def labelled(kind, obj, where, value):
