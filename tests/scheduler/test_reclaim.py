@@ -205,3 +205,43 @@ def test_scarce_resource_counts_alone():
         here.put((resources.PODS, obj))
     here.cycle()
     assert len(here.going()) == 2
+
+
+def outside(where, cpus, **spec):
+    """A group that was not let in yet, and has no pods."""
+    return group("new", cpus, queue=where, phase="Pending", minResources={"cpu": str(cpus)}, **spec)
+
+
+@pytest.mark.parametrize(
+    ("objects", "enters"),
+    [
+        pytest.param([*HALVES, *runs("a", 8), outside("b", 4)], True, id="what its queue deserves"),
+        pytest.param([*HALVES, *runs("a", 8), outside("b", 5)], False, id="more than its queue deserves"),
+        pytest.param(
+            [*HALVES, *runs("a", 8), *asks("b", 2, minResources={"cpu": "2"}), outside("b", 3)],
+            False,
+            id="less, but others of it are in",
+        ),
+        pytest.param(
+            [queue("a", reclaimable=False), queue("b"), *runs("a", 8), outside("b", 4)],
+            False,
+            id="nobody would give it back",
+        ),
+        pytest.param(
+            [queue("a"), queue("b", {"cpu": "3"}, deserved={"cpu": "6"}), *runs("a", 8), outside("b", 4)],
+            False,
+            id="more than its queue may use",
+        ),
+    ],
+)
+def test_who_may_reclaim_is_let_in_though_the_cluster_is_full(objects, enters):
+    here = world(*objects)
+    here.cycle()
+    assert (here.status("new")["phase"] == "Inqueue") == enters
+
+
+def test_without_reclaim_a_full_cluster_lets_nobody_in():
+    here = world(*HALVES, *runs("a", 8), outside("b", 4))
+    here.snapshot.policy = Policy(frozenset(Action) - {Action.RECLAIM})
+    here.cycle()
+    assert here.status("new")["phase"] == "Pending"
