@@ -19,8 +19,9 @@ from cluster.writes import Timer
 from kube.errors import ApiError
 from kube.resources import CLAIMS, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
+from scheduler.evicting import COMPONENT
 from scheduler.snapshot.snapshot import Snapshot
-from scheduler.writes import ABOUT, COMPONENT, about_group, groups_of
+from scheduler.writes import about_group, group_key, groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,9 +70,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
         decisions = schedule(state, now)
         state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
-        told = retries.told(
-            timers, lambda key: about_group(state.groups.get(key.removesuffix(ABOUT))), now, COMPONENT
-        )
+        told = retries.told(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
         groups = [*groups_of(decisions, now), *told]
         # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
         left = {key for key in back if key in state.waiting} - {group.key for group in groups}

@@ -13,17 +13,27 @@ from kube import events
 from kube.meta import controller_reference, now_text
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
+from scheduler import evicting
+from scheduler.cycle.decisions import ROOM
+from scheduler.evicting import COMPONENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cluster.store import Write
     from kube.meta import Object
-    from scheduler.cycle.decisions import Adoption, Bind, Decisions, GroupDecision, Note, Report
+    from scheduler.cycle.decisions import (
+        Adoption,
+        Bind,
+        Decisions,
+        Eviction,
+        GroupDecision,
+        Note,
+        Report,
+    )
     from scheduler.snapshot.records import Group as PodGroup
     from scheduler.snapshot.records import Orphan, Pod
 
-COMPONENT = "volcano"
 ABOUT = "/about"  # ends the keys of what is only said about a group: that it can be said is no sign that it can be bound
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 
@@ -32,19 +42,30 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
     """Return the writes: one Group a gang, so that it is bound all or not at all."""
     time = now_text(now)
     groups: list[Group] = []
+    victims = _by_beneficiary(decisions.evictions)
     for decision in decisions.groups:
         writes: list[Write] = [_bind(bind, time) for bind in decision.binds]
         writes += gangs.removal(decision.given_back)
         writes += _about_group(decision, now)
+        evictions = victims.pop(decision.key, ())
+        writes += evicting.writes_of(evictions, now)
         if writes:
-            key = decision.key if decision.binds else decision.key + ABOUT
+            key = decision.key if decision.binds else decision.key + (ROOM if evictions else ABOUT)
             minima = [Minimum(need, places) for need, places in decision.minima]
             groups.append(Group(writes, key, minima=minima, announced=list(_announced(decision))))
         notes = [_note(note, time) for note in decision.notes]
         if notes:
             groups.append(Group(notes))
+    groups += [Group(list(evicting.writes_of(some, now)), key + ROOM) for key, some in victims.items()]
     groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
     return groups
+
+
+def _by_beneficiary(evictions: Iterable[Eviction]) -> dict[str, list[Eviction]]:
+    found: dict[str, list[Eviction]] = {}
+    for eviction in evictions:
+        found.setdefault(eviction.beneficiary, []).append(eviction)
+    return found
 
 
 def _bind(bind: Bind, time: str) -> Patch:
@@ -86,6 +107,11 @@ def _status(decision: GroupDecision, status: Object) -> Patch:
 def _event(decision: GroupDecision, report: Report, now: int) -> Object:
     about = _about(decision.namespace, decision.name, decision.uid)
     return events.event(about, report.reason, report.message, now, component=COMPONENT, kind=str(report.type))
+
+
+def group_key(key: str) -> str:
+    """Return the key of the pod group that a Group of writes is about."""
+    return key.removesuffix(ABOUT).removesuffix(ROOM)
 
 
 def about_group(group: PodGroup | None) -> Object | None:

@@ -24,6 +24,7 @@ WAITING: Final[dict[str, str]] = {
     "UnknownConstraint": "Waits: a constraint is not understood",
     "ClaimNotBound": "Waits: a claim has no volume",
     "SchedulingGated": "Waits: scheduling gates",
+    "WaitingForVictims": "Waits: pods that make room for it are ending",
     "QueueLimit": "Waits: the queue is at its limit",
     "QueueTooSmall": "Waits: larger than its queue may be",
     "QueueGuarantees": "Waits: the rest is guaranteed to other queues",

@@ -1,7 +1,7 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
 enqueue (which groups enter, so that their pods are created), allocate (which pods
-get nodes), then what is said about those that wait. Queues take turns by their shares, in a queue
+get nodes), reclaim and preempt (which pods end so that others get theirs), then what is said about those that wait. Queues take turns by their shares, in a queue
 pod groups go by priority, then age, then key. A group whose queue is wrong gets its cause and stops nobody else.
 """
 
@@ -16,6 +16,7 @@ from kube.kinds.scheduling import QueueState
 from scheduler.cycle import half_bound
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
+from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
@@ -26,6 +27,7 @@ from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
 
 if TYPE_CHECKING:
+    from scheduler.cycle.decisions import Eviction
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group, Orphan
@@ -47,6 +49,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     cycle = _Cycle(snapshot, ordered, now, decisions)
     answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
+    decisions.evictions = cycle.make_room(ordered)
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
         if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
@@ -97,6 +100,7 @@ class _Cycle:
         self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
         self._causes: dict[tuple[Gang, int], Cause] = {}
+        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods)
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order."""
@@ -109,8 +113,14 @@ class _Cycle:
                 if layout.pod_sets and not layout.absent and is_open:
                     self._gangs[group.key] = self._gang(group, layout)
         self._keys = list(self._gangs)
-        attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods)
+        kept = self._evictions.keep()
+        attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
+
+    def make_room(self, groups: list[Group]) -> list[Eviction]:
+        """Return which pods end for those of these groups, in order, for which there was no room."""
+        self._evictions.make_room(groups, self._attempts)
+        return self._evictions.found
 
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
@@ -124,7 +134,7 @@ class _Cycle:
 
     def goes_on_waiting(self, group: Group, answers: dict[str, Cause | None]) -> bool:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
-        if group.key in self._snapshot.dirty:
+        if group.key in self._snapshot.dirty or self._evictions.is_news(group.key):
             return False
         attempt = self._attempts.get(group.key)
         return answers.get(group.key) is not None or (attempt is not None and not attempt.has_minimum())
@@ -162,7 +172,8 @@ class _Cycle:
             cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
-            return Outcome(group, [], pods, self._explain(group, layout), entered)
+            cause = self._evictions.cause_of(group.key) or self._explain(group, layout)
+            return Outcome(group, [], pods, cause, entered)
         return self._started(group, layout, attempt, entered=entered)
 
     def _started(self, group: Group, layout: Layout, attempt: Attempt, *, entered: bool) -> Outcome:

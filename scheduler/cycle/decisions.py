@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Orphan, Pod
 
 
+ROOM = "/room"  # ends the key of the writes by which pods are asked to end for a group: it may be bound though those fail
+
+
 @dataclass(frozen=True, slots=True)
 class Bind:
     """A pod gets a node."""

@@ -20,6 +20,8 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   does not know, a queue that takes no pods) reserve nothing.
 * What groups of lower priority use or may take is no obstacle, so that an
   urgent job comes as far as having pods even on a full cluster or queue.
+* What other queues use beyond what they deserve is no obstacle to a group that its queue deserves, where it may be
+  reclaimed: the group's pods have to be there so that it is.
 * A group whose minResources exceed 1.2 times the whole cluster or a capability
   stays out, as its pods would only be waste; it gets a cause with the numbers.
   So does one that guarantees of others can never leave room for. One whose
@@ -42,11 +44,12 @@ from scheduler.cycle.queue_accounts import queue_cause
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
+from scheduler.policy.policy import Action
 from scheduler.shares.deserved import ceiling
 from scheduler.snapshot.nodes import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from kube.amounts import Amounts
     from scheduler.engine.accounts import Account
@@ -91,13 +94,29 @@ def enqueue(
                 asking.append(group)
     if any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
-        answers |= _ask(snapshot, gate, asking)
+        answers |= _ask(snapshot, gate, asking, _give_back(snapshot, accounts))
         answers |= _behind(ordered, answers, accounts)
     return answers
 
 
-def _ask(snapshot: Snapshot, gate: Gate, asking: Sequence[Group]) -> Iterator[tuple[str, Cause | None]]:
-    """Yield for each group, by its key, None when it is let in or why it is not."""
+def _give_back(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[str]:
+    """Return the queues that others may reclaim from: those that use more of something than they deserve."""
+    if Action.RECLAIM not in snapshot.policy.actions:
+        return set()
+    pods = snapshot.nodes.columns.get("pods", -1)
+    return {
+        name
+        for name, queue in snapshot.queues.items()
+        if queue.reclaimable and (account := accounts.get(name)) is not None and not account.below
+        for column, used in enumerate(account.used)
+        if column != pods and used > account.deserved[column]
+    }
+
+
+def _ask(
+    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], giving: Collection[str]
+) -> Iterator[tuple[str, Cause | None]]:
+    """Yield for each group, by its key, None when it is let in or why it is not; giving are the queues that others may reclaim from."""
     priorities = [snapshot.priority_of(group.priority_class) for group in asking]
     entrants = [
         Gang((), account=gate.account(group.queue), level=priority)
@@ -107,7 +126,11 @@ def _ask(snapshot: Snapshot, gate: Gate, asking: Sequence[Group]) -> Iterator[tu
     while (turn := turns.take()) is not None:
         group = asking[turn.gang]
         claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
-        cause = gate.ask(group.min_resources or (), claim)
+        wanted = group.min_resources or ()
+        cause = gate.ask(wanted, claim)
+        if cause is not None and not cause.never and giving and gate.is_deserved(group.queue, wanted):
+            gate.admit(claim)
+            cause = None
         yield group.key, cause
         if cause is not None and gate.account(group.queue).fifo:
             yield from ((asking[number].key, _order_cause(group)) for number in turns.close())

@@ -133,6 +133,11 @@ def _pod_sets(pods: list[Pod], priority_of: PriorityOf) -> list[PodSet]:
     return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
 
 
+def task_order(pod: Pod, priority_of: PriorityOf) -> tuple[int, tuple[int, int, str]]:
+    """Return what orders the pods of a gang: who is to run first, and to go last."""
+    return -_priority(pod, priority_of), _rank(pod)
+
+
 def _priority(pod: Pod, priority_of: PriorityOf) -> int:
     return priority_of(pod.priority_class) if pod.priority is None else pod.priority
 

@@ -73,6 +73,7 @@ class Gate:
         while left:
             level.take(left.pop())
         self._all = level
+        self._cluster = cluster
 
     def account(self, queue: str) -> Account:
         """Return the account of a queue with all that is held or may still be taken in it."""
@@ -82,11 +83,25 @@ class Gate:
         """Let a group in and note what it may take, or return why there is no room for its minimum."""
         cause = self._levels[claim.priority].refusal(claim.queue, wanted)
         if cause is None:
-            for priority, each in self._levels.items():
-                if priority <= claim.priority:
-                    each.take(claim)
-            self._all.take(claim)
+            self.admit(claim)
         return cause
+
+    def admit(self, claim: Claim) -> None:
+        """Note what a group may take that is let in."""
+        for priority, each in self._levels.items():
+            if priority <= claim.priority:
+                each.take(claim)
+        self._all.take(claim)
+
+    def is_deserved(self, queue: str, wanted: Minimum) -> bool:
+        """Tell whether a queue deserves a minimum beside all that is held or may still be taken in it."""
+        account = self.account(queue)
+        columns = [(self._cluster.columns.get(name), amount) for name, amount in wanted]
+        return all(
+            column is not None
+            and account.used[column] + amount <= min(account.deserved[column], account.ceiling[column])
+            for column, amount in columns
+        )
 
 
 class _Level:

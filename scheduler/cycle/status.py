@@ -36,6 +36,8 @@ from kube.usage import value_of
 from scheduler.cycle import half_bound
 from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
 from scheduler.cycle.half_bound import SCHEDULED
+from scheduler.cycle.nominations import UNSCHEDULABLE
+from scheduler.engine.cause import Reason
 from scheduler.engine.message import people
 from scheduler.engine.sentence import fit_errors, sentence
 from scheduler.snapshot.reading import GroupCondition
@@ -56,7 +58,6 @@ REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
 NOTED_PODS = 10
 
-UNSCHEDULABLE = "Unschedulable"
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY_MESSAGE = "pod group is ready"
 
@@ -193,7 +194,9 @@ class Writer:
     ) -> None:
         known = _find(group, UNSCHEDULABLE)
         repeated = known is not None and known.status == "True" and known.reason == cause.reason
-        if repeated and known is not None:
+        if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
+            return  # whose they are was said when they were chosen
+        if repeated and not cause.victims and known is not None:
             due = _time(known.last_transition_time) + self._refresh
             if due > self._now:
                 self._decisions.wake_at(due)

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     TOPOLOGY_SPREAD = "TopologySpread"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
+    WAITING_FOR_VICTIMS = "WaitingForVictims"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 
@@ -115,7 +116,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     whole; promise is then the largest part of what was given out and is not
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
-    closes them; tally is the same for all nodes in kube-scheduler's words.
+    closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
+    whose pods were asked to end now so that the gang has room, each with how many.
     """
 
     reason: Reason
@@ -139,6 +141,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     constraint: Constraint | None = None
     promise: Promise | None = None
     obstacle: Obstacle | None = None
+    victims: tuple[tuple[str, int], ...] = ()
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

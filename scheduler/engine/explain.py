@@ -45,7 +45,7 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
         fit = attempt.placed()
         bins = gang.steps[step].bins
         at_best = sum(
-            min(gang.bins[b].count, _on_empty_nodes(placer.cluster, gang.bins[b].pod_class)) for b in bins
+            min(gang.bins[b].count, on_empty_nodes(placer.cluster, gang.bins[b].pod_class)) for b in bins
         )
         return _cause(
             placer,
@@ -124,7 +124,7 @@ def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Ac
     return account, column, left
 
 
-def _on_empty_nodes(cluster: Cluster, number: int) -> int:
+def on_empty_nodes(cluster: Cluster, number: int) -> int:
     """Return how many pods of a class would fit if nothing else ran."""
     pod_class = cluster.classes[number]
     asked = pod_class.request > 0

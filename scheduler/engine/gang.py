@@ -53,6 +53,18 @@ class Gang:
     held: tuple[int, ...] = ()
 
 
+def minimum(gang: Gang) -> list[int]:
+    """Return how many pods of each bin make the minimum where all fit that are first."""
+    taken = [0] * len(gang.bins)
+    for step in gang.steps:
+        missing = step.need - sum(taken[some] for some in step.bins)
+        for some in step.bins:
+            more = max(min(missing, gang.bins[some].count - taken[some]), 0)
+            taken[some] += more
+            missing -= more
+    return taken
+
+
 class Attempt:
     """The nodes found for one gang so far.
 

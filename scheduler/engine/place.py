@@ -18,7 +18,7 @@ from scheduler.engine.ranking import Ranking
 from scheduler.engine.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Amount
     from scheduler.engine.cluster import Cluster, PodClass, Vector
@@ -31,16 +31,20 @@ STARTS = 8
 """Domains that are tried for a gang whose pods need each other."""
 
 
-def place(cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1) -> list[Attempt]:
+def place(
+    cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1, tried: Mapping[int, Attempt] | None = None
+) -> list[Attempt]:
     """Place gangs in the order of `scheduler.engine.turns`, and return one attempt for each.
 
     First fit with skipping: a gang whose minimum does not fit holds nothing
     and the next one is tried, unless its queue is first in, first out. All nodes are
     scored as scheduler.engine.ranking says, with the same result as placing
     pod after pod; the same input always gives the same answer. cluster.free
-    and the accounts are left as after placing. pods is the column of `pods`.
+    and the accounts are left as after placing. pods is the column of `pods`. tried are attempts, by the numbers of
+    their gangs, whose minima stand as they are: on the cluster already, or short.
     """
     placer = Placer(cluster, pods=pods)
+    tried = tried or {}
     attempts = [Attempt(gang) for gang in gangs]
     turns = Turns(gangs, cluster.allocatable.sum(axis=0).tolist())
     while (turn := turns.take()) is not None:
@@ -48,7 +52,7 @@ def place(cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1) -> list[At
         if turn.is_rest:
             _place_rest(placer, turns, turn.gang, attempts[turn.gang])
         else:
-            attempts[turn.gang] = attempt = placer.place_minimum(gang)
+            attempts[turn.gang] = attempt = tried.get(turn.gang) or placer.place_minimum(gang)
             if attempt.short is None:
                 for number, taken in enumerate(attempt.taken):
                     turns.placed(turn.gang, placer.asked(gang, number), taken)

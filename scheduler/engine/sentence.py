@@ -215,6 +215,17 @@ def _claim_not_bound(cause: Cause) -> str:
     )
 
 
+def _waiting_for_victims(cause: Cause) -> str:
+    if not cause.victims:
+        return "Pods are asked to end, so that this can start."
+    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {group}" for group, n in cause.victims[:_NAMED_GROUPS]]
+    if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
+        shown.append(f"{more} of others")
+    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    is_one = sum(n for _, n in cause.victims) == 1
+    return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
+
+
 def unknown(constraint: Constraint | None) -> str:
     """Return what the scheduler does not know or cannot read, with the remedy."""
     return f"the scheduler {_DEMANDS[constraint]}."
@@ -267,6 +278,7 @@ def _others(cause: Cause) -> str:
 
 HOSTNAME = "kubernetes.io/hostname"
 _NAMED_QUEUES = 3
+_NAMED_GROUPS = 3
 _DEMANDS = {
     None: "does not know what the pods demand",
     Constraint.POD_AFFINITY: "cannot read the required podAffinity: each term has a topologyKey and a label selector",
@@ -303,5 +315,6 @@ _SENTENCES = {
     Reason.TOPOLOGY_SPREAD: _topology_spread,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
+    Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

@@ -26,4 +26,5 @@ def queue_record(name: str, view: QueueView, created: int) -> Queue:
         priority=spec.priority or 0,
         created=created,
         strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
+        reclaimable=spec.reclaimable is not False,
     )

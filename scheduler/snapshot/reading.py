@@ -22,10 +22,17 @@ class PodAnnotations(QueueAnnotations):
 
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
+    preemptable: str = field(default="", name="volcano.sh/preemptable")
 
 
-class PodLabels(View):
-    """The label that some clients use in place of the annotation."""
+class Preemptable(View):
+    """The annotation, or the label, that says whether something may be evicted."""
+
+    preemptable: str = field(default="", name="volcano.sh/preemptable")
+
+
+class PodLabels(Preemptable):
+    """The labels that some clients use in place of the annotations."""
 
     role: str = field(default="", name="volcano.sh/task-spec")
 
@@ -52,6 +59,7 @@ class PodSpecView(AskingSpec):
     resource_claims: Raw = NOTHING
     priority: int | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     scheduling_gates: list[dict[str, Any]] | None = None
 
 
@@ -124,6 +132,8 @@ class GroupMeta(View):
     uid: str = ""
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    annotations: Preemptable | None = None
+    labels: Preemptable | None = None
 
 
 class GroupSpec(View):
@@ -184,6 +194,7 @@ class QueueSpecView(View):
     weight: int | None = None
     priority: int | None = None
     dequeue_strategy: str | None = None
+    reclaimable: bool | None = None
 
 
 class QueueMeta(View):
@@ -211,3 +222,4 @@ class PriorityClassView(View):
 
     value: int = 0
     global_default: bool | None = None
+    preemption_policy: str | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kube.meta import OwnerReference
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
-    from scheduler.snapshot.reading import GroupView
+    from scheduler.snapshot.reading import GroupView, PodAnnotations, Preemptable
 
 
 class TaskStatus(IntEnum):
@@ -44,12 +44,23 @@ READY = frozenset((TaskStatus.BOUND, TaskStatus.RUNNING, TaskStatus.SUCCEEDED))
 """Pods that count for the minimum of their gang."""
 
 
+_TRUE = ("1", "t", "T", "true", "TRUE", "True")
+
+
+def preemptable(annotations: Preemptable | PodAnnotations | None, labels: Preemptable | None) -> bool | None:
+    """Return what the annotation says, or else the label; None when neither is there. No truth value means no (§1.3)."""
+    said = (annotations.preemptable if annotations else "") or (labels.preemptable if labels else "")
+    return said in _TRUE if said else None
+
+
 @dataclass(slots=True, eq=False)
 class Pod:
     """A pod. group is the key of its pod group, empty when it is not ours; `wish` is the queue that it names itself.
 
     controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
     keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
+    preemptable: whether it says of itself that it may be evicted, None if it says nothing. preempts: others may be
+    evicted for it.
     """
 
     namespace: str
@@ -72,6 +83,8 @@ class Pod:
     claims: tuple[str, ...]
     labels: msgspec.Raw
     demands: Demands | None
+    preemptable: bool | None = None
+    preempts: bool = True
 
     @property
     def key(self) -> str:
@@ -154,6 +167,11 @@ class Group:
         return (self.view.spec.priority_class_name if self.view else "") or ""
 
     @property
+    def preemptable(self) -> bool | None:
+        """Whether it says of its pods that they may be evicted, None if it says nothing."""
+        return preemptable(self.view.metadata.annotations, self.view.metadata.labels) if self.view else None
+
+    @property
     def min_member(self) -> int:
         """How many pods must start together; also under the names of the KEP."""
         if self.view is None:
@@ -192,7 +210,8 @@ class Queue:
 
     capability is a ceiling (absent resource = unlimited), guarantee is kept for
     it, deserved is its fair share of the resources that it names there, weight
-    decides about the others. created is in epoch milliseconds.
+    decides about the others. created is in epoch milliseconds. reclaimable:
+    queues that have less than they deserve may take back what it has beyond that.
     """
 
     name: str
@@ -205,3 +224,4 @@ class Queue:
     priority: int = 0
     created: int = 0
     strategy: str = DequeueStrategy.TRAVERSE
+    reclaimable: bool = True

@@ -19,6 +19,8 @@ import msgspec
 from kube import resources, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
+from scheduler.cycle import nominations
+from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy import policy
 from scheduler.snapshot import claims, reading
@@ -26,15 +28,18 @@ from scheduler.snapshot.demands import readable_demands
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
-from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
+from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus, preemptable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
     from scheduler.snapshot.nodes import PodShape
 
 log = logging.getLogger(__name__)
+NEVER = "Never"
+"""The preemptionPolicy of what waits and has nobody evicted."""
 T = TypeVar("T")
 
 
@@ -84,10 +89,18 @@ class Snapshot:
         """Groups of which something may not stand in their status → since when, in ms."""
         self.resting: set[str] = set()
         """Groups whose bindings were refused, and are not tried again yet."""
+        self.holding: set[str] = set()
+        """Groups with pods on nodes."""
+        self.nominated: set[str] = set()
+        """Groups for which pods were asked to end, as their status says."""
+        self.releasing: dict[str, Pod] = {}
+        """Pods that are going and hold their nodes until then."""
+        self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
+        self._peaceful: set[str] = set()
         self._handlers: dict[str, Callable[[Changed, bool], None]] = {
             resources.PODS.id: self._pod,
             resources.NODES.id: self._node,
@@ -115,6 +128,15 @@ class Snapshot:
         """Return the value of a priority class; of the global default for an empty or unknown name."""
         return self.priorities.get(class_name, self.default_priority)
 
+    def preempts(self, class_name: str) -> bool:
+        """Tell whether pods may be evicted for groups of a priority class."""
+        if class_name not in self.priorities:
+            defaults = [
+                name for name, value in self._default_classes.items() if value == self.default_priority
+            ]
+            class_name = min(defaults, default="")
+        return class_name not in self._peaceful
+
     def queue_of(self, pod: Pod) -> str:
         """Return the queue that a pod uses; empty for a pod of another scheduler."""
         return usage.queue_of(pod, self.group_queues, self.namespace_queues)
@@ -129,6 +151,13 @@ class Snapshot:
         if layout is None:
             layout = self._layouts[group.key] = lay_out(group, self.priority_of)
         return layout
+
+    def evictable_of(self, group: Group) -> Evictable:
+        """Return what of a group may be evicted; it is kept until the group or one of its pods changes."""
+        found = self._evictable.get(group.key)
+        if found is None:
+            found = self._evictable[group.key] = evictable(group, self.priority_of)
+        return found
 
     def unbound_claim(self, group: Group) -> str:
         """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
@@ -189,6 +218,7 @@ class Snapshot:
         view = _decode(change.body, reading.PodView)
         metadata, spec = view.metadata, view.spec
         notes = metadata.annotations or reading.PodAnnotations()
+        labels = _labels(metadata.labels)
         status = _status(view)
         controller = next((each for each in metadata.owner_references or () if each.controller), None)
         ours = (spec.scheduler_name or "") in self._schedulers
@@ -200,7 +230,7 @@ class Snapshot:
             f"{change.namespace}/{notes.group}" if ours and notes.group else "",
             notes.queue or notes.job_queue,
             ours,
-            notes.role or _decode(bytes(metadata.labels) or b"{}", reading.PodLabels).role,
+            notes.role or labels.role,
             self.nodes.shape_of(spec),
             spec.node_name or "",
             status,
@@ -213,6 +243,8 @@ class Snapshot:
             claims.named(change.name, spec.volumes) if self._heeds_claims else (),
             metadata.labels,
             readable_demands(spec, change.namespace, metadata.labels),
+            preemptable(notes, labels),
+            spec.preemption_policy != NEVER,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)
@@ -222,6 +254,8 @@ class Snapshot:
         if pod.holds:
             self.nodes.occupy(pod.node, pod.shape, sign)
             self._use(pod, sign)
+            if pod.status is TaskStatus.RELEASING:
+                _keep(self.releasing, pod, sign)
         if not pod.group:
             return
         group = self._group_at(pod.group)
@@ -251,6 +285,7 @@ class Snapshot:
         group.uid = view.metadata.uid if view else ""
         group.created = _time(view.metadata.creation_timestamp) if view else 0
         group.min_resources = _minimum(view) if view else None
+        _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
         if view:
             self.group_queues[group.key] = group.queue
         else:
@@ -269,6 +304,8 @@ class Snapshot:
 
     def _touch(self, group: Group, at: int, *, is_news: bool) -> None:
         self._layouts.pop(group.key, None)
+        self._evictable.pop(group.key, None)
+        _note(self.holding, group.key, is_in=bool(group.holders))
         if group.view is None and not group.counts and not group.pending:
             del self.groups[group.key]
             self.dirty.discard(group.key)
@@ -320,13 +357,16 @@ class Snapshot:
     def _priority_class(self, change: Changed, exists: bool) -> None:
         self.priorities.pop(change.name, None)
         self._default_classes.pop(change.name, None)
+        self._peaceful.discard(change.name)
         if exists:
             view = _decode(change.body, reading.PriorityClassView)
             self.priorities[change.name] = view.value
             if view.global_default:
                 self._default_classes[change.name] = view.value
+            _note(self._peaceful, change.name, is_in=view.preemption_policy == NEVER)
         self.default_priority = max(self._default_classes.values(), default=0)
         self._layouts.clear()
+        self._evictable.clear()
 
     def _claim(self, change: Changed, exists: bool) -> None:
         note = (
@@ -364,6 +404,12 @@ def _decode(body: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError:
         # Kubernetes takes null for absent; that is rare enough for a second look.
         return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))  # type: ignore[return-value]
+
+
+def _labels(raw: msgspec.Raw) -> reading.PodLabels:
+    """Return those labels of a pod that stand for annotations."""
+    data = bytes(raw)
+    return _decode(data, reading.PodLabels) if data not in (b"", b"null") else reading.PodLabels()
 
 
 def _without_nulls(value: Any) -> Any:
@@ -421,6 +467,13 @@ def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:
         pods[pod.key] = pod
     else:
         del pods[pod.key]
+
+
+def _note(names: set[str], name: str, *, is_in: bool) -> None:
+    if is_in:
+        names.add(name)
+    else:
+        names.discard(name)
 
 
 def _bump(counter: Counter[T], key: T, by: int) -> None:

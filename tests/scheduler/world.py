@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cluster.store import strategy
+from cluster.store import Delete, strategy
 from kube import resources, usage
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
@@ -136,6 +136,21 @@ class World:
                 self._do(write)
         return decisions
 
+    def end(self, name):
+        """Ask a pod to end; one on a node stays until `gone`."""
+        obj = json.loads(json.dumps(self.get(resources.PODS, name)))
+        obj["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+        self.put((resources.PODS, obj))
+
+    def going(self):
+        """Return the names of pods that were asked to end."""
+        return sorted(key[2] for key, obj in self.objects.items() if "deletionTimestamp" in obj["metadata"])
+
+    def gone(self, *names):
+        """Let pods end that were asked to; without names all of them."""
+        for name in names or self.going():
+            self.remove(resources.PODS, name)
+
     def get(self, resource, name):
         return self.objects[resource.id, "ns" if resource.namespaced else "", name]
 
@@ -161,6 +176,9 @@ class World:
 
     def _do(self, write) -> None:
         resource = write.resource
+        if isinstance(write, Delete):
+            self.end(write.name)
+            return
         if not hasattr(write, "patch"):
             if resource is resources.EVENTS:
                 self.events.append(write.object)

@@ -1,0 +1,334 @@
+"""Room for groups whose minimum does not fit: whom a cycle asks to end for them, and for whom room is kept.
+
+preempt   a group takes the room of groups of lower priority in its own queue (reference/volcano-scheduler §2.4)
+reclaim   a group whose queue has less than it deserves takes from queues that have more (§2.5), as far as
+          `scheduler.engine.reclaim` says
+
+Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
+Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
+(`scheduler.cycle.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
+what he cannot have yet is kept for him.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube.usage import ROOT_QUEUE
+from scheduler.cycle.decisions import ROOM, Eviction
+from scheduler.cycle.evictable import Evictable, evictable
+from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.evict import Unit, find_victims
+from scheduler.engine.explain import on_empty_nodes
+from scheduler.engine.gang import minimum
+from scheduler.engine.leaving import Leaving
+from scheduler.engine.place import Placer
+from scheduler.engine.reclaim import Reclaim
+from scheduler.engine.turns import Turns
+from scheduler.policy.policy import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.evict import Yields
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.snapshot import Snapshot
+
+    Ranked = Iterable[tuple[tuple[int, ...], Group]]
+    """Groups, each with what decides whose pods go first: the least."""
+
+
+class Source(NamedTuple):
+    """Whose pods may be evicted for a group, and whether their queue yields them, as it stands then."""
+
+    groups: Ranked
+    yields: Yields
+
+
+class Evictions:
+    """Who is asked to end in one cycle, for whom, and for whom room is kept."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        cluster: Cluster,
+        accounts: Mapping[str, Account],
+        gangs: Mapping[str, Gang],
+        pods: int,
+    ) -> None:
+        """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
+        self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
+        self._gangs, self._pods = gangs, pods
+        self._keys: list[str] = []
+        self._nodes: dict[str, int] = {}
+        self._vectors: dict[PodShape, list[int]] = {}
+        self._leaving: Leaving | None = None
+        self._going: dict[str, set[str]] = {}
+        """The keys of pods that are asked to end in this cycle, by their groups."""
+        self._failed: set[tuple[object, ...]] = set()
+        self._waiting: dict[str, Cause] = {}
+        self.found: list[Eviction] = []
+
+    def cause_of(self, key: str) -> Cause | None:
+        """Return the cause of a group that waits for others to end; None for all others."""
+        return self._waiting.get(key)
+
+    def is_news(self, key: str) -> bool:
+        """Tell whether a group is nominated by this cycle, or ceases to be."""
+        cause = self._waiting.get(key)
+        return bool(cause.victims) if cause is not None else key in self._snapshot.nominated
+
+    # Those who wait for their victims
+
+    def keep(self) -> dict[int, Attempt]:
+        """Place the minima of nominated groups, or keep what will be theirs; return the attempts by the numbers of their gangs.
+
+        Groups of higher priority in the same queue come before them. One for which there is no room, also when all is
+        gone that is going, is nominated no more.
+        """
+        kept: dict[int, Attempt] = {}
+        self._keys = list(self._gangs)
+        for number in self._first():
+            gang = self._gangs[self._keys[number]]
+            attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+            if attempt.short is None:
+                kept[number] = attempt
+            elif self._keys[number] in self._snapshot.nominated:
+                with self._all_leaving().gone():
+                    later = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+                if later.short is None:
+                    kept[number] = attempt
+                    self._waiting[self._keys[number]] = Cause(Reason.WAITING_FOR_VICTIMS)
+        return kept
+
+    def _first(self) -> list[int]:
+        """Return who is to be placed before all others, by the numbers of their gangs, in their order."""
+        nominated = [self._gangs[key] for key in self._snapshot.nominated if key in self._gangs]
+        if not nominated:
+            return []
+        least: dict[Account | None, int] = {}
+        for gang in nominated:
+            least[gang.account] = min(least.get(gang.account, gang.level), gang.level)
+        first = [
+            number
+            for number, key in enumerate(self._keys)
+            if key in self._snapshot.nominated
+            or ((gang := self._gangs[key]).account in least and gang.level > least[gang.account])
+        ]
+        turns = Turns([self._gangs[self._keys[number]] for number in first], ())
+        ordered = []
+        while (turn := turns.take()) is not None:
+            ordered.append(first[turn.gang])
+            turns.end()
+        return ordered
+
+    # Those who need victims
+
+    def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
+        """Find victims for groups, in their order, whose minimum was placed nowhere."""
+        actions = self._snapshot.policy.actions
+        sources = [
+            (action, source)
+            for action, source in ((Action.RECLAIM, self._reclaim), (Action.PREEMPT, self._preempt))
+            if action in actions
+        ]
+        for group in groups if sources else ():
+            attempt = attempts.get(group.key)
+            if attempt is None or attempt.short is None or attempt.behind is not None:
+                continue
+            if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
+                continue
+            gang = self._gangs[group.key]
+            for action, source in sources if self._may_have_others_go(group) else ():
+                if self._try(action, source, group, gang):
+                    break
+
+    def _may_have_others_go(self, group: Group) -> bool:
+        pods = group.pending.values()
+        return self._snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
+
+    def _preempt(self, group: Group, gang: Gang) -> Source | None:
+        """Return the groups of lower priority in the same queue; None where there are none."""
+        priority_of = self._snapshot.priority_of
+        names = (name for queue, name in self._snapshot.usage if queue == group.queue)
+        if not any(priority_of(name) < gang.level for name in names):
+            return None
+        levels = ((priority_of(other.priority_class), other) for other in self._holding())
+        lower = (
+            ((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue
+        )
+        return Source(lower, lambda _account, _holds: True)
+
+    def _reclaim(self, group: Group, gang: Gang) -> Source | None:
+        """Return the groups of queues that have more than they deserve; None where the queue may take nothing from any.
+
+        Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve.
+        """
+        if gang.account is None:
+            return None
+        reclaim = Reclaim(gang.account, self._asked(gang), self._pods)
+        if not reclaim:
+            return None
+        queues = self._snapshot.queues
+        givers = sorted(
+            (-reclaim.nearness(account), queues[name].priority, -account.share(), name)
+            for name, account in self._accounts.items()
+            if name in queues and queues[name].reclaimable and reclaim.may_have_to_give(account)
+        )
+        if not givers:
+            return None
+        ranks = {giver[-1]: number for number, giver in enumerate(givers)}
+        others = (
+            ((ranks[other.queue], self._snapshot.priority_of(other.priority_class)), other)
+            for other in self._holding()
+            if other.queue in ranks
+        )
+        return Source(others, reclaim.yields)
+
+    def _asked(self, gang: Gang) -> list[Amount]:
+        """Return what the minimum of a gang asks for in all, by column."""
+        total: Counter[int] = Counter()
+        for some, pods in zip(gang.bins, minimum(gang), strict=True):
+            for column, amount in self._cluster.classes[some.pod_class].asked:
+                total[column] += amount * pods
+        return sorted(total.items())
+
+    def _holding(self) -> Iterator[Group]:
+        """Yield the groups that have pods on nodes, but for those for which others end in this cycle."""
+        for key in self._snapshot.holding:
+            group = self._snapshot.groups[key]
+            if group.exists and key not in self._waiting and group.queue in self._accounts:
+                yield group
+
+    def _try(
+        self, action: Action, source: Callable[[Group, Gang], Source | None], group: Group, gang: Gang
+    ) -> bool:
+        """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
+        likeness = action, gang.bins, gang.steps, gang.account, gang.level
+        if likeness in self._failed:
+            return False
+        going: list[tuple[Group, tuple[Pod, ...]]] = []
+        found = None
+        with self._all_leaving().gone():
+            drawn = source(group, gang)
+            if drawn is not None:
+                if self._fits(gang):
+                    return True  # without victims: nobody has to go, and nothing is kept
+                units = self._units(drawn.groups, going)
+                if self._could_fit(gang):
+                    found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
+            if found is None:
+                self._failed.add(likeness)
+                return False
+            self._evict(action, group, [going[number] for number in found[0]])
+            return True
+
+    def _fits(self, gang: Gang) -> bool:
+        placer = Placer(self._cluster, pods=self._pods)
+        attempt = placer.place_minimum(gang)
+        if attempt.short is None:
+            placer.undo(gang, attempt)
+        return attempt.short is None
+
+    def _could_fit(self, gang: Gang) -> bool:
+        """Tell whether each step of a minimum would fit on an empty cluster; who could never fit has nobody looked for."""
+        return all(
+            sum(
+                min(gang.bins[some].count, on_empty_nodes(self._cluster, gang.bins[some].pod_class))
+                for some in step.bins
+            )
+            >= step.need
+            for step in gang.steps
+        )
+
+    def _evict(self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]]) -> None:
+        """Note who goes for whom: from now on they are among what is going."""
+        leaving = self._all_leaving()
+        counts: Counter[str] = Counter()
+        text = f"Pod is evicted, because of {action}: pod group {group.key} gets its room."
+        for other, pods in victims:
+            counts[other.name] += len(pods)
+            self._going.setdefault(other.key, set()).update(pod.key for pod in pods)
+            for pod in pods:
+                self.found.append(Eviction(pod, action, group.key, text))
+                leaving.add(self._node(pod), self._vector(pod.shape), self._accounts[other.queue])
+        told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+        self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=told)
+
+    # What may go
+
+    def _units(self, ranked: Ranked, going: list[tuple[Group, tuple[Pod, ...]]]) -> Iterator[Unit]:
+        """Yield what may go, in order, and note in `going` whose pods each is.
+
+        Groups of the least rank go first, of these all loose pods before gangs as a whole, and newer groups before older ones.
+        """
+        newest_first = sorted(ranked, key=lambda pair: (pair[1].created, pair[1].key), reverse=True)
+        by_rank = sorted(newest_first, key=lambda pair: pair[0])
+        for tier, (_, some) in enumerate(groupby(by_rank, key=lambda pair: pair[0])):
+            before: dict[str, tuple[int, ...]] = {}
+            groups = [group for _, group in some]
+            for group in groups:
+                if self._has_loose(group):
+                    first = len(going)
+                    for pod in self._evictable(group).loose:
+                        going.append((group, (pod,)))
+                        yield self._unit(group, (pod,), tier, ())
+                    before[group.key] = tuple(range(first, len(going)))
+            for group in groups:
+                if pods := self._evictable(group).core:
+                    going.append((group, pods))
+                    yield self._unit(group, pods, tier, before.get(group.key, ()))
+
+    def _has_loose(self, group: Group) -> bool:
+        """Tell, without looking at its pods, whether not all of a group goes together."""
+        return group.ready() - len(self._going.get(group.key, ())) != group.min_member
+
+    def _evictable(self, group: Group) -> Evictable:
+        if going := self._going.get(group.key):
+            return evictable(group, self._snapshot.priority_of, going)
+        return self._snapshot.evictable_of(group)
+
+    def _unit(self, group: Group, pods: tuple[Pod, ...], tier: int, before: tuple[int, ...]) -> Unit:
+        account = self._accounts[group.queue]
+        if len(pods) == 1:
+            node, holds = self._node(pods[0]), self._vector(pods[0].shape)
+            return Unit({} if node is None else {node: holds}, holds, 1, account, tier, before)
+        by_node: dict[int, list[int]] = {}
+        total = [0] * len(self._vector(pods[0].shape))
+        for pod in pods:
+            node, holds = self._node(pod), self._vector(pod.shape)
+            _add(total, holds)
+            if node is not None:
+                _add(by_node.setdefault(node, [0] * len(holds)), holds)
+        return Unit(by_node, total, len(pods), account, tier, before)
+
+    def _vector(self, shape: PodShape) -> list[int]:
+        known = self._vectors.get(shape)
+        if known is None:
+            known = self._vectors[shape] = self._snapshot.nodes.vector(shape).tolist()
+        return known
+
+    def _node(self, pod: Pod) -> int | None:
+        if not self._nodes:
+            self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
+        return self._nodes.get(pod.node)
+
+    def _all_leaving(self) -> Leaving:
+        """Return what is going, with those whom this cycle has asked to end."""
+        if self._leaving is None:
+            self._leaving = Leaving(self._cluster)
+            for pod in self._snapshot.releasing.values():
+                account = self._accounts.get(self._snapshot.queue_of(pod)) or self._accounts[ROOT_QUEUE]
+                self._leaving.add(self._node(pod), self._vector(pod.shape), account)
+        return self._leaving
+
+
+def _add(total: list[int], amounts: Sequence[int]) -> None:
+    for column, amount in enumerate(amounts):
+        total[column] += amount

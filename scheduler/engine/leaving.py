@@ -1,0 +1,59 @@
+"""Pods that are going: the room to come, which is kept for those for whom they go.
+
+Volcano's words are Releasing, FutureIdle and Pipelined (reference/volcano-scheduler §1.5). Here the cluster and the accounts of
+queues are put, for a while, into the state in which those pods are gone. What is placed meanwhile stays charged
+afterwards, so that nobody else gets that room, be it there already or not.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Cluster
+
+
+class Leaving:
+    """What pods hold that are going, by node and by queue."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rooms: dict[int, list[int]] = {}
+        self._charges: dict[Account, list[int]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._charges)
+
+    def add(self, node: int | None, amounts: Sequence[int], account: Account) -> None:
+        """Note a pod that is going; node is None for one whose node is not there."""
+        if node is not None:
+            _add(self._rooms.setdefault(node, [0] * len(amounts)), amounts)
+        _add(self._charges.setdefault(account, [0] * len(amounts)), amounts)
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        """Have them gone for the length of the block; those that are added meanwhile are taken for gone already."""
+        self._move(1)
+        try:
+            yield
+        finally:
+            self._move(-1)
+
+    def _move(self, sign: int) -> None:
+        if self._rooms:
+            nodes = np.fromiter(self._rooms, dtype=np.intp)
+            self._cluster.free[nodes] += sign * np.array(list(self._rooms.values()), dtype=np.int64)
+        for account, amounts in self._charges.items():
+            account.charge(enumerate(amounts), -sign)
+
+
+def _add(total: list[int], amounts: Sequence[int]) -> None:
+    for column, amount in enumerate(amounts):
+        total[column] += amount

@@ -1,0 +1,56 @@
+"""Evictions as writes: what is said on a pod that has to go, and its deletion (reference/volcano-scheduler §1.9).
+
+The controller of its job sees that somebody else deleted it: it is evicted, and the job's policies for that hold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.store import Create, Delete, Patch
+from kube import events
+from kube.kinds.core import EventType
+from kube.meta import now_text
+from kube.resources import EVENTS, PODS
+from kube.usage import value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.store import Write
+    from scheduler.cycle.decisions import Eviction
+    from scheduler.snapshot.records import Pod
+
+COMPONENT = "volcano"
+REASON = "Evict"
+TARGET = "DisruptionTarget"
+
+
+def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
+    """Return the writes of evictions: the event on each pod, its condition, and then that it ends."""
+    return [
+        *(Create(EVENTS, _event(each, now)) for each in evictions),
+        *(_marked(each.pod, now_text(now)) for each in evictions),
+        *(Delete(PODS, each.pod.namespace, each.pod.name, uid=each.pod.uid) for each in evictions),
+    ]
+
+
+def _event(eviction: Eviction, now: int) -> dict[str, object]:
+    pod = eviction.pod
+    metadata = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    about = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
+    return events.event(about, REASON, eviction.message, now, component=COMPONENT, kind=EventType.WARNING)
+
+
+def _marked(pod: Pod, time: str) -> Patch:
+    """Return the write of the condition by which others know that a scheduler ends the pod."""
+    condition = {
+        "type": TARGET,
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{COMPONENT}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": time,
+    }
+    kept = [each for each in value_of(pod.conditions) or () if each.get("type") != TARGET]
+    patch = {"status": {"conditions": [*kept, condition]}}
+    return Patch(PODS, pod.namespace, pod.name, patch, subresource="status", uid=pod.uid)

@@ -1,0 +1,126 @@
+"""Evictions on the real store, with the controller of the jobs: the victims' job sees them, and who waits for them runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.runtime.registry import get
+from cluster.store import Create, Delete, Patch, store
+from jobs.controller.job_controller import JobConsumer
+from jobs.rules import admission
+from kube.resources import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
+from scheduler.consumer import SchedulerConsumer
+from tests.modes.mode import Runner
+
+from .world import node, priority_class, queue
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+
+
+@pytest.fixture
+def settle(runner_mode):
+    """A function that lets job controller and scheduler work until there is nothing left to do."""
+    create(
+        (NAMESPACES, {"metadata": {"name": "ns"}}),
+        queue(),
+        node("n1", cpu="2"),
+        priority_class("high", 100),
+    )
+    runners = [Runner(get("jobs"), 0, JobConsumer()), Runner(get("scheduler"), 0, SchedulerConsumer())]
+
+    def run():
+        while any(list(map(Runner.step, runners))):
+            pass
+
+    return run
+
+
+def create(*objects):
+    store.write(*(Create(resource, obj) for resource, obj in objects))
+
+
+def submit(name, replicas, **spec):
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+    task = {"name": "t", "replicas": replicas, "template": {"spec": {"containers": containers}}}
+    obj = {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": [task], **spec}}
+    admission.default(obj, None, None)
+    create((JOBS, obj))
+
+
+def run_all():
+    """Let nodes start what is bound to them."""
+    for pod in pods().values():
+        if pod["spec"].get("nodeName"):
+            patch = {"status": {"phase": "Running"}}
+            store.write(Patch(PODS, "ns", pod["metadata"]["name"], patch, "status"))
+
+
+def end_all():
+    """Let nodes end what is going."""
+    for name in going():
+        store.write(Delete(PODS, "ns", name, grace=0))
+
+
+def pods():
+    return {each.name: each.object for each in store.find(PODS)}
+
+
+def going():
+    return sorted(name for name, pod in pods().items() if "deletionTimestamp" in pod["metadata"])
+
+
+def on_node():
+    return sorted(name for name, pod in pods().items() if pod["spec"].get("nodeName"))
+
+
+def reasons(kind):
+    return {e.object["reason"] for e in store.find(EVENTS) if e.object["involvedObject"]["kind"] == kind}
+
+
+def status(kind, name):
+    return next(each.object["status"] for each in store.find(kind) if each.name.startswith(name))
+
+
+def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
+    submit("low", 2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "RestartPod"}])
+    settle()
+    run_all()
+    submit("high", 1, priorityClassName="high")
+    settle()
+    assert going() == ["low-t-1"]
+    conditions = status(POD_GROUPS, "high")["conditions"]
+    assert [each["reason"] for each in conditions if each["status"] == "True"] == ["WaitingForVictims"]
+    assert "Evict" in reasons("Pod")
+    end_all()
+    settle()
+    assert on_node() == ["high-t-0", "low-t-0"]
+    assert "PodEvicted" in reasons("Job")
+    assert sorted(pods()) == ["high-t-0", "low-t-0", "low-t-1"]
+
+
+def test_whole_gang_goes_and_its_job_begins_anew(settle):
+    submit("low", 2, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+    settle()
+    run_all()
+    submit("high", 1, priorityClassName="high")
+    settle()
+    assert going() == ["low-t-0", "low-t-1"]
+    end_all()
+    settle()
+    end_all()
+    settle()
+    assert on_node() == ["high-t-0"]
+    assert status(JOBS, "low")["state"]["phase"] in ("Restarting", "Pending")
+    assert status(JOBS, "low")["retryCount"] == 1
+
+
+def test_scheduler_that_comes_next_evicts_nobody_else(settle):
+    submit("low", 2, minAvailable=1)
+    settle()
+    run_all()
+    submit("high", 1, priorityClassName="high")
+    settle()
+    another = Runner(get("scheduler"), 0, SchedulerConsumer())
+    while another.step():
+        pass
+    assert going() == ["low-t-1"]

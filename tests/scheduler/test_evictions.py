@@ -1,0 +1,258 @@
+"""Whole histories with evictions: pods that were asked to end go at random times, and their jobs make them again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kube.resources import POD_GROUPS, PODS
+
+from .world import World, group, node, pod, priority_class, queue
+
+STEPS = 60
+PRIORITIES = ("p0", "p1", "p2")
+relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Job:
+    """What somebody asked for: so many pods of a size, a minimum of which start together."""
+
+    def __init__(self, name, priority, minimum, replicas, cpu, where="default"):
+        self.name, self.priority, self.minimum, self.cpu, self.where = name, priority, minimum, cpu, where
+        self.pods = [f"{name}-{number}" for number in range(replicas)]
+
+
+class History(World):
+    """A cluster with jobs that never end by themselves, and the rules that must hold after each cycle."""
+
+    def __init__(self, cpus, queues, going):
+        nodes = [node(f"n{number}", cpu=str(cpu), pods=99) for number, cpu in enumerate(cpus)]
+        classes = [priority_class(name, number) for number, name in enumerate(PRIORITIES)]
+        super().__init__(*nodes, *queues, *classes)
+        self.cpus = {f"n{number}": cpu for number, cpu in enumerate(cpus)}
+        self.jobs = {}
+        self.lasts = going
+        self.due = {}
+        self.count = 0
+        self.evicted = []  # of the last cycle
+        self.deserved = {}  # queue → CPUs, where they are stated
+
+    def submit(self, job):
+        self.jobs[job.name] = job
+        created = f"2026-01-01T00:00:{len(self.jobs):02}Z"
+        spec = {"queue": job.where, "priorityClassName": job.priority, "created": created}
+        self.put(group(job.name, job.minimum, **spec))
+        self.put(*(pod(name, job.name, str(job.cpu)) for name in job.pods))
+
+    def step(self):
+        """A cycle; what is due to be gone goes, and is made again."""
+        self.count += 1
+        before = self.running()
+        decisions = self.cycle(seconds=1)
+        self.evicted = decisions.evictions
+        for bound in self.where().keys() - set(self.going()):
+            kind, obj = PODS, self.get(PODS, bound)
+            self.put((kind, {**obj, "status": {**obj["status"], "phase": "Running"}}))
+        self.judge(before)
+        for each in self.evicted:
+            self.due[each.pod.name] = self.count + self.lasts[len(self.due) % len(self.lasts)]
+        for name in [name for name, at in self.due.items() if at <= self.count]:
+            del self.due[name]
+            job = self.jobs[name.rpartition("-")[0]]
+            self.gone(name)
+            self.put(pod(name, job.name, str(job.cpu)))
+
+    def running(self):
+        """Return how many pods of each job run that were not asked to end."""
+        stay = self.where().keys() - set(self.going())
+        return Counter(name.rpartition("-")[0] for name in stay)
+
+    def use(self, node):
+        return sum(self.jobs[n.rpartition("-")[0]].cpu for n, at in self.where().items() if at == node)
+
+    def judge(self, before):
+        for name, cpu in self.cpus.items():
+            assert self.use(name) <= cpu
+        after = self.running()
+        for name in {each.pod.group.partition("/")[2] for each in self.evicted}:
+            assert after[name] >= self.jobs[name].minimum or after[name] == 0
+        for each in self.evicted:
+            victim = self.jobs[each.pod.group.partition("/")[2]]
+            beneficiary = self.jobs[each.beneficiary.partition("/")[2]]
+            assert before[beneficiary.name] < beneficiary.minimum
+            self.judge_right(victim, beneficiary, each)
+
+    def used(self, where):
+        """Return how many CPUs pods of a queue hold that were not asked to end."""
+        return sum(
+            self.jobs[name].cpu * pods
+            for name, pods in self.running().items()
+            if self.jobs[name].where == where
+        )
+
+    def judge_right(self, victim, beneficiary, eviction):
+        if eviction.action == "reclaim":
+            assert victim.where != beneficiary.where
+            if self.deserved:
+                asked = beneficiary.minimum * beneficiary.cpu
+                assert self.used(victim.where) >= self.deserved[victim.where]
+                assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
+            return
+        assert victim.where == beneficiary.where
+        assert PRIORITIES.index(victim.priority) < PRIORITIES.index(beneficiary.priority)
+
+    def settle(self):
+        """Go on until nothing moves; who had others evicted runs then, unless somebody more urgent took the room."""
+        helped = set()
+        for _ in range(STEPS):
+            self.step()
+            helped |= {each.beneficiary.partition("/")[2] for each in self.evicted}
+            if not self.evicted and not self.due:
+                break
+        self.step()
+        assert not self.evicted
+        assert not self.going()
+        return helped
+
+
+@st.composite
+def jobs(draw, queues=("default",), most=5):
+    made = []
+    for number in range(draw(st.integers(2, most))):
+        replicas = draw(st.integers(1, 4))
+        minimum = draw(st.integers(1, replicas))
+        made.append(
+            Job(
+                f"j{number}",
+                draw(st.sampled_from(PRIORITIES)),
+                minimum,
+                replicas,
+                draw(st.integers(1, 3)),
+                draw(st.sampled_from(queues)),
+            )
+        )
+    return made
+
+
+some_cpus = st.lists(st.integers(2, 6), min_size=1, max_size=3)
+some_times = st.lists(st.integers(0, 3), min_size=1, max_size=4)
+
+
+def play(cpus, asked, going, queues, deserved=None):
+    history = History(cpus, queues, going)
+    history.deserved = deserved or {}
+    helped = set()
+    for job in asked:
+        history.submit(job)
+        history.step()
+        helped |= {each.beneficiary.partition("/")[2] for each in history.evicted}
+    return history, helped | history.settle()
+
+
+@relaxed
+@given(some_cpus, jobs(), some_times)
+def test_rules_hold_and_after_a_while_nobody_is_evicted(cpus, asked, going):
+    """Nobody wins back the room of those who were evicted for him, or it would never end."""
+    history, helped = play(cpus, asked, going, [queue()])
+    running = history.running()
+    highest = max((PRIORITIES.index(history.jobs[name].priority) for name in helped), default=-1)
+    for name in helped:
+        job = history.jobs[name]
+        if PRIORITIES.index(job.priority) == highest == len(PRIORITIES) - 1:
+            assert running[name] >= job.minimum
+
+
+@relaxed
+@given(some_cpus, jobs(), some_times)
+def test_nobody_waits_whose_minimum_fits_without_all_that_is_less_urgent(cpus, asked, going):
+    """A slow count: pods of one job are alike, so those that fit on each node add up."""
+    history, _ = play(cpus, asked, going, [queue()])
+    running = history.running()
+    for job in history.jobs.values():
+        if running[job.name] >= job.minimum:
+            continue
+        level = PRIORITIES.index(job.priority)
+        room = 0
+        for name, cpu in history.cpus.items():
+            stay = [
+                history.jobs[pod.rpartition("-")[0]]
+                for pod, at in history.where().items()
+                if at == name and pod.rpartition("-")[0] != job.name
+            ]
+            used = sum(each.cpu for each in stay if PRIORITIES.index(each.priority) >= level)
+            room += (cpu - used) // job.cpu
+        assert room < job.minimum
+
+
+@relaxed
+@given(some_cpus, jobs(), some_times, st.integers(2, 8))
+def test_ceiling_of_the_queue_holds(cpus, asked, going, most):
+    history, _ = play(cpus, asked, going, [queue(capability={"cpu": str(most)})])
+    assert sum(history.use(name) for name in history.cpus) <= most
+
+
+TREE = {"a": "left", "b": "left", "c": "right", "d": "root", "left": "root", "right": "root"}
+LEAVES = ("a", "b", "c", "d")
+
+
+@relaxed
+@given(
+    some_cpus, jobs(LEAVES, 6), some_times, st.fixed_dictionaries({name: st.integers(1, 4) for name in TREE})
+)
+def test_queues_come_to_rest_too(cpus, asked, going, weights):
+    """What one queue takes from another one, that one never takes back, whatever else is preempted meanwhile."""
+    queues = [queue(name, parent=parent, weight=weights[name]) for name, parent in TREE.items()]
+    play(cpus, asked, going, queues)
+
+
+some_parts = st.lists(st.integers(0, 5), min_size=3, max_size=3)
+
+
+def stated(parts):
+    deserved = dict(zip("abc", parts, strict=True))
+    return deserved, [queue(name, deserved={"cpu": str(cpu)}) for name, cpu in deserved.items()]
+
+
+@relaxed
+@given(some_cpus, jobs("abc", 6), some_times, some_parts)
+def test_no_queue_gives_what_it_deserves(cpus, asked, going, parts):
+    deserved, queues = stated(parts)
+    play(cpus, asked, going, queues, deserved)
+
+
+@relaxed
+@given(some_cpus, st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), max_size=5), some_parts)
+def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):
+    """With pods of one CPU that may go alone: nobody waits below his part beside somebody above it, or beside free room."""
+    deserved, queues = stated(parts)
+    made = [Job(f"j{number}", "p0", 1, pods, 1, where) for number, (where, pods) in enumerate(asked)]
+    singles = [
+        Job(f"{job.name}x{number}", "p0", 1, 1, 1, job.where)
+        for job in made
+        for number in range(len(job.pods))
+    ]
+    history, _ = play(cpus, singles, [1], queues, deserved)
+    running = history.running()
+    used = {name: history.used(name) for name in deserved}
+    free = sum(cpus) - sum(used.values())
+    above = any(used[name] > deserved[name] for name in deserved)
+    for job in singles:
+        if not running[job.name]:
+            assert not free
+            assert used[job.where] >= deserved[job.where] or not above
+
+
+def test_group_is_gone_and_so_is_what_it_is_kept():
+    history = History([4], [queue()], [3])
+    history.submit(Job("low", "p0", 1, 4, 1))
+    history.step()
+    history.submit(Job("high", "p1", 2, 2, 1))
+    history.step()
+    assert len(history.going()) == 2
+    for name in history.jobs["high"].pods:
+        history.remove(PODS, name)
+    history.remove(POD_GROUPS, "high")
+    history.settle()
+    assert history.running() == {"low": 4}

@@ -1,0 +1,247 @@
+"""Reclaim: queues that have less than they deserve take from those that have more."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import resources
+from scheduler.engine.message import people
+from scheduler.policy.policy import Action, Policy
+
+from .world import World, group, keeping, node, pod, priority_class, queue
+
+OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+def runs(where, count, *, name="", minimum=1, cpu="1", node="n1", **spec):
+    """A group of a queue whose pods run."""
+    name = name or f"run-{where}"
+    return [
+        group(name, minimum, queue=where, phase="Running", **spec),
+        *(pod(f"{name}-{number}", name, cpu, phase="Running", node=node) for number in range(count)),
+    ]
+
+
+def asks(where, count=1, *, cpu="1", name="", **spec):
+    """A group of a queue that waits for nodes."""
+    name = name or f"ask-{where}"
+    return [
+        group(name, count, queue=where, **spec),
+        *(pod(f"{name}-{number}", name, cpu) for number in range(count)),
+    ]
+
+
+def world(*objects, cpu="8", nodes=("n1",)):
+    return World(*(node(each, cpu=cpu, pods=99) for each in nodes), *objects)
+
+
+HALVES = (queue("a"), queue("b"))
+
+
+@pytest.mark.parametrize(
+    ("objects", "victims"),
+    [
+        pytest.param([*HALVES, *runs("a", 8), *asks("b", 4)], 4, id="up to what it deserves"),
+        pytest.param([*HALVES, *runs("a", 8), *asks("b", 5)], 0, id="nothing beyond what it deserves"),
+        pytest.param([*HALVES, *runs("a", 6), *asks("b", 4)], 2, id="what is free counts"),
+        pytest.param([*HALVES, *runs("a", 4), *runs("b", 4), *asks("b", 1)], 0, id="it has its part"),
+        pytest.param(
+            [queue("a", reclaimable=False), queue("b"), *runs("a", 8), *asks("b", 4)], 0, id="not reclaimable"
+        ),
+        pytest.param(
+            [*HALVES, *runs("a", 8, minimum=8), *asks("b", 4)], 0, id="a gang would leave too little"
+        ),
+        pytest.param(
+            [
+                *HALVES,
+                *runs("a", 4, name="x", minimum=4, created=OLD),
+                *runs("a", 4, name="y", minimum=4, created=NEW),
+                *asks("b", 4),
+            ],
+            4,
+            id="a gang goes whole where enough is left",
+        ),
+        pytest.param(
+            [queue("a", weight=3), queue("b"), *runs("a", 8), *asks("b", 2)], 2, id="parts by weight"
+        ),
+        pytest.param(
+            [queue("a", **keeping(6)), queue("b", deserved={"cpu": "4"}), *runs("a", 8), *asks("b", 4)],
+            0,
+            id="a guarantee stays",
+        ),
+        pytest.param(
+            [
+                queue("a", deserved={"cpu": "2"}),
+                queue("b", deserved={"cpu": "6"}),
+                *runs("a", 8),
+                *asks("b", 6),
+            ],
+            6,
+            id="parts as stated",
+        ),
+        pytest.param(
+            [*HALVES, priority_class("high", 9), *runs("a", 8, priorityClassName="high"), *asks("b", 1)],
+            1,
+            id="whatever the priority",
+        ),
+        pytest.param(
+            [
+                *HALVES,
+                *runs("a", 8),
+                *asks("b", 1, priorityClassName="calm"),
+                priority_class("calm", 0, preemptionPolicy="Never"),
+            ],
+            0,
+            id="its class has nobody evicted",
+        ),
+    ],
+)
+def test_how_much_is_taken_back(objects, victims):
+    here = world(*objects)
+    decisions = here.cycle()
+    assert len(here.going()) == victims
+    assert all(each.action is Action.RECLAIM for each in decisions.evictions)
+
+
+TREE = (
+    queue("left"),
+    queue("right"),
+    queue("a", parent="left"),
+    queue("b", parent="left"),
+    queue("c", parent="right"),
+)
+
+
+@pytest.mark.parametrize(
+    ("objects", "queues"),
+    [
+        pytest.param([*runs("a", 4), *runs("c", 4), *asks("b", 2)], {"a"}, id="from a queue beside it"),
+        pytest.param([*runs("c", 8), *asks("a", 4)], {"c"}, id="from a queue under another one"),
+        pytest.param(
+            [*runs("a", 6), *runs("c", 2), *asks("c", 2)], {"a"}, id="only from those above their part"
+        ),
+        pytest.param(
+            [*runs("a", 4), *runs("c", 4), *asks("b", 3)], set(), id="not beyond its part of its parent's"
+        ),
+        pytest.param(
+            [*runs("a", 5), *runs("c", 3), *asks("b", 2)], {"a"}, id="a parent that has too much gives inside"
+        ),
+    ],
+)
+def test_from_whom_in_a_tree(objects, queues):
+    here = world(*TREE, *objects)
+    decisions = here.cycle()
+    assert {each.pod.name.split("-")[1] for each in decisions.evictions} == queues
+
+
+def test_victims_and_the_group_are_told_so():
+    here = world(*HALVES, *runs("a", 8), *asks("b", 2))
+    here.cycle()
+    assert here.condition("ask-b")["reason"] == "WaitingForVictims"
+    assert people(here.condition("ask-b")["message"]).startswith("2 pods of run-a are asked to end")
+    told = [each["message"] for each in here.events if each["involvedObject"]["kind"] == "Pod"]
+    assert set(told) == {"Pod is evicted, because of reclaim: pod group ns/ask-b gets its room."}
+
+
+def test_what_was_taken_back_is_not_won_back():
+    here = world(*HALVES, *runs("a", 8), *asks("b", 4))
+    here.cycle()
+    for _ in range(4):
+        names = here.going()
+        here.gone()
+        here.put(*(pod(name, name.rpartition("-")[0]) for name in names))
+        here.cycle(seconds=1)
+    assert sum(name.startswith("ask-b") for name in here.where()) == 4
+    assert sum(name.startswith("run-a") for name in here.where()) == 4
+    assert here.going() == []
+
+
+def test_youngest_of_the_lowest_priority_goes_first():
+    here = world(
+        *HALVES,
+        priority_class("low", -1),
+        *runs("a", 3, name="x", created=OLD),
+        *runs("a", 3, name="y", created=NEW),
+        *runs("a", 2, name="z", created=OLD, priorityClassName="low"),
+        *asks("b", 3),
+    )
+    here.cycle()
+    assert here.going() == ["y-2", "z-0", "z-1"]
+
+
+def test_reclaim_comes_before_preempt():
+    """Who was preempted in a queue that is below its part would only reclaim in turn."""
+    here = world(
+        *HALVES,
+        priority_class("high", 9),
+        *runs("a", 6),
+        *runs("b", 2),
+        *asks("b", 1, priorityClassName="high"),
+    )
+    here.cycle()
+    assert [name.split("-")[1] for name in here.going()] == ["a"]
+
+
+@pytest.mark.parametrize("action", [Action.RECLAIM, Action.PREEMPT])
+def test_action_that_is_not_configured_is_not_taken(action):
+    here = world(
+        *HALVES,
+        priority_class("high", 9),
+        *runs("a", 6),
+        *runs("b", 2),
+        *asks("b", 1, priorityClassName="high"),
+    )
+    here.snapshot.policy = Policy(frozenset(Action) - {action})
+    decisions = here.cycle()
+    assert {each.action for each in decisions.evictions} == {Action.PREEMPT, Action.RECLAIM} - {action}
+
+
+def test_scarce_resource_counts_alone():
+    """Memory is there for all, so that nobody has more of it than he deserves; CPUs are what is fought for."""
+    here = world(*HALVES, *runs("a", 8), *asks("b", 2))
+    for name in [key[2] for key in here.objects if key[0] == resources.PODS.id]:
+        obj = here.get(resources.PODS, name)
+        obj["spec"]["containers"][0]["resources"]["requests"]["memory"] = "64Mi"
+        here.put((resources.PODS, obj))
+    here.cycle()
+    assert len(here.going()) == 2
+
+
+def outside(where, cpus, **spec):
+    """A group that was not let in yet, and has no pods."""
+    return group("new", cpus, queue=where, phase="Pending", minResources={"cpu": str(cpus)}, **spec)
+
+
+@pytest.mark.parametrize(
+    ("objects", "enters"),
+    [
+        pytest.param([*HALVES, *runs("a", 8), outside("b", 4)], True, id="what its queue deserves"),
+        pytest.param([*HALVES, *runs("a", 8), outside("b", 5)], False, id="more than its queue deserves"),
+        pytest.param(
+            [*HALVES, *runs("a", 8), *asks("b", 2, minResources={"cpu": "2"}), outside("b", 3)],
+            False,
+            id="less, but others of it are in",
+        ),
+        pytest.param(
+            [queue("a", reclaimable=False), queue("b"), *runs("a", 8), outside("b", 4)],
+            False,
+            id="nobody would give it back",
+        ),
+        pytest.param(
+            [queue("a"), queue("b", {"cpu": "3"}, deserved={"cpu": "6"}), *runs("a", 8), outside("b", 4)],
+            False,
+            id="more than its queue may use",
+        ),
+    ],
+)
+def test_who_may_reclaim_is_let_in_though_the_cluster_is_full(objects, enters):
+    here = world(*objects)
+    here.cycle()
+    assert (here.status("new")["phase"] == "Inqueue") == enters
+
+
+def test_without_reclaim_a_full_cluster_lets_nobody_in():
+    here = world(*HALVES, *runs("a", 8), outside("b", 4))
+    here.snapshot.policy = Policy(frozenset(Action) - {Action.RECLAIM})
+    here.cycle()
+    assert here.status("new")["phase"] == "Pending"
