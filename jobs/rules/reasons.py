@@ -18,6 +18,7 @@ WAITING: Final[dict[str, str]] = {
     "UntoleratedTaint": "Waits: nodes are tainted",
     "UnknownConstraint": "Waits: a constraint is not understood",
     "ClaimNotBound": "Waits: a claim has no volume",
+    "NotAllocating": "Waits: the scheduler places nothing",
     "SchedulingGated": "Waits: scheduling gates",
     "QueueLimit": "Waits: the queue is at its limit",
     "QueueTooSmall": "Waits: larger than its queue may be",

@@ -1,7 +1,7 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
 enqueue (which groups enter, so that their pods are created), allocate (which pods
-get nodes), then what is said about those that wait. Queues take turns by their shares, in a queue
+get nodes), as far as the policy names them, then what is said about those that wait. Queues take turns by their shares, in a queue
 pod groups go by priority, then age, then key. A group whose queue is wrong gets its cause and stops nobody else.
 """
 
@@ -19,10 +19,12 @@ from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
+from scheduler.cycle.weights import weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
+from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import Layout
@@ -82,6 +84,7 @@ class _Cycle:
 
     def __init__(self, snapshot: Snapshot, waiting: list[Group], now: int, decisions: Decisions) -> None:
         self._snapshot, self._now, self._decisions = snapshot, now, decisions
+        self._allocates = Action.ALLOCATE in snapshot.policy.actions
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
         self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
@@ -96,7 +99,9 @@ class _Cycle:
         self._causes: dict[tuple[Gang, int], Cause] = {}
 
     def allocate(self, groups: list[Group]) -> None:
-        """Place the gangs of these groups, in order."""
+        """Place the gangs of these groups, in order, if that is an action of the policy."""
+        if not self._allocates:
+            return
         for group in groups:
             if group.key in self._snapshot.resting:
                 continue
@@ -106,7 +111,8 @@ class _Cycle:
                 if layout.pod_sets and not layout.absent and is_open:
                     self._gangs[group.key] = self._gang(group, layout)
         self._keys = list(self._gangs)
-        attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods)
+        weights = weights_of(self._snapshot.policy.scoring, self._snapshot.nodes.columns)
+        attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, weights=weights)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
 
     def is_unchanged(self, group: Group) -> bool:
@@ -123,8 +129,10 @@ class _Cycle:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
         if group.key in self._snapshot.dirty:
             return False
+        if answers.get(group.key) is not None or not self._allocates:
+            return True
         attempt = self._attempts.get(group.key)
-        return answers.get(group.key) is not None or (attempt is not None and not attempt.has_minimum())
+        return attempt is not None and not attempt.has_minimum()
 
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
@@ -151,6 +159,8 @@ class _Cycle:
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if layout.absent:
             return self._absent(group, layout, entered=entered)
+        if pods and not self._allocates:
+            return Outcome(group, [], pods, _about_the_rest(group, Cause(Reason.NOT_ALLOCATING)), entered)
         attempt = self._attempts.get(group.key)
         if attempt is None:
             return Outcome(group, [], pods, entered=entered)

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     SCHEDULING_GATED = "SchedulingGated"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
+    NOT_ALLOCATING = "NotAllocating"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 

@@ -6,28 +6,32 @@ from typing import TYPE_CHECKING
 
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.ranking import Ranking
+from scheduler.engine.scored_ranking import ScoredRanking
 from scheduler.engine.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.engine.accounts import Amount
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.scoring import Weights
 
 KEPT_RANKINGS = 128
 """Rankings kept at a time; each costs about 30 bytes a node."""
 
 
-def place(cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1) -> list[Attempt]:
+def place(
+    cluster: Cluster, gangs: Sequence[Gang], *, pods: int = -1, weights: Weights | None = None
+) -> list[Attempt]:
     """Place gangs in the order of `scheduler.engine.turns`, and return one attempt for each.
 
     First fit with skipping: a gang whose minimum does not fit holds nothing
     and the next one is tried, unless its queue is first in, first out. All nodes are
-    scored as scheduler.engine.ranking says, with the same result as placing
+    scored as scheduler.engine.ranking says, or by the weights, with the same result as placing
     pod after pod; the same input always gives the same answer. cluster.free
     and the accounts are left as after placing. pods is the column of `pods`.
     """
-    placer = Placer(cluster, pods=pods)
+    placer = Placer(cluster, pods=pods, weights=weights)
     attempts = [Attempt(gang) for gang in gangs]
     turns = Turns(gangs, cluster.allocatable.sum(axis=0).tolist())
     while (turn := turns.take()) is not None:
@@ -66,9 +70,9 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
 class Placer:
     """Places gangs one by one on one cluster and remembers the rankings."""
 
-    def __init__(self, cluster: Cluster, *, pods: int = -1) -> None:
+    def __init__(self, cluster: Cluster, *, pods: int = -1, weights: Weights | None = None) -> None:
         self.cluster = cluster
-        self._pods = pods
+        self._pods, self._weights = pods, weights
         self._rankings: dict[int, Ranking] = {}
         # Room only shrinks while placing, so this bound stays true.
         self._most_free = cluster.free.max(axis=0) if len(cluster.free) else None
@@ -154,8 +158,13 @@ class Placer:
     def _ranking(self, pod_class: int) -> Ranking:
         ranking = self._rankings.pop(pod_class, None)
         if ranking is None:
-            ranking = Ranking(self.cluster, self.cluster.classes[pod_class], self._pods)
+            ranking = self._ranked(self.cluster.classes[pod_class])
             if len(self._rankings) >= KEPT_RANKINGS:
                 del self._rankings[next(iter(self._rankings))]
         self._rankings[pod_class] = ranking
         return ranking
+
+    def _ranked(self, pod_class: PodClass) -> Ranking:
+        if self._weights is None:
+            return Ranking(self.cluster, pod_class, self._pods)
+        return ScoredRanking(self.cluster, pod_class, self._pods, self._weights)

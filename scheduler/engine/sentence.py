@@ -162,6 +162,10 @@ def _claim_not_bound(cause: Cause) -> str:
     )
 
 
+def _not_allocating(_: Cause) -> str:
+    return "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
+
+
 def unknown(constraint: Constraint | None) -> str:
     """Return what the scheduler does not know, with the remedy."""
     return f"the scheduler does not know {_DEMANDS[constraint]}."
@@ -243,5 +247,6 @@ _SENTENCES = {
     Reason.SCHEDULING_GATED: _not_enough_tasks,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
+    Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduler.cycle.enqueue import OVERCOMMIT_PERCENT
 from scheduler.engine.message import people
+from scheduler.policy.policy import DEFAULT
 
-from .world import World, group, keeping, node, pod, priority_class, queue
+from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -282,7 +282,7 @@ def test_what_entered_fits_under_every_ceiling(ceilings, asked):
             given_out[urgency].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
     for each in given_out.values():
         assert all(each[name] <= limit for name, limit in ceilings.items() if limit)
-        assert each["cluster"] <= CLUSTER * OVERCOMMIT_PERCENT // 100
+        assert each["cluster"] <= CLUSTER * DEFAULT.overcommit // 1000
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -310,7 +310,7 @@ def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
         if obj["metadata"]["name"] in entered:
             for each in {urgency, ""}:
                 inside_by_urgency[each].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
-    rooms = {**ceilings, "cluster": CLUSTER * OVERCOMMIT_PERCENT // 100}
+    rooms = {**ceilings, "cluster": CLUSTER * DEFAULT.overcommit // 1000}
     for _, obj in groups:
         where, cpu, urgency = of(obj)
         if obj["metadata"]["name"] not in entered:
@@ -329,3 +329,71 @@ def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
     others = [(r, obj) for r, obj in groups if obj["spec"]["queue"] != where]
     names = {obj["metadata"]["name"] for _, obj in others}
     assert let_in(ceilings, others)[0] >= entered & names
+
+
+FULL = [
+    node("n1", cpu="10"),
+    queue(),
+    group("o", phase="Running"),
+    pod("o-0", "o", "8", node="n1", phase="Running"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "enters"),
+    [
+        pytest.param("", set(), id="by default 1.2 times the cluster"),
+        pytest.param("actions: enqueue, allocate", {"g"}, id="without overcommit the cluster is no limit"),
+        pytest.param(
+            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}]}]",
+            set(),
+            id="Volcano's default factor",
+        ),
+        pytest.param(
+            "actions: enqueue, allocate\n"
+            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.3}}]}]",
+            {"g"},
+            id="a factor that is just enough",
+        ),
+        pytest.param(
+            "actions: enqueue, allocate\n"
+            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.299}}]}]",
+            set(),
+            id="a factor that is just too little",
+        ),
+        pytest.param("actions: allocate", {"g"}, id="without enqueue all enter"),
+    ],
+)
+def test_the_configuration_says_who_enters(text, enters):
+    world = World(*FULL, asking("g", 5))
+    if text:
+        world.put(configuration(text))
+    world.cycle()
+    assert inside(world) == enters
+
+
+def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
+    world = World(*FULL, asking("g", 11))
+    world.cycle()
+    assert world.condition("g")["reason"] == "NotEnoughResources"
+    world.put(
+        configuration(
+            "actions: enqueue\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1}}]}]"
+        )
+    )
+    world.cycle()
+    assert world.condition("g")["reason"] == "NeverFits"
+
+
+def test_without_enqueue_a_closed_queue_lets_nobody_in():
+    world = World(node("n1"), queue(state="Closed"), asking("g", 1), configuration("actions: allocate"))
+    world.cycle()
+    assert inside(world) == set()
+
+
+def test_without_overcommit_the_ceilings_of_queues_hold():
+    world = World(
+        *FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue")
+    )
+    world.cycle()
+    assert world.condition("g")["reason"] == "QueueTooSmall"
