@@ -131,10 +131,15 @@ def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view:
     _check_configuration(actor, verb, resource, place, name)
 
 
+def configuring() -> Resource | str:
+    """Return on what the scheduler's configuration takes a right, beside that on ConfigMaps; nothing more where the cluster decides."""
+    return resources.CONFIGMAPS if access.decides_elsewhere(resources.CONFIGMAPS) else SCHEDULER
+
+
 def _check_configuration(actor: Actor, verb: str, resource: Resource, place: str, name: str) -> None:
     """Raise Forbidden where the object configures the scheduler and that takes a right of its own."""
-    if scheduler_configuration.is_kept_in(resource, place, name) and not access.decides_elsewhere(resource):
-        access.require(actor, verb, SCHEDULER, place, name)
+    if scheduler_configuration.is_kept_in(resource, place, name):
+        access.require(actor, verb, configuring(), place, name)
 
 
 def _at_most_state_differs(old: Object, new: Object) -> bool:
