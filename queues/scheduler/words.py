@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kube.meta import duration_text
 from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Action
 
@@ -45,6 +46,7 @@ def said(policy: Policy) -> list[Said]:
             "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts",
             "allocate",
         ),
+        Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
     ]
 
@@ -60,6 +62,14 @@ def _entry(policy: Policy) -> str:
     if policy.overcommit is None:
         return "whatever room the cluster has, up to the capability of their queues"
     return f"for {policy.overcommit / 1000:g} times the cluster, up to the capability of their queues"
+
+
+def _wait(policy: Policy) -> str:
+    if not policy.sla:
+        return "wait like others"
+    if policy.waits_ms is None:
+        return "are let in after the time that they state themselves"
+    return f"are let in after {duration_text(policy.waits_ms)}, or the time that they state themselves"
 
 
 def _choice(scoring: Scoring | None) -> str:

@@ -19,6 +19,7 @@ from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
+from scheduler.cycle.waits import deadline
 from scheduler.cycle.weights import weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
@@ -27,6 +28,8 @@ from scheduler.engine.place import Placer, place
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group, Orphan
@@ -46,7 +49,8 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, ordered, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, now)
+    cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
@@ -74,9 +78,16 @@ def _said(snapshot: Snapshot, decisions: Decisions, now: int) -> list[str]:
 
 
 def _ordered(snapshot: Snapshot) -> list[Group]:
-    """Return the waiting groups: priority, age, key."""
+    """Return the waiting groups: priority, with sla who has waited for his time or will have first, age, key."""
     groups = [snapshot.groups[key] for key in snapshot.waiting]
-    return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
+    if not snapshot.policy.sla:
+        return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
+
+    def rank(group: Group) -> tuple[int, bool, int, int, str]:
+        due = deadline(snapshot.policy, group)
+        return -snapshot.priority_of(group.priority_class), due is None, due or 0, group.created, group.key
+
+    return sorted(groups, key=rank)
 
 
 class _Cycle:
@@ -114,6 +125,14 @@ class _Cycle:
         weights = weights_of(self._snapshot.policy.scoring, self._snapshot.nodes.columns)
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, weights=weights)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
+
+    def wake_when_due(self, kept_out: Iterable[Group]) -> None:
+        """Ask to be woken when the first of these groups has waited for as long as it may."""
+        if not self._snapshot.policy.sla:
+            return
+        dues = [deadline(self._snapshot.policy, group) for group in kept_out]
+        if later := [due for due in dues if due is not None and due > self._now]:
+            self._decisions.wake_at(min(later))
 
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether a group still waits for its first pods, as in the cycle before."""

@@ -18,6 +18,8 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   backlog behind a low ceiling takes nothing from the others.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
+* With the plugin sla a group that has waited for its time is let in whatever room there is, unless there can
+  never be enough. What it may take counts for the others.
 * What groups of lower priority use or may take is no obstacle, so that an
   urgent job comes as far as having pods even on a full cluster or queue.
 * A group whose minResources exceed that or a capability stays out, as its pods would only be waste; it gets a cause with the numbers.
@@ -39,6 +41,7 @@ from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.cycle.waits import deadline
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import UNLIMITED
 from scheduler.engine.gang import Gang
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from kube.amounts import Amounts
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.policy.policy import Policy
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
@@ -75,7 +79,11 @@ def is_outside(group: Group) -> bool:
 
 
 def enqueue(
-    snapshot: Snapshot, ordered: Sequence[Group], cluster: Cluster, accounts: Mapping[str, Account]
+    snapshot: Snapshot,
+    ordered: Sequence[Group],
+    cluster: Cluster,
+    accounts: Mapping[str, Account],
+    now: int,
 ) -> dict[str, Cause | None]:
     """Decide about each group that is outside: None lets it in, a cause keeps it out.
 
@@ -92,12 +100,14 @@ def enqueue(
                 asking.append(group)
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
-        answers |= _ask(snapshot, gate, asking)
+        answers |= _ask(snapshot, gate, asking, now)
         answers |= _behind(ordered, answers, accounts)
     return answers
 
 
-def _ask(snapshot: Snapshot, gate: Gate, asking: Sequence[Group]) -> Iterator[tuple[str, Cause | None]]:
+def _ask(
+    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], now: int
+) -> Iterator[tuple[str, Cause | None]]:
     """Yield for each group, by its key, None when it is let in or why it is not."""
     priorities = [snapshot.priority_of(group.priority_class) for group in asking]
     entrants = [
@@ -109,10 +119,19 @@ def _ask(snapshot: Snapshot, gate: Gate, asking: Sequence[Group]) -> Iterator[tu
         group = asking[turn.gang]
         claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
         cause = gate.ask(group.min_resources or (), claim)
+        if cause is not None and not cause.never and _is_due(snapshot.policy, group, now):
+            gate.let_in(claim)
+            cause = None
         yield group.key, cause
         if cause is not None and gate.account(group.queue).fifo:
             yield from ((asking[number].key, _order_cause(group)) for number in turns.close())
         turns.end()
+
+
+def _is_due(policy: Policy, group: Group, now: int) -> bool:
+    """Tell whether a group has waited for as long as it may."""
+    due = deadline(policy, group)
+    return due is not None and due <= now
 
 
 def _behind(

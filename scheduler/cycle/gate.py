@@ -82,11 +82,15 @@ class Gate:
         """Let a group in and note what it may take, or return why there is no room for its minimum."""
         cause = self._levels[claim.priority].refusal(claim.queue, wanted)
         if cause is None:
-            for priority, each in self._levels.items():
-                if priority <= claim.priority:
-                    each.take(claim)
-            self._all.take(claim)
+            self.let_in(claim)
         return cause
+
+    def let_in(self, claim: Claim) -> None:
+        """Note what a group may take that is let in, whether or not there is room."""
+        for priority, each in self._levels.items():
+            if priority <= claim.priority:
+                each.take(claim)
+        self._all.take(claim)
 
 
 class _Level:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kube.meta import parse_duration
 from kube.yaml.tree import child
 from scheduler.policy.findings import nearest, shown
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
+LONGEST_MS = 100 * 365 * 24 * 3_600_000
 PACKED = "binpack.resources."
 
 
@@ -69,6 +71,19 @@ class Arguments:
         )
         return default
 
+    def wait(self, name: str) -> int | None:
+        """Return a duration that is longer than nothing in ms, None where there is none."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        duration = duration_of(value)
+        if duration is None:
+            self.warn(
+                child(self.path, name),
+                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; none is used.",
+            )
+        return duration
+
     def packed(self) -> tuple[tuple[str, int], ...]:
         """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
         weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
@@ -85,6 +100,15 @@ class Arguments:
                     child(self.path, name), f"{name} has no effect: binpack.resources does not name it."
                 )
         return tuple(sorted(weights.items()))
+
+
+def duration_of(value: object) -> int | None:
+    """Return a Go duration in ms, a hundred years at most; None for what is none, or not longer than nothing."""
+    try:
+        duration = parse_duration(_text(value))
+    except ValueError:
+        return None
+    return min(duration, LONGEST_MS) if duration > 0 else None
 
 
 def _text(value: Any) -> str:

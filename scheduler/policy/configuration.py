@@ -103,7 +103,14 @@ class _Reader:
 
     def answer(self, actions: frozenset[Action]) -> Reading:
         """Return the policy unless there is an error, with the findings by line."""
-        policy = Policy(actions, self.overcommit(), self.scoring())
+        waits = self.at_work("sla")
+        policy = Policy(
+            actions,
+            self.overcommit(),
+            self.scoring(),
+            waits is not None,
+            waits.wait("sla-waiting-time") if waits else None,
+        )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
 

@@ -116,7 +116,12 @@ PLUGINS: Mapping[str, Plugin] = {
         prefix="binpack.resources.",
         switch="enableNodeOrder",
     ),
-    "sla": _without("no job is let in for having waited long"),
+    "sla": Plugin(
+        Standing.SWITCHED,
+        "Jobs that have waited too long are let in whatever room there is.",
+        frozenset({"sla-waiting-time"}),
+        switch="enableJobEnqueued",
+    ),
     "tdm": _without("nodes have no times of their own"),
     "task-topology": _without("tasks are not kept together or apart by annotations"),
     "cdp": _without("nobody is evicted"),

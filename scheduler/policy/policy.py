@@ -38,11 +38,15 @@ class Policy:
     actions     what it may do
     overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
+    sla         whether groups are let in for having waited long (§3.11)
+    waits_ms    after how long, where they do not say it themselves; None: never
     """
 
     actions: frozenset[Action] = frozenset(Action)
     overcommit: int | None = 1200
     scoring: Scoring | None = None
+    sla: bool = False
+    waits_ms: int | None = None
 
 
 DEFAULT = Policy()

@@ -150,6 +150,12 @@ class Group:
         return (self.view.spec.priority_class_name if self.view else "") or ""
 
     @property
+    def waits(self) -> str:
+        """How long it may wait before it is let in, as it says itself; "" where it does not."""
+        notes = self.view.metadata.annotations if self.view else None
+        return (notes.waits or notes.waits_too) if notes else ""
+
+    @property
     def min_member(self) -> int:
         """How many pods must start together; also under the names of the KEP."""
         if self.view is None:

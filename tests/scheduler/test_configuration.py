@@ -88,7 +88,7 @@ def overcommit(factor):
     [
         pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING), id="compiled in"),
         pytest.param(HELM, Policy(THREE, 1200, BOTH), id="Helm's"),
-        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH), id="of Volcano's own tests"),
+        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
         pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
         pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
@@ -121,6 +121,17 @@ def overcommit(factor):
             ),
             id="weights of binpack",
         ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 1h30m}"),
+            Policy(THREE, None, sla=True, waits_ms=5_400_000),
+            id="a time to wait",
+        ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 9999999999h}"),
+            Policy(THREE, None, sla=True, waits_ms=100 * 365 * 24 * 3_600_000),
+            id="a time that nobody lives to see",
+        ),
+        pytest.param(conf("- {name: sla, enableJobEnqueued: false}"), Policy(THREE, None), id="sla switched off"),
         pytest.param(
             conf("- name: binpack", "  arguments: {binpack.weight: 0}"), Policy(THREE, None), id="binpack of no weight"
         ),
@@ -208,6 +219,11 @@ def test_what_cannot_be_used(text, line, message):
         ),
         pytest.param(
             overcommit("'1,5'"), 5, "overcommit-factor is a number from 1 to 1,000, not 1,5; 1.2 is used.", id="a value"
+        ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 30}"), 5,
+            "sla-waiting-time is a duration such as 30m or 1h30m, not 30; none is used.",
+            id="a time without a unit",
         ),
         pytest.param(
             conf("- name: binpack", "  arguments: {binpack.cpu: -1}"), 5,

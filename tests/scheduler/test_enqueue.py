@@ -8,10 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kube import resources
+from kube.meta import timestamp
 from scheduler.engine.message import people
 from scheduler.policy.policy import DEFAULT
 
-from .world import World, configuration, group, keeping, node, pod, priority_class, queue
+from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -397,3 +399,78 @@ def test_without_overcommit_the_ceilings_of_queues_hold():
     )
     world.cycle()
     assert world.condition("g")["reason"] == "QueueTooSmall"
+
+
+HOUR_S = 3600
+SLA = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}, {name: sla%s}]}]"
+AN_HOUR = configuration(SLA % ", arguments: {sla-waiting-time: 1h}")
+EACH_ITS_OWN = configuration(SLA % "")
+
+
+def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=0, **more):
+    """A group that asks for so much since so long, and says how long it may wait."""
+    kind, one = asking(name, cpu, created=timestamp(START - ago_s * 1000), **more)
+    if wait:
+        one["metadata"]["annotations"] = {key: wait}
+    return kind, one
+
+
+@pytest.mark.parametrize(
+    ("configured", "asks", "enters"),
+    [
+        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S), True, id="it has waited"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 1), False, id="not long enough yet"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, "2h", ago_s=HOUR_S), False, id="it says more itself"),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "30s", ago_s=30), True, id="it says so itself"),
+        pytest.param(
+            EACH_ITS_OWN, waiting_for("g", 5, "30s", key="sla-waiting-time", ago_s=30), True, id="by the other name"
+        ),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, ago_s=9 * HOUR_S), False, id="nobody says anything"),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "soon", ago_s=HOUR_S), False, id="no duration"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, "-1h", ago_s=HOUR_S), True, id="no duration: that of the policy"),
+        pytest.param(AN_HOUR, waiting_for("g", 13, ago_s=HOUR_S), False, id="there can never be enough"),
+        pytest.param(
+            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="closed"), False, id="its queue is closed"
+        ),
+        pytest.param(
+            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="small"), False, id="more than its queue may ever have"
+        ),
+    ],
+)  # fmt: skip
+def test_who_has_waited_for_his_time_is_let_in(configured, asks, enters):
+    world = World(*FULL, queue("closed", state="Closed"), queue("small", {"cpu": "4"}), configured, asks)
+    world.cycle()
+    assert inside(world) == ({"g"} if enters else set())
+
+
+def test_the_scheduler_looks_again_when_the_time_is_over():
+    world = World(*FULL, AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 3))
+    for _ in range(10):
+        decisions = world.cycle()
+        if inside(world):
+            break
+        assert decisions.wake is not None
+        world.now = decisions.wake
+    assert (inside(world), world.now) == ({"g"}, START + 3000)
+
+
+def test_what_one_who_has_waited_may_take_is_given_to_nobody_else():
+    """The room for 4 more goes to whoever is first by his time; who waited takes what is not there."""
+    world = World(*FULL, AN_HOUR, waiting_for("late", 3, ago_s=5), waiting_for("overdue", 5, ago_s=HOUR_S))
+    world.cycle()
+    assert inside(world) == {"overdue"}
+
+
+def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest():
+    world = World(
+        node("n1", cpu="1"), queue(), EACH_ITS_OWN, priority_class("high", 10),
+        waiting_for("old", 1, ago_s=100), waiting_for("later", 1, "2h", ago_s=50),
+        waiting_for("sooner", 1, "1h", ago_s=5), waiting_for("urgent", 1, priorityClassName="high"),
+    )  # fmt: skip
+    order = []
+    for _ in range(4):
+        world.cycle()
+        (first,) = inside(world)
+        order.append(first)
+        world.remove(resources.POD_GROUPS, first)
+    assert order == ["urgent", "sooner", "later", "old"]
