@@ -19,6 +19,7 @@ from kube.errors import ApiError
 from kube.kinds.scheduling import Queue, QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
 from queues import forms, listing, state_commands
+from queues.scheduler import views as scheduler
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -35,7 +36,10 @@ def show_queues(request: HttpRequest) -> HttpResponse:
     actor = access.of(request)
     table = listing.table(actor, listing.SPEC.read(request.GET))
     may_create = access.allowed(actor, "create", QUEUES, "")
-    return responses.listing(request, "queues/list.html", table, may_create=may_create)
+    shows_scheduler = scheduler.is_shown(actor)
+    return responses.listing(
+        request, "queues/list.html", table, may_create=may_create, shows_scheduler=shows_scheduler
+    )
 
 
 @require_safe

@@ -9,8 +9,11 @@ class SchedulerConfig(AppConfig):
     name = "scheduler"
 
     def ready(self) -> None:
+        from cluster.api import admission as chain
         from cluster.runtime import registry
-        from kube import resources
+        from cluster.store.types import Single
+        from kube import resources, scheduler_configuration
+        from scheduler.policy import admission
 
         registry.register(
             registry.Registration(
@@ -24,7 +27,11 @@ class SchedulerConfig(AppConfig):
                     resources.POD_GROUPS,
                     resources.PODS,
                     resources.CLAIMS,
+                    Single(
+                        resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
+                    ),
                 ),
                 queue="scheduler",
             )
         )
+        chain.register(resources.CONFIGMAPS, validate=admission.validate, warn=admission.warn)

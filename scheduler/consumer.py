@@ -5,32 +5,37 @@ both believe to lead cannot both move it, so no pod is bound twice and no node
 is filled twice. What a commit changed comes back through the log before the
 next cycle. A group whose writes conflict with another change is stored in no part and tried again
 in the next cycle, which has read that change.
+
+Its configuration is one ConfigMap, which is heard like everything else: the next cycle goes by it. One
+that cannot be used changes nothing, and gets an event that says why.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from cluster.api import backend
 from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, store
-from cluster.writes import Timer
+from cluster.writes import Group, Timer
+from kube import scheduler_configuration
 from kube.errors import ApiError
-from kube.resources import CLAIMS, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.resources import CLAIMS, CONFIGMAPS, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
 from scheduler.evicting import COMPONENT
 from scheduler.snapshot.snapshot import Snapshot
-from scheduler.writes import about_group, group_key, groups_of
+from scheduler.writes import about_configuration, about_group, group_key, groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.store import Stored
-    from cluster.writes import Group
 
 RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, CLAIMS, PODS)
 AGAIN = "cycle"
+log = logging.getLogger(__name__)
 LOOK_MS = 1000  # between two looks at whether the pods of a gang that was taken back are there again
 
 
@@ -57,6 +62,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
                         found.body,
                     )
                 )
+        _configure(snapshot)
         return snapshot
 
     def apply(self, state: Snapshot, change: Change) -> None:
@@ -71,7 +77,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
         state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]
         told = retries.told(timers, lambda key: about_group(state.groups.get(group_key(key))), now, COMPONENT)
-        groups = [*groups_of(decisions, now), *told]
+        groups = [*groups_of(decisions, now), *told, *_refusals(state, now)]
         # A gang that was taken back is bound when its pods are there again: until then what was refused stands.
         left = {key for key in back if key in state.waiting} - {group.key for group in groups}
         timers_wanted += [Timer(RETRY, key, now + LOOK_MS) for key in sorted(left)]
@@ -85,3 +91,19 @@ class SchedulerConsumer(Consumer[Snapshot]):
         state.resting |= {
             group.key for group, outcome in pairs if group.key and isinstance(outcome, ApiError)
         }
+
+
+def _configure(snapshot: Snapshot) -> None:
+    """Bring in the configuration with what came before it, so that behind one that cannot be used the last good one holds."""
+    place = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
+    for change in reversed(store.history(CONFIGMAPS, *place)):
+        snapshot.apply(change)
+
+
+def _refusals(state: Snapshot, now: int) -> list[Group]:
+    """Say once on a configuration that it cannot be used, and why."""
+    refused, state.configuration.refused = state.configuration.refused, None
+    if refused is None:
+        return []
+    log.warning("the scheduler's configuration is not used: %s", refused.message)
+    return [Group([about_configuration(refused, now)])]

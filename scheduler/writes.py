@@ -9,9 +9,10 @@ import msgspec
 from cluster.remote import gangs
 from cluster.store import Create, Group, Patch
 from cluster.writes import Minimum
-from kube import events
+from kube import events, scheduler_configuration
+from kube.kinds.core import EventType
 from kube.meta import controller_reference, now_text
-from kube.resources import EVENTS, POD_GROUPS, PODS
+from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from scheduler import evicting
 from scheduler.cycle.decisions import ROOM
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Note,
         Report,
     )
+    from scheduler.policy.kept import Refused
     from scheduler.snapshot.records import Group as PodGroup
     from scheduler.snapshot.records import Orphan, Pod
 
@@ -122,6 +124,26 @@ def about_group(group: PodGroup | None) -> Object | None:
 def _about(namespace: str, name: str, uid: str) -> Object:
     metadata = {"namespace": namespace, "name": name, "uid": uid}
     return {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": metadata}
+
+
+def about_configuration(refused: Refused, now: int) -> Create:
+    """Return the Event that says on the scheduler's ConfigMap that it is not used."""
+    about = {
+        "apiVersion": CONFIGMAPS.api_version,
+        "kind": CONFIGMAPS.kind,
+        "metadata": {
+            "namespace": scheduler_configuration.NAMESPACE,
+            "name": scheduler_configuration.NAME,
+            "uid": refused.uid,
+        },
+    }
+    message = f"{refused.message} The configuration before it holds."
+    return Create(
+        EVENTS,
+        events.event(
+            about, "ConfigurationRefused", message, now, component=COMPONENT, kind=EventType.WARNING
+        ),
+    )
 
 
 def _key(adoption: Adoption) -> str:

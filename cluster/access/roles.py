@@ -64,6 +64,7 @@ NAMESPACED: dict[str, Row] = {
     "podgroups.scheduling.volcano.sh": ("r",   "c u* d*",    "u d",     ""),
     "commands.bus.volcano.sh":         ("r",   "c* d*",      "c d",     ""),
     "configmaps":                      ("r",   "c u* d*",    "u d",     ""),
+    "configmaps/scheduler":            ("",    "",           "",        "c u d"),
     "services":                        ("r",   "c u* d*",    "u d",     ""),
     "endpoints":                       ("r",   "c u* d*",    "u d",     ""),
     "networkpolicies.networking.k8s.io": ("r", "c u* d*",    "u d",     ""),

@@ -9,6 +9,8 @@ Rules beyond the table of `cluster.access.roles`:
 * An update of a queue that changes at most `spec.state` is opening or closing
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
+* The ConfigMap that configures the scheduler decides about everybody's jobs, so it asks for more than other
+  ConfigMaps of its namespace, whoever made it.
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
   name its target without it. Where the cluster decides about the owner, its own
@@ -23,7 +25,7 @@ from cluster import access
 from cluster.access import hostpaths
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata
-from kube import lenient, resources
+from kube import lenient, resources, scheduler_configuration
 from kube.errors import Invalid, NotFound, forbidden
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"
+SCHEDULER = f"{resources.CONFIGMAPS.id}/scheduler"
 
 
 def owner_of(obj: Object, view: ClusterView) -> str | None:
@@ -67,6 +70,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
         hostpaths.check_create(actor, resource, obj)
+    _check_configuration(actor, "create", resource, place, name)
     if resource is resources.PODS:
         _check_node(actor, obj, place, name)
     _check_owners(actor, obj, (), view, free=target)
@@ -114,6 +118,7 @@ def check_change(
         target = QUEUE_STATE
     place, name = place_of(resource, old), metadata.name_of(old)
     access.require(actor, verb, target, place, name, owner=owner_of(old, view))
+    _check_configuration(actor, verb, resource, place, name)
     if new is not None:
         hostpaths.check_change(actor, resource, old, new)
         _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
@@ -123,6 +128,18 @@ def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view:
     """Raise Forbidden unless the actor may delete a stored object."""
     place, name = place_of(resource, old), metadata.name_of(old)
     access.require(actor, verb, resource, place, name, owner=owner_of(old, view))
+    _check_configuration(actor, verb, resource, place, name)
+
+
+def configuring() -> Resource | str:
+    """Return on what the scheduler's configuration takes a right, beside that on ConfigMaps; nothing more where the cluster decides."""
+    return resources.CONFIGMAPS if access.decides_elsewhere(resources.CONFIGMAPS) else SCHEDULER
+
+
+def _check_configuration(actor: Actor, verb: str, resource: Resource, place: str, name: str) -> None:
+    """Raise Forbidden where the object configures the scheduler and that takes a right of its own."""
+    if scheduler_configuration.is_kept_in(resource, place, name):
+        access.require(actor, verb, configuring(), place, name)
 
 
 def _at_most_state_differs(old: Object, new: Object) -> bool:

@@ -31,7 +31,6 @@ from cluster.remote.carried import Answered, Dropped
 from cluster.remote.sending import Pace, Sending
 from cluster.remote.ways import READERS, WRITERS
 from cluster.store import Patch
-from cluster.store.types import AllBut
 from cluster.writes import Group, Minimum
 
 if TYPE_CHECKING:
@@ -159,9 +158,7 @@ def _mine(registration: Registration, shard: int, using: Store) -> list[str]:
 
 
 def _read_by(registration: Registration) -> Sequence[str]:
-    if isinstance(registration.resources, AllBut):
-        return ()
-    return [kind.id for kind in registration.resources]
+    return [kind.id for kind in registration.kinds]
 
 
 def _settled(group: Group, using: Store) -> Group:

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from django.utils.module_loading import import_string
 
-from cluster.store.types import AllBut
+from cluster.store.types import AllBut, Single
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,9 @@ class Registration:
     changes  each change once, in order, also those that were made while no process ran the consumer
     edges    the same, each with the JSON that it replaced in `Change.previous`
 
+    A `Single` among the resources is one object of a kind. What is written to others of the kind wakes nobody and
+    is not read, so its own changes are found by beat's next tick.
+
     Shard 0 runs on the Celery queue
     `queue`, shard n on `<queue>-<n>`, so that a shard's state stays in one
     worker process.
@@ -47,16 +50,23 @@ class Registration:
 
     name: str
     path: str
-    resources: tuple[Resource, ...] | AllBut
+    resources: tuple[Resource | Single, ...] | AllBut
     hears: Literal["state", "changes", "edges"] = "state"
     queue: str = QUEUE
     shards: int = 1
 
+    @property
+    def kinds(self) -> tuple[Resource, ...]:
+        """The kinds of which it reads something; none are named where it reads all but some."""
+        if isinstance(self.resources, AllBut):
+            return ()
+        return tuple(each.resource if isinstance(each, Single) else each for each in self.resources)
+
     def reads(self, id: str) -> bool:  # noqa: A002  it is the attribute's name
-        """Tell whether the consumer reads the changes of a kind."""
+        """Tell whether the consumer reads the changes of a kind as a whole."""
         if isinstance(self.resources, AllBut):
             return id in self.resources
-        return any(kind.id == id for kind in self.resources)
+        return any(kind.id == id for kind in self.resources if not isinstance(kind, Single))
 
     def cursor_of(self, shard: int) -> str:
         """Return the name of the shard's cursor."""

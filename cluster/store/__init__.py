@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from cluster.store.store import Store, store
-from cluster.store.types import AllBut, Change, Create, Delete, Group, Mirror, Patch, Stored, Update, Write
+from cluster.store.types import (
+    AllBut,
+    Change,
+    Create,
+    Delete,
+    Group,
+    Mirror,
+    Patch,
+    Single,
+    Stored,
+    Update,
+    Write,
+)
 
 __all__ = [
     "AllBut",
@@ -13,6 +25,7 @@ __all__ = [
     "Group",
     "Mirror",
     "Patch",
+    "Single",
     "Store",
     "Stored",
     "Update",

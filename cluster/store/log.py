@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import connections
 
 from cluster.store import sql
-from cluster.store.types import AllBut, Change
+from cluster.store.types import AllBut, Change, Single
 from kube.errors import Expired
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Snapshot(NamedTuple):
 
 def after(
     revision: int,
-    kinds: Sequence[Resource] | AllBut | None = None,
+    kinds: Sequence[Resource | Single] | AllBut | None = None,
     *,
     limit: int = 1000,
     until: int | None = None,
@@ -135,11 +135,17 @@ def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
     return [found[revision] for revision in revisions]
 
 
-def _of_kinds(kinds: Sequence[Resource] | AllBut, using: str) -> tuple[str, list[str]]:
-    """Return the condition that a log row is of certain kinds, and its parameters."""
+def _of_kinds(kinds: Sequence[Resource | Single] | AllBut, using: str) -> tuple[str, list[str]]:
+    """Return the condition that a log row is of certain kinds or a single object, and its parameters."""
     without = isinstance(kinds, AllBut)
-    ids = [kind.id for kind in (kinds.kinds if isinstance(kinds, AllBut) else kinds)]
-    # With the index of kinds SQLite would sort the whole rest of the log; PostgreSQL's statistics know better.
-    several = (without or len(ids) != 1) and connections[using].vendor == "sqlite"
+    wanted = kinds.kinds if isinstance(kinds, AllBut) else kinds
+    ids = [kind.id for kind in wanted if not isinstance(kind, Single)]
+    singles = [kind for kind in wanted if isinstance(kind, Single)]
+    # With an index SQLite would sort the whole rest of the log; PostgreSQL's statistics know better.
+    several = (without or singles or len(ids) != 1) and connections[using].vendor == "sqlite"
     column = "+c.resource" if several else "c.resource"
-    return f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})", ids
+    either = ["(c.namespace = %s AND c.name = %s AND " + column + " = %s)"] * len(singles)
+    if ids or not singles:
+        either.append(f"{column} {'NOT ' if without else ''}IN ({sql.marks(len(ids))})")
+    named = [part for one in singles for part in (one.namespace, one.name, one.resource.id)]
+    return f"({' OR '.join(either)})", [*named, *ids]

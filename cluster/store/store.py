@@ -21,7 +21,7 @@ from cluster import clock
 from cluster.store import log, owners, sql, strategy
 from cluster.store.ledger import Ledger, Row, keys_of, no_name
 from cluster.store.query import GROUPS, VALUES, Filter, Span, is_sooner_sorted, ordered
-from cluster.store.types import AllBut, Change, Create, Group, Stored, Write, decode, key_of
+from cluster.store.types import AllBut, Change, Create, Group, Single, Stored, Write, decode, key_of
 from kube import resources
 from kube.errors import ApiError, NotFound
 
@@ -351,7 +351,7 @@ class Store:
     def changes(
         self,
         after: int,
-        kinds: Sequence[Resource] | AllBut | None = None,
+        kinds: Sequence[Resource | Single] | AllBut | None = None,
         *,
         limit: int = 1000,
         until: int | None = None,

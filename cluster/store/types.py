@@ -23,6 +23,7 @@ __all__ = [
     "Mirror",
     "Patch",
     "Propagation",
+    "Single",
     "Stored",
     "Update",
     "Write",
@@ -146,6 +147,15 @@ class Change(msgspec.Struct, frozen=True, dict=True):
     def read(self, kind: type[T]) -> T:
         """Decode the body into a struct of kube.kinds."""
         return read(self.body, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One object by its name, where nothing else of its kind is wanted."""
+
+    resource: Resource
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ WAITING: Final[dict[str, str]] = {
     "TopologySpread": "Waits: its pods would be spread unevenly",
     "UnknownConstraint": "Waits: a constraint is not understood",
     "ClaimNotBound": "Waits: a claim has no volume",
+    "NotAllocating": "Waits: the scheduler places nothing",
     "SchedulingGated": "Waits: scheduling gates",
     "WaitingForVictims": "Waits: pods that make room for it are ending",
     "QueueLimit": "Waits: the queue is at its limit",

@@ -1,7 +1,8 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
 enqueue (which groups enter, so that their pods are created), allocate (which pods
-get nodes), reclaim and preempt (which pods end so that others get theirs), then what is said about those that wait. Queues take turns by their shares, in a queue
+get nodes), reclaim and preempt (which pods end so that others get theirs), as far as the policy names them, then what is
+said about those that wait. Queues take turns by their shares, in a queue
 pod groups go by priority, then age, then key. A group whose queue is wrong gets its cause and stops nobody else.
 """
 
@@ -20,13 +21,18 @@ from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
+from scheduler.cycle.waits import deadline
+from scheduler.cycle.weights import weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
+from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from scheduler.cycle.decisions import Eviction
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
@@ -47,7 +53,8 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, ordered, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, now)
+    cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     decisions.evictions = cycle.make_room(ordered)
     writer = Writer(decisions, waiting=len(ordered), now=now)
@@ -76,9 +83,16 @@ def _said(snapshot: Snapshot, decisions: Decisions, now: int) -> list[str]:
 
 
 def _ordered(snapshot: Snapshot) -> list[Group]:
-    """Return the waiting groups: priority, age, key."""
+    """Return the waiting groups: priority, with sla who has waited for his time or will have first, age, key."""
     groups = [snapshot.groups[key] for key in snapshot.waiting]
-    return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
+    if not snapshot.policy.sla:
+        return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
+
+    def rank(group: Group) -> tuple[int, bool, int, int, str]:
+        due = deadline(snapshot.policy, group)
+        return -snapshot.priority_of(group.priority_class), due is None, due or 0, group.created, group.key
+
+    return sorted(groups, key=rank)
 
 
 class _Cycle:
@@ -86,11 +100,13 @@ class _Cycle:
 
     def __init__(self, snapshot: Snapshot, waiting: list[Group], now: int, decisions: Decisions) -> None:
         self._snapshot, self._now, self._decisions = snapshot, now, decisions
+        self._allocates = Action.ALLOCATE in snapshot.policy.actions
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
         self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
         self._classes: dict[int, PodClass] = {}
         self.cluster = Cluster(allocatable, free, self._classes, nodes.exclusions)
+        self.cluster.weights = weights_of(snapshot.policy.scoring, nodes.columns)
         if nodes.relations:
             self.cluster.relations = Relations(nodes.ground())
         self._names = Names(nodes.names(), list(nodes.columns))
@@ -103,7 +119,9 @@ class _Cycle:
         self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods)
 
     def allocate(self, groups: list[Group]) -> None:
-        """Place the gangs of these groups, in order."""
+        """Place the gangs of these groups, in order, if that is an action of the policy."""
+        if not self._allocates:
+            return
         for group in groups:
             if group.key in self._snapshot.resting:
                 continue
@@ -122,6 +140,14 @@ class _Cycle:
         self._evictions.make_room(groups, self._attempts)
         return self._evictions.found
 
+    def wake_when_due(self, kept_out: Iterable[Group]) -> None:
+        """Ask to be woken when the first of these groups has waited for as long as it may."""
+        if not self._snapshot.policy.sla:
+            return
+        dues = [deadline(self._snapshot.policy, group) for group in kept_out]
+        if later := [due for due in dues if due is not None and due > self._now]:
+            self._decisions.wake_at(min(later))
+
     def is_unchanged(self, group: Group) -> bool:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
         if group.pending or is_outside(group) or group.key in self._snapshot.dirty:
@@ -136,8 +162,10 @@ class _Cycle:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
         if group.key in self._snapshot.dirty or self._evictions.is_news(group.key):
             return False
+        if answers.get(group.key) is not None or not self._allocates:
+            return True
         attempt = self._attempts.get(group.key)
-        return answers.get(group.key) is not None or (attempt is not None and not attempt.has_minimum())
+        return attempt is not None and not attempt.has_minimum()
 
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
@@ -164,6 +192,8 @@ class _Cycle:
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if layout.absent:
             return self._absent(group, layout, entered=entered)
+        if pods and not self._allocates:
+            return Outcome(group, [], pods, _about_the_rest(group, Cause(Reason.NOT_ALLOCATING)), entered)
         attempt = self._attempts.get(group.key)
         if attempt is None:
             return Outcome(group, [], pods, entered=entered)

@@ -7,10 +7,10 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   by priority and age. So no backlog of one queue keeps another one out for ever. A queue that is first in, first
   out lets nobody pass the first one that is kept out.
 * A group that states no minResources needs no room.
-* Otherwise its minResources must fit in 1.2 times the cluster, less what is in
-  use and less what groups that entered before may still take (their
+* Otherwise its minResources must fit in the cluster times the policy's overcommit (1.2 where nobody says
+  otherwise), less what is in use and less what groups that entered before may still take (their
   minResources beyond what they hold already). Nodes that are not ready or
-  closed to new pods do not count.
+  closed to new pods do not count. Without overcommit the cluster is no limit.
 * They must fit in the same way under the capability of its queue and of every
   queue above it; that is a limit, not an estimate, so nothing is overcommitted.
 * What is guaranteed to other queues and not used there is given out to nobody else.
@@ -18,16 +18,18 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   backlog behind a low ceiling takes nothing from the others.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
+* With the plugin sla a group that has waited for its time is let in whatever room there is, unless there can
+  never be enough. What it may take counts for the others.
 * What groups of lower priority use or may take is no obstacle, so that an
   urgent job comes as far as having pods even on a full cluster or queue.
 * What other queues use beyond what they deserve is no obstacle to a group that its queue deserves, where it may be
   reclaimed: the group's pods have to be there so that it is.
-* A group whose minResources exceed 1.2 times the whole cluster or a capability
-  stays out, as its pods would only be waste; it gets a cause with the numbers.
+* A group whose minResources exceed that or a capability stays out, as its pods would only be waste; it gets a cause with the numbers.
   So does one that guarantees of others can never leave room for. One whose
   single pods are too large enters, since only its pods show that.
 * A queue that does not exist, is Closed, or has queues below it lets nobody
   in. A Closing queue goes on with what is in it.
+* Where the policy does not name the action, all others enter at once.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.cycle.waits import deadline
 from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import UNLIMITED
 from scheduler.engine.gang import Gang
 from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
@@ -53,12 +57,12 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.policy.policy import Policy
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
-OVERCOMMIT_PERCENT = 120
 _KEPT_OUT = frozenset(
     (
         Reason.NOT_ENOUGH_RESOURCES,
@@ -77,7 +81,11 @@ def is_outside(group: Group) -> bool:
 
 
 def enqueue(
-    snapshot: Snapshot, ordered: Sequence[Group], cluster: Cluster, accounts: Mapping[str, Account]
+    snapshot: Snapshot,
+    ordered: Sequence[Group],
+    cluster: Cluster,
+    accounts: Mapping[str, Account],
+    now: int,
 ) -> dict[str, Cause | None]:
     """Decide about each group that is outside: None lets it in, a cause keeps it out.
 
@@ -92,9 +100,9 @@ def enqueue(
             answers[group.key] = cause = queue_cause(snapshot, group) or _closed(snapshot, group)
             if cause is None:
                 asking.append(group)
-    if any(group.min_resources for group in asking):
+    if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
-        answers |= _ask(snapshot, gate, asking, _give_back(snapshot, accounts))
+        answers |= _ask(snapshot, gate, asking, _give_back(snapshot, accounts), now)
         answers |= _behind(ordered, answers, accounts)
     return answers
 
@@ -114,7 +122,7 @@ def _give_back(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[str]:
 
 
 def _ask(
-    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], giving: Collection[str]
+    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], giving: Collection[str], now: int
 ) -> Iterator[tuple[str, Cause | None]]:
     """Yield for each group, by its key, None when it is let in or why it is not; giving are the queues that others may reclaim from."""
     priorities = [snapshot.priority_of(group.priority_class) for group in asking]
@@ -128,13 +136,22 @@ def _ask(
         claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
-        if cause is not None and not cause.never and giving and gate.is_deserved(group.queue, wanted):
+        is_promised = (giving and gate.is_deserved(group.queue, wanted)) or _is_due(
+            snapshot.policy, group, now
+        )
+        if cause is not None and not cause.never and is_promised:
             gate.admit(claim)
             cause = None
         yield group.key, cause
         if cause is not None and gate.account(group.queue).fifo:
             yield from ((asking[number].key, _order_cause(group)) for number in turns.close())
         turns.end()
+
+
+def _is_due(policy: Policy, group: Group, now: int) -> bool:
+    """Tell whether a group has waited for as long as it may."""
+    due = deadline(policy, group)
+    return due is not None and due <= now
 
 
 def _behind(
@@ -178,7 +195,7 @@ def _gate(
 
 
 def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]) -> ClusterRoom:
-    """Return what nodes that take pods offer, 1.2 times of which may be given out, and what pods hold there that use no queue."""
+    """Return what nodes that take pods offer, how much may be given out, and what pods hold there that use no queue."""
     nodes = snapshot.nodes
     taking = nodes.taking_pods()
     allocatable, free = cluster.allocatable[taking], cluster.free[taking]
@@ -186,10 +203,17 @@ def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]
     foreign = (allocatable - free).sum(axis=0)
     for claim in used:
         foreign -= nodes.amounts(claim.amounts) * claim.times
-    most = size * OVERCOMMIT_PERCENT // 100
+    most = _most(size.tolist(), snapshot.policy.overcommit)
     if (root := snapshot.queues.get(ROOT_QUEUE)) is not None:
         most = np.minimum(most, ceiling(root, nodes.amounts, len(most)))
     return ClusterRoom(nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist())
+
+
+def _most(size: Sequence[int], thousandths: int | None) -> Vector:
+    """Return how much of a cluster of this size may be given out."""
+    if thousandths is None:
+        return np.full(len(size), UNLIMITED, dtype=np.int64)
+    return np.array([min(whole * thousandths // 1000, UNLIMITED) for whole in size], dtype=np.int64)
 
 
 def _used(snapshot: Snapshot) -> Iterator[Claim]:

@@ -87,7 +87,7 @@ class Gate:
         return cause
 
     def admit(self, claim: Claim) -> None:
-        """Note what a group may take that is let in."""
+        """Note what a group may take that is let in, whether or not there is room."""
         for priority, each in self._levels.items():
             if priority <= claim.priority:
                 each.take(claim)

@@ -7,6 +7,7 @@ is a few counts of classes with the minimum that must start together.
 cluster   nodes by resources, pod classes, the room of queues
 ranking   the nodes in the order in which one class fills them
 relations where pods may be because of other pods
+scored_ranking  the same where nodes are compared by weights, as scoring has them
 gang      what a gang is, and what came out of placing it
 place     all or nothing for the minimum, then as many of the rest as fit
 explain   why a gang was not placed: a cause with numbers

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
+    NOT_ALLOCATING = "NotAllocating"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.relations import Relations, Ties
+    from scheduler.engine.scoring import Weights
 
 Vector = NDArray[np.int64]
 Matrix = NDArray[np.int64]
@@ -61,6 +62,7 @@ class Cluster:
     free        (nodes, resources), may be negative where a node shrank
     classes     what Bin.pod_class counts
     relations   what the ties of classes are about; None where no class has any
+    weights     by what nodes are compared; None where the fullest is the best
     """
 
     allocatable: Matrix
@@ -70,6 +72,7 @@ class Cluster:
     touched: list[int] = field(default_factory=list)
     """Every node whose free amounts changed, in order, with repeats."""
     relations: Relations | None = None
+    weights: Weights | None = None
 
     def fill(
         self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None

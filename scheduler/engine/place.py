@@ -15,6 +15,7 @@ import numpy as np
 
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.ranking import Ranking
+from scheduler.engine.scored_ranking import ScoredRanking
 from scheduler.engine.turns import Turns
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def place(
 
     First fit with skipping: a gang whose minimum does not fit holds nothing
     and the next one is tried, unless its queue is first in, first out. All nodes are
-    scored as scheduler.engine.ranking says, with the same result as placing
+    scored as scheduler.engine.ranking says, or by the weights of the cluster, with the same result as placing
     pod after pod; the same input always gives the same answer. cluster.free
     and the accounts are left as after placing. pods is the column of `pods`. tried are attempts, by the numbers of
     their gangs, whose minima stand as they are: on the cluster already, or short.
@@ -242,8 +243,13 @@ class Placer:
     def _ranking(self, pod_class: int) -> Ranking:
         ranking = self._rankings.pop(pod_class, None)
         if ranking is None:
-            ranking = Ranking(self.cluster, self.cluster.classes[pod_class], self._pods)
+            ranking = self._ranked(self.cluster.classes[pod_class])
             if len(self._rankings) >= KEPT_RANKINGS:
                 del self._rankings[next(iter(self._rankings))]
         self._rankings[pod_class] = ranking
         return ranking
+
+    def _ranked(self, pod_class: PodClass) -> Ranking:
+        if self.cluster.weights is None:
+            return Ranking(self.cluster, pod_class, self._pods)
+        return ScoredRanking(self.cluster, pod_class, self._pods, self.cluster.weights)

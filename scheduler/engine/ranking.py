@@ -4,7 +4,8 @@ The score is bin packing: the sum, over the resources that the class asks for,
 of the share of the node that would be in use after placing one more pod
 (`pods` counts only for classes that ask for nothing else). The fullest node
 wins, so that large holes stay large and whole nodes stay empty for gangs that
-need them; among equals the lowest index wins.
+need them; among equals the lowest index wins. Where the policy has weights
+for nodes, `scheduler.engine.scored_ranking` stands in for this.
 
 The score of a node only grows while pods are placed on it. So the best node
 stays the best until it is full, and placing n pods is: walk down the order,
@@ -26,9 +27,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
-    from scheduler.engine.cluster import Cluster, PodClass, Vector
+    from scheduler.engine.cluster import Cluster, Matrix, PodClass, Vector
+    from scheduler.engine.relations import NodeSet
+    from scheduler.engine.scoring import Scores
 
 MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
@@ -76,7 +79,7 @@ class Ranking:
         self._refresh()
         return self._capacity
 
-    def choose(self, wanted: int, among: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    def choose(self, wanted: int, among: NodeSet) -> tuple[list[int], list[int]]:
         """Choose as `take` does, but among some nodes only, and leave the ranking right whatever comes of it."""
         self._refresh()
         nodes = np.flatnonzero(among & (self._capacity > 0))
@@ -138,13 +141,16 @@ class Ranking:
         free = self._cluster.free[node].tolist()
         allocatable = self._cluster.allocatable[node].tolist()
         capacity = min((free[c] // q for c, q in self._requests), default=MOST)
+        return max(capacity, 0), self._score_one(free, allocatable)
+
+    def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         score = 0.0
         for c, q in self._weights:
             whole = max(allocatable[c], 1)
             score += float(whole - free[c] + q) / float(whole)
-        return max(capacity, 0), score
+        return score
 
-    def _measure(self, nodes: Vector | None) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    def _measure(self, nodes: Vector | None) -> tuple[Vector, Scores]:
         """Return capacity and score of the given nodes, or of all."""
         rows = slice(None) if nodes is None else nodes
         free, allocatable = self._cluster.free[rows], self._cluster.allocatable[rows]
@@ -155,11 +161,14 @@ class Ranking:
         capacity[shut | (capacity < 0)] = 0
         if self._class.foreign:
             capacity[:] = 0
+        return capacity, self._score_many(free, allocatable)
+
+    def _score_many(self, free: Matrix, allocatable: Matrix) -> Scores:
         score = np.zeros(len(free))
         for c, q in self._weights:
             whole = np.maximum(allocatable[:, c], 1)
             score += (whole - free[:, c] + q) / whole
-        return capacity, score
+        return score
 
     def _pop(self) -> int:
         """Remove the best node that has room and return it, or -1."""

@@ -226,6 +226,10 @@ def _waiting_for_victims(cause: Cause) -> str:
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
+def _not_allocating(_: Cause) -> str:
+    return "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
+
+
 def unknown(constraint: Constraint | None) -> str:
     """Return what the scheduler does not know or cannot read, with the remedy."""
     return f"the scheduler {_DEMANDS[constraint]}."
@@ -316,5 +320,6 @@ _SENTENCES = {
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
+    Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

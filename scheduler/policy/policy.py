@@ -17,10 +17,36 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Scoring:
+    """How nodes with room are compared for a pod: the sum of scorers, each 0 to 100, times these weights.
+
+    binpack favours nodes that are full of the `resources` that have a weight of their own (§3.9); least and most
+    favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8).
+    """
+
+    binpack: int = 0
+    resources: tuple[tuple[str, int], ...] = ()
+    least: int = 0
+    most: int = 0
+    balanced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for one cycle: the actions that it takes."""
+    """What holds for one cycle.
+
+    actions     what it may do
+    overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
+    scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
+    sla         whether groups are let in for having waited long (§3.11)
+    waits_ms    after how long, where they do not say it themselves; None: never
+    """
 
     actions: frozenset[Action] = frozenset(Action)
+    overcommit: int | None = 1200
+    scoring: Scoring | None = None
+    sla: bool = False
+    waits_ms: int | None = None
 
 
 DEFAULT = Policy()

@@ -126,13 +126,20 @@ class NodeView(View):
     status: NodeStatusView = NodeStatusView()
 
 
+class GroupAnnotations(Preemptable):
+    """Whether a pod group may be evicted, and how long it may wait (sla, under both names; reference/volcano-scheduler §1.4)."""
+
+    waits: str = field(default="", name="volcano.sh/sla-waiting-time")
+    waits_too: str = field(default="", name="sla-waiting-time")
+
+
 class GroupMeta(View):
     """A pod group's metadata."""
 
     uid: str = ""
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    annotations: Preemptable | None = None
+    annotations: GroupAnnotations | None = None
     labels: Preemptable | None = None
 
 

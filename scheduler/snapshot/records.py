@@ -172,6 +172,12 @@ class Group:
         return preemptable(self.view.metadata.annotations, self.view.metadata.labels) if self.view else None
 
     @property
+    def waits(self) -> str:
+        """How long it may wait before it is let in, as it says itself; "" where it does not."""
+        notes = self.view.metadata.annotations if self.view else None
+        return (notes.waits or notes.waits_too) if notes else ""
+
+    @property
     def min_member(self) -> int:
         """How many pods must start together; also under the names of the KEP."""
         if self.view is None:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import resources, usage
+from kube import resources, scheduler_configuration, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler.cycle import nominations
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
-from scheduler.policy import policy
+from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.demands import readable_demands
 from scheduler.snapshot.nodes import NodeTable, readable
@@ -70,7 +70,8 @@ class Snapshot:
         self, schedulers: Collection[str] = usage.VOLCANO_ALONE, *, heeds_claims: bool = False
     ) -> None:
         self._schedulers, self._heeds_claims = schedulers, heeds_claims
-        self.policy = policy.DEFAULT
+        self.configuration = Configuration()
+        self.policy = self.configuration.policy
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
@@ -109,6 +110,7 @@ class Snapshot:
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
+            resources.CONFIGMAPS.id: self._configuration,
         }
 
     def apply(self, change: Changed) -> None:
@@ -373,6 +375,14 @@ class Snapshot:
             self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         )
         note(f"{change.namespace}/{change.name}")
+
+    def _configuration(self, change: Changed, exists: bool) -> None:
+        if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):
+            return
+        self.configuration.take(change.body if exists else None)
+        if self.configuration.policy != self.policy:
+            self.policy = self.configuration.policy
+            self.dirty |= self.waiting
 
     def _namespace(self, change: Changed, exists: bool) -> None:
         labels = _decode(change.body, reading.NamespaceView).metadata.labels or {} if exists else {}

@@ -51,6 +51,7 @@ PAGES = {
     "queues": "/queues/",
     "queue": "/queues/training/",
     "new queue": "/queues/-/new/",
+    "scheduler": "/queues/-/scheduler/",
     "nodes": "/nodes/",
     "node": "/nodes/sim-0000/",
     "events": "/events/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from scheduler.engine.place import STARTS
@@ -63,12 +64,45 @@ def _score(cluster, node, some, pods):
     return total
 
 
-def _best(cluster, some, pods, among):
+def _weighed(cluster, node, some, weights):
+    """Return the score of a node as Volcano's nodeorder and binpack give it (reference/volcano-scheduler §3.8, §3.9)."""
+    whole = [int(each) for each in cluster.allocatable[node]]
+    after = [
+        size - int(free) + int(q)
+        for size, free, q in zip(whole, cluster.free[node], some.request, strict=True)
+    ]
+    packed = [(c, w) for c, w in weights.packed if some.request[c]]
+    share = 0.0
+    for c, w in packed:
+        share += w * (after[c] / whole[c]) if whole[c] else 0.0
+    total = sum(w for _, w in packed)
+    packing = share / total * (100 * weights.binpack) if total else 0.0
+    there = [c for c in weights.sized if whole[c]]
+    least = sum((whole[c] - after[c]) * 100 // whole[c] for c in there) // (len(there) or 1)
+    most = sum(after[c] * 100 // whole[c] for c in there) // (len(there) or 1)
+    looked_at = [*weights.sized, *(c for c in weights.rare if some.request[c])]
+    balanced = 0
+    if any(some.request[c] for c in looked_at):
+        balanced = math.floor((1 - _deviation([after[c] / whole[c] for c in looked_at if whole[c]])) * 100)
+    return packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+
+
+def _deviation(parts):
+    if len(parts) < 2:
+        return 0.0
+    if len(parts) == 2:
+        return abs(parts[0] - parts[1]) / 2
+    mean = (parts[0] + parts[1] + parts[2]) / 3
+    first, second, third = ((part - mean) ** 2 for part in parts)
+    return math.sqrt((first + second + third) / 3)
+
+
+def _best(cluster, some, pods, weights, among):
     best, winner = -1.0, -1
     for node in among:
         open_ = some.verdicts[node] == 0 and not some.foreign
         if open_ and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0):
-            score = _score(cluster, node, some, pods)
+            score = _weighed(cluster, node, some, weights) if weights else _score(cluster, node, some, pods)
             if score > best:
                 best, winner = score, node
     return winner
@@ -132,8 +166,8 @@ class Around:
 class Slow:
     """Serves queues and gangs by looking at all of them before each pod."""
 
-    def __init__(self, cluster, gangs, pods, accounts):
-        self.cluster, self.gangs, self.pods = cluster, gangs, pods
+    def __init__(self, cluster, gangs, pods, accounts, weights=None):
+        self.cluster, self.gangs, self.pods, self.weights = cluster, gangs, pods, weights
         self.ledger = Ledger.of(accounts)
         self.total = [int(each) for each in cluster.allocatable.sum(axis=0)]
         self.held = [list(gang.held) or [0] * len(self.total) for gang in gangs]
@@ -281,7 +315,7 @@ class Slow:
         if gang.account is not None and not self.ledger.admits(gang.account, each.request):
             return False
         among = self.open_nodes(number, some, each, together)
-        node = _best(self.cluster, each, self.pods, among)
+        node = _best(self.cluster, each, self.pods, self.weights, among)
         if node < 0:
             return False
         self.note_start(number, each, node)

@@ -6,11 +6,11 @@ import pytest
 
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
-from kube.resources import EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
+from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner, others
 
-from .world import group, made, node, pod, queue
+from .world import configuration, group, made, node, pod, queue
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -186,3 +186,78 @@ def test_at_rest_nothing_is_written():
     before = store.revision()
     drain(leader, runner())
     assert store.revision() == before
+
+
+NO_ENQUEUE = "actions: allocate"
+NO_ALLOCATE = "actions: enqueue"
+KEPT = ("volcano-system", "volcano-scheduler-configmap")
+
+
+@pytest.fixture
+def _system():
+    create((NAMESPACES, {"metadata": {"name": "volcano-system"}}))
+
+
+def configure(text):
+    store.write(Patch(CONFIGMAPS, *KEPT, {"data": {"volcano-scheduler.conf": text}}))
+
+
+def warnings():
+    found = (stored.object for stored in store.find(EVENTS, namespace="volcano-system"))
+    return [one["message"] for one in found if one["reason"] == "ConfigurationRefused"]
+
+
+@pytest.mark.usefixtures("_system")
+def test_a_change_of_the_configuration_takes_effect_without_a_restart():
+    leader = runner()
+    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
+    drain(leader)
+    assert bound() == {}
+    waits = store.get(POD_GROUPS, "ns", "g").object["status"]["conditions"][0]
+    assert waits["reason"] == "NotAllocating"
+    configure(NO_ENQUEUE)
+    drain(leader)
+    assert bound() == {"g-0": "n1"}
+
+
+@pytest.mark.usefixtures("_system")
+def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_so_once():
+    leader = runner()
+    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
+    drain(leader)
+    configure("actions: alocate")
+    drain(leader)
+    create(made("g-1"))
+    drain(leader)
+    assert bound() == {}
+    assert warnings() == [
+        "Line 1: There is no action alocate. Did you mean allocate? The configuration before it holds."
+    ]
+
+
+@pytest.mark.usefixtures("_system")
+def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_after_a_restart():
+    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
+    drain(runner())
+    configure("actions: alocate")
+    drain(runner())
+    assert bound() == {}
+    store.write(Delete(CONFIGMAPS, *KEPT))
+    drain(runner())
+    assert bound() == {"g-0": "n1"}
+
+
+@pytest.mark.usefixtures("_system")
+def test_no_other_config_map_is_read():
+    leader = runner()
+    create(node("n1"), queue(), group(), made("g-0"))
+    drain(leader)
+    for namespace, name in (("ns", KEPT[1]), (KEPT[0], "other")):
+        kind, one = configuration(NO_ALLOCATE)
+        one["metadata"] = {"namespace": namespace, "name": name}
+        create((kind, one))
+    assert store.changes(leader.position, get("scheduler").resources) == []
+    assert not get("scheduler").reads(CONFIGMAPS.id)
+    create(configuration(NO_ALLOCATE))
+    (change,) = store.changes(leader.position, get("scheduler").resources)
+    assert (change.namespace, change.name) == KEPT

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scheduler.cycle.enqueue import OVERCOMMIT_PERCENT
+from kube import resources
+from kube.meta import timestamp
 from scheduler.engine.message import people
+from scheduler.policy.policy import DEFAULT
 
-from .world import World, group, keeping, node, pod, priority_class, queue
+from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -282,7 +284,7 @@ def test_what_entered_fits_under_every_ceiling(ceilings, asked):
             given_out[urgency].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
     for each in given_out.values():
         assert all(each[name] <= limit for name, limit in ceilings.items() if limit)
-        assert each["cluster"] <= CLUSTER * OVERCOMMIT_PERCENT // 100
+        assert each["cluster"] <= CLUSTER * DEFAULT.overcommit // 1000
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -310,7 +312,7 @@ def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
         if obj["metadata"]["name"] in entered:
             for each in {urgency, ""}:
                 inside_by_urgency[each].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
-    rooms = {**ceilings, "cluster": CLUSTER * OVERCOMMIT_PERCENT // 100}
+    rooms = {**ceilings, "cluster": CLUSTER * DEFAULT.overcommit // 1000}
     for _, obj in groups:
         where, cpu, urgency = of(obj)
         if obj["metadata"]["name"] not in entered:
@@ -329,3 +331,146 @@ def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
     others = [(r, obj) for r, obj in groups if obj["spec"]["queue"] != where]
     names = {obj["metadata"]["name"] for _, obj in others}
     assert let_in(ceilings, others)[0] >= entered & names
+
+
+FULL = [
+    node("n1", cpu="10"),
+    queue(),
+    group("o", phase="Running"),
+    pod("o-0", "o", "8", node="n1", phase="Running"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "enters"),
+    [
+        pytest.param("", set(), id="by default 1.2 times the cluster"),
+        pytest.param("actions: enqueue, allocate", {"g"}, id="without overcommit the cluster is no limit"),
+        pytest.param(
+            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}]}]",
+            set(),
+            id="Volcano's default factor",
+        ),
+        pytest.param(
+            "actions: enqueue, allocate\n"
+            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.3}}]}]",
+            {"g"},
+            id="a factor that is just enough",
+        ),
+        pytest.param(
+            "actions: enqueue, allocate\n"
+            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.299}}]}]",
+            set(),
+            id="a factor that is just too little",
+        ),
+        pytest.param("actions: allocate", {"g"}, id="without enqueue all enter"),
+    ],
+)
+def test_the_configuration_says_who_enters(text, enters):
+    world = World(*FULL, asking("g", 5))
+    if text:
+        world.put(configuration(text))
+    world.cycle()
+    assert inside(world) == enters
+
+
+def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
+    world = World(*FULL, asking("g", 11))
+    world.cycle()
+    assert world.condition("g")["reason"] == "NotEnoughResources"
+    world.put(
+        configuration(
+            "actions: enqueue\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1}}]}]"
+        )
+    )
+    world.cycle()
+    assert world.condition("g")["reason"] == "NeverFits"
+
+
+def test_without_enqueue_a_closed_queue_lets_nobody_in():
+    world = World(node("n1"), queue(state="Closed"), asking("g", 1), configuration("actions: allocate"))
+    world.cycle()
+    assert inside(world) == set()
+
+
+def test_without_overcommit_the_ceilings_of_queues_hold():
+    world = World(
+        *FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue")
+    )
+    world.cycle()
+    assert world.condition("g")["reason"] == "QueueTooSmall"
+
+
+HOUR_S = 3600
+SLA = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}, {name: sla%s}]}]"
+AN_HOUR = configuration(SLA % ", arguments: {sla-waiting-time: 1h}")
+EACH_ITS_OWN = configuration(SLA % "")
+
+
+def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=0, **more):
+    """A group that asks for so much since so long, and says how long it may wait."""
+    kind, one = asking(name, cpu, created=timestamp(START - ago_s * 1000), **more)
+    if wait:
+        one["metadata"]["annotations"] = {key: wait}
+    return kind, one
+
+
+@pytest.mark.parametrize(
+    ("configured", "asks", "enters"),
+    [
+        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S), True, id="it has waited"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 1), False, id="not long enough yet"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, "2h", ago_s=HOUR_S), False, id="it says more itself"),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "30s", ago_s=30), True, id="it says so itself"),
+        pytest.param(
+            EACH_ITS_OWN, waiting_for("g", 5, "30s", key="sla-waiting-time", ago_s=30), True, id="by the other name"
+        ),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, ago_s=9 * HOUR_S), False, id="nobody says anything"),
+        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "soon", ago_s=HOUR_S), False, id="no duration"),
+        pytest.param(AN_HOUR, waiting_for("g", 5, "-1h", ago_s=HOUR_S), True, id="no duration: that of the policy"),
+        pytest.param(AN_HOUR, waiting_for("g", 13, ago_s=HOUR_S), False, id="there can never be enough"),
+        pytest.param(
+            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="closed"), False, id="its queue is closed"
+        ),
+        pytest.param(
+            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="small"), False, id="more than its queue may ever have"
+        ),
+    ],
+)  # fmt: skip
+def test_who_has_waited_for_his_time_is_let_in(configured, asks, enters):
+    world = World(*FULL, queue("closed", state="Closed"), queue("small", {"cpu": "4"}), configured, asks)
+    world.cycle()
+    assert inside(world) == ({"g"} if enters else set())
+
+
+def test_the_scheduler_looks_again_when_the_time_is_over():
+    world = World(*FULL, AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 3))
+    for _ in range(10):
+        decisions = world.cycle()
+        if inside(world):
+            break
+        assert decisions.wake is not None
+        world.now = decisions.wake
+    assert (inside(world), world.now) == ({"g"}, START + 3000)
+
+
+def test_what_one_who_has_waited_may_take_is_given_to_nobody_else():
+    """The room for 4 more goes to whoever is first by his time; who waited takes what is not there."""
+    world = World(*FULL, AN_HOUR, waiting_for("late", 3, ago_s=5), waiting_for("overdue", 5, ago_s=HOUR_S))
+    world.cycle()
+    assert inside(world) == {"overdue"}
+
+
+def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest():
+    world = World(
+        node("n1", cpu="1"), queue(), EACH_ITS_OWN, priority_class("high", 10),
+        waiting_for("old", 1, ago_s=100), waiting_for("later", 1, "2h", ago_s=50),
+        waiting_for("sooner", 1, "1h", ago_s=5), waiting_for("urgent", 1, priorityClassName="high"),
+    )  # fmt: skip
+    order = []
+    for _ in range(4):
+        world.cycle()
+        (first,) = inside(world)
+        order.append(first)
+        world.remove(resources.POD_GROUPS, first)
+    assert order == ["urgent", "sooner", "later", "old"]

@@ -14,6 +14,7 @@ from scheduler.engine.accounts import Account
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
+from scheduler.engine.scoring import Weights
 
 from . import oracle
 
@@ -268,6 +269,52 @@ def test_the_answer_is_that_of_placing_pod_after_pod(world):
     for each in accounts:
         assert each.used == slow.ledger.used[each]
         assert each.held == [slow.ledger.held(each, column) for column in range(COLUMNS)]
+
+
+def some_weights():
+    """Weights over the columns of `worlds`: CPU and memory around pods, or CPU alone and a rare one."""
+    number = st.integers(0, 3)
+    columns = st.sampled_from([((0, 2), ()), ((0,), (2,)), ((0, 1), (2,)), ((), ())])
+    packed = st.lists(st.tuples(st.sampled_from([0, 2]), number), max_size=2, unique_by=lambda each: each[0])
+    return st.builds(
+        lambda binpack, packed, least, most, balanced, columns: Weights(
+            binpack, tuple(packed), least, most, balanced, *columns
+        ),
+        number, packed, number, number, number, columns,
+    )  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(worlds(), some_weights())
+def test_by_weights_each_pod_gets_the_node_that_is_best_for_it(world, weights):
+    fast, gangs, accounts = world
+    slow = oracle.Slow(copy.deepcopy(fast), gangs, PODS, accounts, weights)
+    expected = [nodes and [sorted(some) for some in nodes] for nodes in slow.run()]
+    fast.weights = weights
+    found = answer(place(fast, gangs, pods=PODS), gangs)
+    assert [nodes and [sorted(some) for some in nodes] for nodes in found] == expected
+    assert fast.free.tolist() == slow.cluster.free.tolist()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), some_weights())
+def test_many_nodes_by_weights_give_the_same_answer(seed, weights):
+    random = np.random.default_rng(seed)
+    whole = random.integers(4, 20, (120, 3))
+    free = whole - random.integers(0, 5, (120, 3))
+    requests = [[int(random.integers(0, 4)), 1, int(random.integers(0, 4))] for _ in range(3)]
+    fast = cluster(free, requests, allocatable=whole)
+    slow = oracle.Slow(copy.deepcopy(fast), gangs := _some_gangs(random), PODS, (), weights)
+    slow.run()
+    fast.weights = weights
+    place(fast, gangs, pods=PODS)
+    assert fast.free.tolist() == slow.cluster.free.tolist()
+
+
+def _some_gangs(random):
+    return [
+        gang(*((int(c), int(random.integers(1, 8))) for c in random.permutation(3)[:2])) for _ in range(20)
+    ]
 
 
 @settings(max_examples=200, deadline=None)

@@ -101,6 +101,12 @@ def priority_class(name, value, **more):
     return resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more}
 
 
+def configuration(text, *, key="volcano-scheduler.conf"):
+    """The ConfigMap by which the scheduler is configured."""
+    metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
+    return resources.CONFIGMAPS, {"metadata": metadata, "data": {key: text}}
+
+
 class World:
     """Objects, a snapshot that follows them, and a clock. Writes are done by the store's own rules."""
 

@@ -82,7 +82,7 @@ class Cluster:
         registration = registry.get("scheduler")
         self.runner = Runner(registration, 0, SchedulerConsumer(), holder=f"process {self.term}")
         self.heard = []
-        standings = recorder.standings(registration.resources)
+        standings = recorder.standings(registration.kinds)
         self.reflectors = [
             Reflector(
                 self.server,
@@ -91,7 +91,7 @@ class Cluster:
                 self.heard.append,
                 wait=lambda seconds: None,
             )
-            for kind in registration.resources
+            for kind in registration.kinds
         ]
         self.hear()
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cluster.store import AllBut, Create, Delete, Patch, Store, retention
+from cluster.store import AllBut, Create, Delete, Patch, Single, Store, retention
 from kube.errors import ApiError, Expired
 from kube.resources import CONFIGMAPS, PODS
 from tests.campaign import scaled
@@ -23,7 +23,8 @@ DAY_MS = 24 * 3_600_000
 OLD = 1000
 NOW = OLD + DAY_MS + 1  # when all that was written at OLD is old
 NAMES = st.sampled_from(["a", "b", "c"])
-KINDS = st.sampled_from([None, (PODS,), (PODS, CONFIGMAPS), AllBut((CONFIGMAPS,))])
+ONE = Single(CONFIGMAPS, "d", "b")
+KINDS = st.sampled_from([None, (PODS,), (PODS, CONFIGMAPS), AllBut((CONFIGMAPS,)), (PODS, ONE), (ONE,)])
 
 
 def pod(name, **fields):
@@ -151,7 +152,7 @@ class ReaderMachine(RuleBasedStateMachine):
         expected = [
             (revision, *logged)
             for revision, logged in enumerate(self.log)
-            if revision > position and (kinds is None or _is_of(kinds, logged[0]))
+            if revision > position and (kinds is None or _is_of(kinds, *logged))
         ]
         assert [(c.revision, c.resource, c.name) for c in found] == expected[:limit]
         if previous:
@@ -160,8 +161,13 @@ class ReaderMachine(RuleBasedStateMachine):
             self.positions[reader] = found[-1].revision
 
 
-def _is_of(kinds, resource):
-    return resource in kinds if isinstance(kinds, AllBut) else any(kind.id == resource for kind in kinds)
+def _is_of(kinds, resource, name):
+    if isinstance(kinds, AllBut):
+        return resource in kinds
+    return any(
+        (each.resource.id, each.name) == (resource, name) if isinstance(each, Single) else each.id == resource
+        for each in kinds
+    )
 
 
 @pytest.mark.campaign

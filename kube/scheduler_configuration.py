@@ -1,0 +1,20 @@
+"""Where Volcano's scheduler is configured: one ConfigMap of the cluster (reference/volcano-scheduler §4.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube.resources import CONFIGMAPS
+
+if TYPE_CHECKING:
+    from kube.resources import Resource
+
+NAMESPACE = "volcano-system"
+NAME = "volcano-scheduler-configmap"
+KEY = "volcano-scheduler.conf"
+"""The entry of its data that holds the YAML."""
+
+
+def is_kept_in(resource: Resource, namespace: str, name: str) -> bool:
+    """Tell whether this is the object that configures the scheduler."""
+    return resource is CONFIGMAPS and (namespace, name) == (NAMESPACE, NAME)

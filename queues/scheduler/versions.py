@@ -1,0 +1,103 @@
+"""The versions of the scheduler's configuration, from the log: who wrote which when, and what it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from cluster.models import AuditEntry
+from cluster.store import store
+from kube import lenient
+from kube.resources import CONFIGMAPS
+from kube.scheduler_configuration import NAME, NAMESPACE
+from scheduler.policy.kept import Configuration, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.store import Change
+    from scheduler.policy.policy import Policy
+
+MOST_SHOWN = 20
+MOST_LINES = 1000  # of a text that is compared
+LINES_AROUND = 2
+
+
+@dataclass(slots=True)
+class Version:
+    """A text as it was once stored; None is that the ConfigMap, or its entry, was gone. is_usable: it came into force."""
+
+    revision: int
+    at: int
+    text: str | None
+    is_usable: bool
+    diff: list[tuple[str, str]] = field(default_factory=list)
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is stored, what is in force, and the versions that the log knows, newest first.
+
+    version is the stored object's resourceVersion, "" where there is none.
+    """
+
+    text: str | None
+    version: str
+    policy: Policy
+    refused: str
+    versions: list[Version]
+
+    def text_at(self, revision: str) -> str | None:
+        """Return the text of the version with a revision, None where there is none."""
+        return next((each.text for each in self.versions if str(each.revision) == revision), None)
+
+
+def kept() -> Kept:
+    """Read the configuration and its versions; several queries, so call it inside `store.reading()`."""
+    history = store.history(CONFIGMAPS, NAMESPACE, NAME)
+    held, versions = _replayed(reversed(history))
+    newest = history[0] if history and history[0].verb != "DELETED" else None
+    stored = newest.object if newest is not None else {}
+    shown = versions[::-1][:MOST_SHOWN]
+    _name(shown)
+    version = lenient.text(stored, "metadata", "resourceVersion")
+    refused = held.refused.message if held.refused else ""
+    return Kept(text_of(stored), version, held.policy, refused, shown)
+
+
+def _replayed(history: Iterable[Change]) -> tuple[Configuration, list[Version]]:
+    """Return what holds in the end, and each change of the text, oldest first."""
+    held = Configuration()
+    versions: list[Version] = []
+    before: str | None = None
+    for change in history:
+        is_gone = change.verb == "DELETED"
+        held.take(None if is_gone else change.body)
+        text = None if is_gone else text_of(change.object)
+        if text != before or not versions:
+            made = Version(change.revision, change.at, text, held.refused is None)
+            made.diff = difference(before or "", text or "")
+            versions.append(made)
+        before = text
+    return held, versions
+
+
+def difference(old: str, new: str) -> list[tuple[str, str]]:
+    """Return the lines that differ and those around them, each as (its sign, its text); nothing for very long texts."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > MOST_LINES:
+        return []
+    lines = list(unified_diff(before, after, lineterm="", n=LINES_AROUND))[2:]
+    return [("…", "") if line.startswith("@@") else (line[:1], line[1:]) for line in lines][1:]
+
+
+def _name(versions: list[Version]) -> None:
+    """Say who made these versions, as far as the audit knows."""
+    found = AuditEntry.objects.filter(
+        resource=CONFIGMAPS.id, namespace=NAMESPACE, name=NAME, outcome="done"
+    ).values_list("revision", "actor")
+    actors = dict(found)
+    for each in versions:
+        each.who = actors.get(each.revision, "")

@@ -1,0 +1,31 @@
+"""The weights of a policy as the engine has them: by the columns of now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scheduler.engine.scoring import Weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scheduler.policy.policy import Scoring
+
+SIZED = ("cpu", "memory")
+RARE = ("nvidia.com/gpu",)
+"""What balanced looks at beside CPU and memory, for pods that ask for it (reference/volcano-scheduler §3.8)."""
+
+
+def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights | None:
+    """Return the weights for a cluster whose nodes offer these resources; None for None."""
+    if scoring is None:
+        return None
+    return Weights(
+        scoring.binpack,
+        tuple((columns[name], weight) for name, weight in scoring.resources if name in columns),
+        scoring.least,
+        scoring.most,
+        scoring.balanced,
+        tuple(columns[name] for name in SIZED if name in columns),
+        tuple(columns[name] for name in RARE if name in columns),
+    )

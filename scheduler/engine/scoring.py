@@ -1,0 +1,147 @@
+"""Comparing nodes by the scorers of Volcano's plugins nodeorder and binpack (reference/volcano-scheduler §3.8, §3.9).
+
+Each scorer gives 0 to 100, times its weight. Amounts are those that pods ask for: what pods of no request are taken to
+use elsewhere (100m CPU, 200 MB) is not counted. The arithmetic is written twice, for one node and for many, with the
+same operations in the same order, so that both give the same number to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scheduler.engine.cluster import Matrix, PodClass, Vector
+
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of the scorers, and the columns of the resources that they look at.
+
+    packed are the columns that binpack looks at, with their weights. sized are those of CPU and memory, rare those that
+    balanced looks at for pods that ask for them.
+    """
+
+    binpack: int = 0
+    packed: tuple[tuple[int, int], ...] = ()
+    least: int = 0
+    most: int = 0
+    balanced: int = 0
+    sized: tuple[int, ...] = ()
+    rare: tuple[int, ...] = ()
+
+
+class Scorer:
+    """What nodes are worth to one class of pods."""
+
+    def __init__(self, weights: Weights, pod_class: PodClass) -> None:
+        self._weights = weights
+        request = pod_class.request.tolist()
+        self._packed = [(c, request[c], w) for c, w in weights.packed if request[c]]
+        self._packing = 100 * weights.binpack
+        self._divisor = sum(w for _, _, w in self._packed)
+        self._sized = [(c, request[c]) for c in weights.sized]
+        columns = [*weights.sized, *(c for c in weights.rare if request[c])]
+        self._balanced = [(c, request[c]) for c in columns] if any(request[c] for c in columns) else []
+
+    def one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
+        """Return what a node is worth with one more pod on it."""
+        packing = 0.0
+        for c, q, w in self._packed:
+            if (whole := allocatable[c]) > 0:
+                packing += w * (float(whole - free[c] + q) / float(whole))
+        packing = packing / self._divisor * self._packing if self._divisor else 0.0
+        weights, least, most = self._weights, 0, 0
+        sized = [(allocatable[c], free[c] - q) for c, q in self._sized if allocatable[c] > 0]
+        if sized:
+            least = sum(max(left, 0) * 100 // whole for whole, left in sized) // len(sized)
+            most = sum(min(whole - left, whole) * 100 // whole for whole, left in sized) // len(sized)
+        balanced = self._balance(free, allocatable) if self._balanced else 0
+        return packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+
+    def _balance(self, free: Sequence[int], allocatable: Sequence[int]) -> int:
+        used = [
+            min(float(allocatable[c] - free[c] + q) / float(allocatable[c]), 1.0)
+            for c, q in self._balanced
+            if allocatable[c] > 0
+        ]
+        spread = 0.0
+        if len(used) == 2:
+            spread = (max(used) - min(used)) / 2
+        elif len(used) > 2:
+            spread = _deviation_of(used)
+        return floor((1 - spread) * 100)
+
+    def many(self, free: Matrix, allocatable: Matrix) -> Scores:
+        """Return the same for each row."""
+        packing = np.zeros(len(free))
+        for c, q, w in self._packed:
+            whole = allocatable[:, c]
+            packing += np.where(whole > 0, w * ((whole - free[:, c] + q) / np.maximum(whole, 1)), 0.0)
+        packing = packing / self._divisor * self._packing if self._divisor else packing * 0
+        weights = self._weights
+        least, most = self._sizes(free, allocatable)
+        balanced: Vector | int = self._balances(free, allocatable) if self._balanced else 0
+        scores: Scores = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+        return scores
+
+    def _sizes(self, free: Matrix, allocatable: Matrix) -> tuple[Vector, Vector]:
+        least, most, counted = (np.zeros(len(free), dtype=np.int64) for _ in range(3))
+        for c, q in self._sized:
+            whole = np.maximum(allocatable[:, c], 1)
+            left = free[:, c] - q
+            there = allocatable[:, c] > 0
+            least += np.where(there, np.maximum(left, 0) * 100 // whole, 0)
+            most += np.where(there, np.minimum(whole - left, whole) * 100 // whole, 0)
+            counted += there
+        divisor = np.maximum(counted, 1)
+        return least // divisor, most // divisor
+
+    def _balances(self, free: Matrix, allocatable: Matrix) -> Vector:
+        columns = [c for c, _ in self._balanced]
+        asked = np.array([q for _, q in self._balanced], dtype=np.int64)
+        whole = allocatable[:, columns]
+        there = whole > 0
+        used = np.minimum((whole - free[:, columns] + asked) / np.maximum(whole, 1), 1.0)
+        counted = there.sum(axis=1)
+        spread = np.zeros(len(free))
+        two, more = counted == 2, counted > 2
+        highest = np.where(there, used, -np.inf)[two].max(axis=1)
+        spread[two] = (highest - np.where(there, used, np.inf)[two].min(axis=1)) / 2
+        spread[more] = _deviation(used[more], there[more])
+        balances: Vector = np.floor((1 - spread) * 100).astype(np.int64)
+        return balances
+
+
+def _deviation_of(used: Sequence[float]) -> float:
+    """Return the standard deviation, added up one after the other: `sum` of Python 3.12 rounds otherwise."""
+    total = squares = 0.0
+    for each in used:
+        total += each
+    mean = total / len(used)
+    for each in used:
+        squares += (each - mean) * (each - mean)
+    return sqrt(squares / len(used))
+
+
+def _deviation(used: Scores, there: NDArray[np.bool_]) -> Scores:
+    """Return the standard deviation of those of each row that are there, added up column by column."""
+    counted = there.sum(axis=1)
+    total = np.zeros(len(used))
+    for c in range(used.shape[1]):
+        total += np.where(there[:, c], used[:, c], 0.0)
+    mean = total / np.maximum(counted, 1)
+    squares = np.zeros(len(used))
+    for c in range(used.shape[1]):
+        away = used[:, c] - mean
+        squares += np.where(there[:, c], away * away, 0.0)
+    deviation: Scores = np.sqrt(squares / np.maximum(counted, 1))
+    return deviation

@@ -1,0 +1,41 @@
+"""What the door says to a new configuration of the scheduler: nothing that cannot be used is stored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube import lenient
+from kube.errors import Cause
+from kube.resources import CONFIGMAPS
+from kube.scheduler_configuration import is_kept_in
+from scheduler.policy.kept import FIELD, reading_of, text_of
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from scheduler.policy.findings import Finding
+
+
+def validate(obj: Object, old: Object | None, view: object) -> list[Cause]:
+    """Return what makes a configuration unusable; one that is stored already may stay as it is."""
+    if not _is_new(obj, old):
+        return []
+    return [Cause("FieldValueInvalid", _told(finding), FIELD) for finding in reading_of(obj).errors]
+
+
+def warn(obj: Object, old: Object | None, view: object) -> list[str]:
+    """Return what a configuration says without effect."""
+    if not _is_new(obj, old):
+        return []
+    return [f"{FIELD}: {_told(finding)}" for finding in reading_of(obj).warnings]
+
+
+def _is_new(obj: Object, old: Object | None) -> bool:
+    """Tell whether an object is the scheduler's configuration, and says something that was not stored before."""
+    metadata = lenient.mapping(obj, "metadata")
+    if not is_kept_in(CONFIGMAPS, metadata.get("namespace", ""), metadata.get("name", "")):
+        return False
+    return old is None or text_of(old) != text_of(obj)
+
+
+def _told(finding: Finding) -> str:
+    return f"Line {finding.line}: {finding.message}" if finding.line else finding.message

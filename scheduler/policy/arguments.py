@@ -1,0 +1,118 @@
+"""The arguments of a plugin as Volcano reads them: numbers may be texts; of what cannot be read the default holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kube.meta import parse_duration
+from kube.yaml.tree import child
+from scheduler.policy.findings import nearest, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.policy.known import Plugin
+
+LARGEST_WEIGHT = 1_000_000
+LARGEST_FACTOR = 1000
+LONGEST_MS = 100 * 365 * 24 * 3_600_000
+PACKED = "binpack.resources."
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What one plugin is given. warn is told the path and what is wrong."""
+
+    values: Mapping[str, Any]
+    path: str
+    warn: Callable[[str, str], None]
+
+    def check(self, plugin: Plugin) -> None:
+        """Say which arguments change nothing."""
+        for name in self.values:
+            if name in plugin.heeded or (plugin.prefix and name.startswith(plugin.prefix)):
+                continue
+            where = child(self.path, name)
+            if name in plugin.known:
+                self.warn(where, f"{name} has no effect here.")
+            else:
+                hint = nearest(name, plugin.heeded | plugin.known)
+                self.warn(where, f"There is no argument {shown(name)}, so this is left out.{hint}")
+
+    def weight(self, name: str, default: int) -> int:
+        """Return a weight, a whole number that is not negative."""
+        value = self.values.get(name, default)
+        try:
+            number = value if isinstance(value, int) and not isinstance(value, bool) else int(_text(value))
+        except ValueError:
+            number = -1
+        if 0 <= number <= LARGEST_WEIGHT:
+            return number
+        rule = f"a whole number from 0 to {LARGEST_WEIGHT:,}"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        return default
+
+    def thousandths(self, name: str, default: int) -> int:
+        """Return a factor of at least 1, in thousandths."""
+        value = self.values.get(name, default / 1000)
+        try:
+            number = (
+                float(value) if isinstance(value, int | float) and value is not True else float(_text(value))
+            )
+        except (ValueError, OverflowError):
+            number = math.nan
+        if 1 <= number <= LARGEST_FACTOR:
+            return round(number * 1000)
+        rule = f"a number from 1 to {LARGEST_FACTOR:,}"
+        self.warn(
+            child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used."
+        )
+        return default
+
+    def wait(self, name: str) -> int | None:
+        """Return a duration that is longer than nothing in ms, None where there is none."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        duration = duration_of(value)
+        if duration is None:
+            self.warn(
+                child(self.path, name),
+                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; none is used.",
+            )
+        return duration
+
+    def packed(self) -> tuple[tuple[str, int], ...]:
+        """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
+        weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
+        stated = self.values.get("binpack.resources", "")
+        if not isinstance(stated, str):
+            message = f"binpack.resources names resources, separated by commas, and is not {shown(stated)}."
+            self.warn(child(self.path, "binpack.resources"), message)
+            stated = ""
+        for name in filter(None, (each.strip() for each in stated.split(","))):
+            weights[name] = self.weight(PACKED + name, 1)
+        for name in self.values:
+            if name.startswith(PACKED) and name.removeprefix(PACKED) not in weights:
+                self.warn(
+                    child(self.path, name), f"{name} has no effect: binpack.resources does not name it."
+                )
+        return tuple(sorted(weights.items()))
+
+
+def duration_of(value: object) -> int | None:
+    """Return a Go duration in ms, a hundred years at most; None for what is none, or not longer than nothing."""
+    try:
+        duration = parse_duration(_text(value))
+    except ValueError:
+        return None
+    return min(duration, LONGEST_MS) if duration > 0 else None
+
+
+def _text(value: Any) -> str:
+    """Return a value that is a text; ValueError for any other."""
+    if not isinstance(value, str) or len(value) > 40:
+        raise ValueError
+    return value.strip()

@@ -1,0 +1,286 @@
+"""Reading `volcano-scheduler.conf`: the text becomes a policy as a whole, or none (reference/volcano-scheduler §4.1).
+
+As in Volcano an unknown action, or a shape that cannot be read, makes the whole text unusable; an unknown plugin
+or argument is left out, and of an argument that cannot be read the default holds. Volcano says that in its log,
+here each is a finding. So is what Volcano knows and what changes nothing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from kube.yaml.problem import YamlError, from_parser
+from kube.yaml.tree import child, trees
+from scheduler.policy import known
+from scheduler.policy.arguments import Arguments
+from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
+from scheduler.policy.known import FLAGS, OFF_UNLESS_SAID, PLUGINS, Standing
+from scheduler.policy.policy import Action, Policy, Scoring
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kube.yaml.tree import Tree
+
+LONGEST = 65_536  # characters of a configuration
+SECTIONS = ("actions", "tiers", "configurations", "metrics")
+
+
+class Reading(NamedTuple):
+    """What a text says: the policy, None where it cannot be used; the plugins that it lists; all findings by line."""
+
+    policy: Policy | None
+    plugins: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def errors(self) -> list[Finding]:
+        """What makes it unusable."""
+        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """What is not as whoever wrote it may expect."""
+        return [finding for finding in self.findings if finding.severity is Severity.WARNING]
+
+
+def read(text: str) -> Reading:
+    """Read a configuration; whatever the text, this raises nothing."""
+    if len(text) > LONGEST:
+        message = f"The configuration has {len(text):,} characters; at most {LONGEST:,} are read."
+        return _unusable(Finding(Severity.ERROR, "", message))
+    try:
+        documents = list(islice(trees(text), 2))
+    except YamlError as error:
+        return _unusable(*(Finding(Severity.ERROR, p.field, p.message, p.line) for p in error.problems))
+    except yaml.YAMLError as error:
+        problem = from_parser(error, text)
+        return _unusable(Finding(Severity.ERROR, "", problem.message, problem.line))
+    except UnicodeError:
+        return _unusable(Finding(Severity.ERROR, "", "The configuration holds half a character; remove it."))
+    if not documents:
+        return _unusable(
+            Finding(Severity.ERROR, "", "The configuration is empty; it needs at least actions.")
+        )
+    return _Reader(documents[0]).read(is_alone=len(documents) == 1)
+
+
+def _unusable(*findings: Finding) -> Reading:
+    return Reading(None, (), findings)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one document and notes what it finds."""
+
+    tree: Tree
+    findings: list[Finding] = field(default_factory=list)
+    listed: dict[str, Arguments] = field(default_factory=dict)
+    off: set[str] = field(default_factory=set)
+
+    def read(self, *, is_alone: bool) -> Reading:
+        """Return what the document says."""
+        if not is_alone:
+            self.error("", "The text has two documents; one is read. Remove what follows ---.")
+        for problem in (*self.tree.problems, *self.tree.duplicates):
+            self.note(Severity.ERROR, problem.field, problem.message, problem.line)
+        value = self.tree.value
+        if not isinstance(value, dict):
+            self.error("", f"The configuration is a mapping with actions and tiers, not {_kind_of(value)}.")
+            return self.answer(frozenset())
+        for name in (each for each in value if each not in SECTIONS):
+            self.warn(child("", name), f"There is no section {shown(name)}.{nearest(name, SECTIONS)}")
+        actions = self.actions(value.get("actions"))
+        self.tiers(value.get("tiers"))
+        self.configurations(value.get("configurations"))
+        if value.get("metrics") is not None:
+            self.warn("metrics", "metrics has no effect here: nodes are compared by what pods ask for.")
+        return self.answer(actions)
+
+    def answer(self, actions: frozenset[Action]) -> Reading:
+        """Return the policy unless there is an error, with the findings by line."""
+        waits = self.at_work("sla")
+        policy = Policy(
+            actions,
+            self.overcommit(),
+            self.scoring(),
+            waits is not None,
+            waits.wait("sla-waiting-time") if waits else None,
+        )
+        ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
+        return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
+
+    def is_unusable(self) -> bool:
+        """Tell whether there is an error."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+    # Actions
+
+    def actions(self, value: Any) -> frozenset[Action]:
+        """Return the actions that are named."""
+        if not isinstance(value, str) or not value.strip():
+            self.error("actions", 'actions has to name what a cycle does, such as "enqueue, allocate".')
+            return frozenset()
+        names = [name.strip() for name in value.split(",")]
+        for name in names:
+            self.action(name)
+        found = [Action(name) for name in names if name in known.ORDER]
+        if Action.ALLOCATE not in found:
+            self.warn("actions", "Without allocate no waiting pod gets a node.")
+        if found != sorted(found, key=known.ORDER.index):
+            order = ", ".join(known.ORDER)
+            self.warn("actions", f"Here actions are taken in the order {order}, however they are written.")
+        return frozenset(found)
+
+    def action(self, name: str) -> None:
+        """Say what there is to say about one action."""
+        without = known.ACTIONS_WITHOUT_EFFECT.get(name)
+        if without:
+            self.warn("actions", f"{name} has no effect here: {without}.")
+        elif without is None and name not in known.ORDER:
+            every = {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}
+            hint = nearest(name, every) or f" There are {', '.join(sorted(every))}."
+            self.error("actions", f"There is no action {shown(name) or 'without a name'}.{hint}")
+
+    # Plugins
+
+    def tiers(self, value: Any) -> None:
+        """Take over all plugins."""
+        for path, tier in self.items("tiers", value):
+            plugins = list(self.items(child(path, "plugins"), tier.get("plugins")))
+            names = [self.plugin(where, each) for where, each in plugins]
+            is_hierarchical = any(
+                each["name"] == "drf" and each.get("enableHierarchy") is True
+                for name, (_, each) in zip(names, plugins, strict=True)
+                if name
+            )
+            if is_hierarchical and "proportion" in names:
+                self.error(path, "drf with enableHierarchy and proportion may not be in one tier; move one.")
+        self.unlisted()
+
+    def unlisted(self) -> None:
+        """Say which plugins are at work all the same."""
+        absent = [
+            name
+            for name, plugin in PLUGINS.items()
+            if plugin.standing is Standing.ALWAYS and name not in self.listed
+        ]
+        # Whoever shares by one of the two does not miss the other.
+        if {"proportion", "capacity"} & self.listed.keys():
+            absent = [name for name in absent if name not in ("proportion", "capacity")]
+        if absent:
+            self.warn("tiers", f"At work here although not listed: {', '.join(absent)}.")
+
+    def plugin(self, path: str, value: dict[str, Any]) -> str:
+        """Take over one plugin; return its name."""
+        name = value.get("name")
+        if not isinstance(name, str) or not name:
+            self.error(path, "The plugin has no name; write it as name: gang.")
+            return ""
+        plugin = PLUGINS.get(name)
+        if plugin is None:
+            message = f"There is no plugin {shown(name)}, so this is left out.{nearest(name, PLUGINS)}"
+            self.warn(child(path, "name"), message)
+            return name
+        if name in self.listed:
+            self.warn(child(path, "name"), f"{name} is listed before; what stands there counts.")
+            return name
+        arguments = value.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            self.error(child(path, "arguments"), f"arguments is a mapping, not {_kind_of(arguments)}.")
+        self.listed[name] = Arguments(
+            arguments if isinstance(arguments, dict) else {}, child(path, "arguments"), self.warn
+        )
+        if plugin.standing is Standing.WITHOUT_EFFECT:
+            self.warn(child(path, "name"), f"{name} has no effect here: {plugin.words}.")
+        else:
+            self.listed[name].check(plugin)
+        self.flags(path, name, value)
+        return name
+
+    def flags(self, path: str, name: str, value: dict[str, Any]) -> None:
+        """Take over the flags of a plugin."""
+        plugin = PLUGINS[name]
+        for flag in (each for each in value if each not in ("name", "arguments")):
+            is_on, where = value[flag], child(path, flag)
+            if flag not in FLAGS:
+                self.warn(where, f"There is no flag {shown(flag)}.{nearest(flag, FLAGS)}")
+            elif not isinstance(is_on, bool):
+                self.error(where, f"{flag} is true or false, not {shown(is_on)}.")
+            elif flag == plugin.switch and not is_on:
+                self.off.add(name)
+            elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not Standing.WITHOUT_EFFECT:
+                self.warn(where, f"{flag} has no effect here.")
+
+    def at_work(self, name: str) -> Arguments | None:
+        """Return the arguments of a plugin that can be switched, None where it is off."""
+        return None if name in self.off else self.listed.get(name)
+
+    def overcommit(self) -> int | None:
+        """Return for how many thousandths of the cluster groups are let in."""
+        arguments = self.at_work("overcommit")
+        return None if arguments is None else arguments.thousandths("overcommit-factor", 1200)
+
+    def scoring(self) -> Scoring | None:
+        """Return how nodes are compared, None where no scorer has a weight."""
+        nodes, packing = self.at_work("nodeorder"), self.at_work("binpack")
+        scoring = Scoring(
+            binpack=packing.weight("binpack.weight", 1) if packing else 0,
+            resources=packing.packed() if packing else (),
+            least=nodes.weight("leastrequested.weight", 1) if nodes else 0,
+            most=nodes.weight("mostrequested.weight", 0) if nodes else 0,
+            balanced=nodes.weight("balancedresource.weight", 1) if nodes else 0,
+        )
+        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced
+        return scoring if has_weight else None
+
+    # The rest
+
+    def configurations(self, value: Any) -> None:
+        """Say that arguments of actions change nothing."""
+        for path, each in self.items("configurations", value):
+            name = each.get("name")
+            if name not in {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}:
+                hint = nearest(name, known.ORDER) if isinstance(name, str) else ""
+                self.warn(path, f"There is no action {shown(name)}, so this is left out.{hint}")
+            elif each.get("arguments"):
+                self.warn(child(path, "arguments"), f"Arguments of {name} have no effect here.")
+
+    def items(self, path: str, value: Any) -> Iterable[tuple[str, dict[str, Any]]]:
+        """Yield the mappings of a list with their paths, and note what is none."""
+        if value is not None and not isinstance(value, list):
+            self.error(path, f"{path.rpartition('.')[2]} is a list, not {_kind_of(value)}.")
+            return
+        for number, each in enumerate(value or ()):
+            if isinstance(each, dict):
+                yield f"{path}[{number}]", each
+            else:
+                self.error(f"{path}[{number}]", f"This is a mapping, not {_kind_of(each)}.")
+
+    def error(self, path: str, message: str) -> None:
+        """Note what makes the configuration unusable."""
+        self.note(Severity.ERROR, path, message)
+
+    def warn(self, path: str, message: str) -> None:
+        """Note what is not as one may expect."""
+        self.note(Severity.WARNING, path, message)
+
+    def note(self, severity: Severity, path: str, message: str, line: int = 0) -> None:
+        """Add a finding at the line of its path, or of the nearest one around it that has one; there is always room for an error."""
+        if len(self.findings) >= MOST_FINDINGS and (severity is Severity.WARNING or self.is_unusable()):
+            return
+        place = path
+        while place and place not in self.tree.places:
+            place = place[: max(place.rfind("."), place.rfind("["), 0)]
+        self.findings.append(
+            Finding(severity, path, message, line or (self.tree.places[place][0] if place else 0))
+        )
+
+
+def _kind_of(value: Any) -> str:
+    kinds = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", type(None): "nothing"}
+    return kinds.get(type(value), "a number")

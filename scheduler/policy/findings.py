@@ -1,0 +1,42 @@
+"""What is to be said about a configuration: what makes it unusable, and what has no effect here."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_FINDINGS = 100
+LONGEST_SHOWN = 60  # characters of a value in a message
+
+
+class Severity(StrEnum):
+    """How bad it is. With an error the configuration is not used, in no part."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Finding(NamedTuple):
+    """One thing to say about a field, by its path; line counts from 1, 0 is the text as a whole."""
+
+    severity: Severity
+    field: str
+    message: str
+    line: int = 0
+
+
+def shown(value: object) -> str:
+    """Return a value as a message quotes it."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ` Did you mean …?` with the known name that is nearest to this one, "" where none is near."""
+    folded = {each.lower(): each for each in known}
+    found = get_close_matches(name[:LONGEST_SHOWN].lower(), folded, n=1)
+    return f" Did you mean {folded[found[0]]}?" if found else ""

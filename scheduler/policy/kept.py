@@ -1,0 +1,73 @@
+"""The ConfigMap that configures the scheduler, as it is stored, and what holds as it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from kube import lenient
+from kube.scheduler_configuration import KEY, NAME
+from scheduler.policy import policy
+from scheduler.policy.configuration import Reading, read
+from scheduler.policy.findings import Finding, Severity, nearest
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
+FIELD = f"data[{KEY}]"
+
+
+def text_of(config_map: Object) -> str | None:
+    """Return the configuration that a ConfigMap holds, None when it has none."""
+    text = lenient.mapping(config_map, "data").get(KEY)
+    return text if isinstance(text, str) else None
+
+
+def reading_of(config_map: Object) -> Reading:
+    """Read the configuration that a ConfigMap holds; without one it cannot be used."""
+    text = text_of(config_map)
+    if text is not None:
+        return read(text)
+    hint = nearest(KEY, lenient.mapping(config_map, "data"))
+    message = f"The config map {NAME} has no entry {KEY} with the configuration.{hint}"
+    return Reading(None, (), (Finding(Severity.ERROR, "", message),))
+
+
+def told(reading: Reading) -> str:
+    """Return in a sentence or two why a configuration cannot be used: `Line 1: There is no action alocate. …`."""
+    errors = reading.errors
+    first = f"Line {errors[0].line}: {errors[0].message}" if errors[0].line else errors[0].message
+    more = len(errors) - 1
+    return f"{first} And {more} more {'error' if more == 1 else 'errors'}." if more else first
+
+
+class Refused(NamedTuple):
+    """A configuration that cannot be used: the uid of its object, and why."""
+
+    uid: str
+    message: str
+
+
+class Configuration:
+    """What holds, version of the ConfigMap by version: the newest that can be used, the default where there is none.
+
+    refused is the newest version where it cannot be used, for whoever tells its owner.
+    """
+
+    def __init__(self) -> None:
+        self.policy = policy.DEFAULT
+        self.refused: Refused | None = None
+
+    def take(self, body: bytes | None) -> None:
+        """Take over the next version, None when the ConfigMap is gone."""
+        self.refused = None
+        if body is None:
+            self.policy = policy.DEFAULT
+            return
+        config_map = msgspec.json.decode(body)
+        reading = reading_of(config_map)
+        if reading.policy is None:
+            self.refused = Refused(lenient.text(config_map, "metadata", "uid"), told(reading))
+        else:
+            self.policy = reading.policy

@@ -1,0 +1,170 @@
+"""Volcano's actions, plugins and arguments, and which of them change what happens here.
+
+Names: reference/volcano-scheduler §2, §3 and §4.1. What is not listed here Volcano does not know either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from scheduler.policy.policy import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ORDER = tuple(Action)
+"""The order in which a cycle takes its actions, whatever order they are written in."""
+
+ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
+    Action.BACKFILL: "",
+    Action.PREEMPT: "nobody is evicted for a more urgent job",
+    Action.RECLAIM: "nobody is evicted for another queue",
+    "gangpreempt": "nobody is evicted",
+    "gangreclaim": "nobody is evicted",
+    "shuffle": "nobody is evicted",
+}
+"""Actions that change nothing, with what is so instead. Backfill is done by allocate, with or without it."""
+
+
+class Standing(Enum):
+    """What listing a plugin does here."""
+
+    SWITCHED = auto()  # it is at work where it is listed
+    ALWAYS = auto()  # it is at work, listed or not
+    WITHOUT_EFFECT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin of Volcano: what it does here in words, the arguments that are heeded, and those that are only known.
+
+    prefix begins the names of further arguments that are heeded.
+    """
+
+    standing: Standing
+    words: str
+    heeded: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
+    prefix: str = ""
+    switch: str = ""  # the flag that switches off what it does here
+
+
+def _always(words: str, *known: str) -> Plugin:
+    return Plugin(Standing.ALWAYS, words, known=frozenset(known))
+
+
+def _without(words: str) -> Plugin:
+    return Plugin(Standing.WITHOUT_EFFECT, words)
+
+
+PLUGINS: Mapping[str, Plugin] = {
+    "priority": _always("More urgent jobs are served first."),
+    "gang": _always("The minimum of a job starts as a whole or not at all."),
+    "conformance": _always("Pods of the system are evicted for nobody."),
+    "overcommit": Plugin(
+        Standing.SWITCHED,
+        "Jobs are let in for more than the cluster has, up to a factor.",
+        frozenset({"overcommit-factor"}),
+        switch="enableJobEnqueued",
+    ),
+    "drf": _always("Beyond their minima the jobs of a queue share by what they use most of."),
+    "predicates": _always(
+        "Pods go only where room, labels, affinity to nodes and taints allow.",
+        *(
+            f"predicate.{name}Enable"
+            for name in (
+                "NodeAffinity",
+                "NodePorts",
+                "TaintToleration",
+                "PodAffinity",
+                "NodeVolumeLimits",
+                "VolumeZone",
+                "PodTopologySpread",
+                "VolumeBinding",
+                "DynamicResourceAllocation",
+                "Cache",
+            )
+        ),
+        "volumebinding.bindTimeoutSeconds",
+        "volumebinding.weight",
+        "volumebinding.shape",
+        "dynamicresources.filterTimeoutSeconds",
+    ),
+    "proportion": _always("Queues share by weight what no queue names in deserved."),
+    "capacity": _always("Queues get what they name in deserved first, and never more than their capability."),
+    "nodeorder": Plugin(
+        Standing.SWITCHED,
+        "Nodes are compared by how much CPU and memory is free or used on them.",
+        frozenset({"leastrequested.weight", "mostrequested.weight", "balancedresource.weight"}),
+        frozenset(
+            {
+                "nodeaffinity.weight",
+                "podaffinity.weight",
+                "tainttoleration.weight",
+                "imagelocality.weight",
+                "podtopologyspread.weight",
+            }
+        ),
+        switch="enableNodeOrder",
+    ),
+    "binpack": Plugin(
+        Standing.SWITCHED,
+        "Nodes that are fuller of certain resources come first.",
+        frozenset({"binpack.weight", "binpack.cpu", "binpack.memory", "binpack.resources"}),
+        prefix="binpack.resources.",
+        switch="enableNodeOrder",
+    ),
+    "sla": Plugin(
+        Standing.SWITCHED,
+        "Jobs that have waited too long are let in whatever room there is.",
+        frozenset({"sla-waiting-time"}),
+        switch="enableJobEnqueued",
+    ),
+    "tdm": _without("nodes have no times of their own"),
+    "task-topology": _without("tasks are not kept together or apart by annotations"),
+    "cdp": _without("nobody is evicted"),
+    "rescheduling": _without("nobody is evicted"),
+    "usage": _without("nodes are compared by what pods ask for, not by their load"),
+    "pdb": _without("nobody is evicted"),
+    "nodegroup": _without("queues have no nodes of their own"),
+    "numa-aware": _without("nodes are not divided by NUMA"),
+    "extender": _without("no other program is asked"),
+    "resourcequota": _without("quotas are kept where pods are made"),
+    "deviceshare": _without("devices are not shared"),
+    "resource-strategy-fit": _without("nodes are compared by nodeorder and binpack alone"),
+    "network-topology-aware": _without("networks between nodes are not heeded"),
+}
+
+FLAGS = frozenset(
+    {
+        "enableJobOrder",
+        "enableHierarchy",
+        "enableJobReady",
+        "enableJobPipelined",
+        "enableTaskOrder",
+        "enablePreemptable",
+        "enableReclaimable",
+        "enablePreemptive",
+        "enableQueueOrder",
+        "enabledClusterOrder",
+        "enablePredicate",
+        "enableBestNode",
+        "enableNodeOrder",
+        "enableTargetJob",
+        "enableReservedNodes",
+        "enableJobEnqueued",
+        "enabledVictim",
+        "enableJobStarving",
+        "enabledOverused",
+        "enabledAllocatable",
+        "enabledHyperNodeOrder",
+        "enabledSubJobReady",
+        "enabledSubJobPipelined",
+        "enabledSubJobOrder",
+        "enabledHyperNodeGradient",
+    }
+)
+OFF_UNLESS_SAID = frozenset({"enableHierarchy", "enabledClusterOrder"})
+"""Flags that are false where they are not written; the others are true."""

@@ -1,0 +1,327 @@
+"""What `volcano-scheduler.conf` may say: Volcano's own configurations, what has no effect here, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.policy import known
+from scheduler.policy.configuration import LONGEST, read
+from scheduler.policy.kept import Configuration
+from scheduler.policy.policy import DEFAULT, Action, Policy, Scoring
+
+from .world import configuration
+
+THREE = frozenset({Action.ENQUEUE, Action.ALLOCATE, Action.BACKFILL})
+BUILT_IN = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+HELM = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+CI = """
+actions: "enqueue, allocate, backfill, reclaim, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+  - name: sla
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+    arguments:
+      predicate.DynamicResourceAllocationEnable: true
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+  - name: network-topology-aware
+"""
+SPREADING = Scoring(least=1, balanced=1)
+BOTH = Scoring(1, (("cpu", 1), ("memory", 1)), least=1, balanced=1)
+
+
+def conf(*plugins, actions="enqueue, allocate, backfill"):
+    """A configuration with these lines below tiers[0].plugins."""
+    listed = "\n".join(f"  {line}" for line in plugins)
+    return f"actions: {actions}\ntiers:\n- plugins:\n{listed}\n"
+
+
+def overcommit(factor):
+    return conf("- name: overcommit", f"  arguments: {{overcommit-factor: {factor}}}")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING), id="compiled in"),
+        pytest.param(HELM, Policy(THREE, 1200, BOTH), id="Helm's"),
+        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True), id="of Volcano's own tests"),
+        pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
+        pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
+        pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
+        pytest.param(overcommit("0.5"), Policy(THREE, 1200), id="below 1: the default (§3.10)"),
+        pytest.param(overcommit(".nan"), None, id="what JSON cannot hold"),
+        pytest.param(
+            conf("- {name: overcommit, enableJobEnqueued: false}"), Policy(THREE, None), id="switched off"
+        ),
+        pytest.param(
+            conf("- name: nodeorder", "  arguments: {leastrequested.weight: 0, mostrequested.weight: '3'}"),
+            Policy(THREE, None, Scoring(most=3, balanced=1)),
+            id="weights of nodeorder",
+        ),
+        pytest.param(
+            conf("- {name: nodeorder, enableNodeOrder: false}"), Policy(THREE, None), id="nodeorder switched off"
+        ),
+        pytest.param(
+            conf(
+                "- name: binpack",
+                "  arguments:",
+                "    binpack.weight: 10",
+                "    binpack.cpu: 5",
+                "    binpack.resources: nvidia.com/gpu, example.com/foo",
+                "    binpack.resources.nvidia.com/gpu: 2",
+            ),
+            Policy(
+                THREE,
+                None,
+                Scoring(10, (("cpu", 5), ("example.com/foo", 1), ("memory", 1), ("nvidia.com/gpu", 2))),
+            ),
+            id="weights of binpack",
+        ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 1h30m}"),
+            Policy(THREE, None, sla=True, waits_ms=5_400_000),
+            id="a time to wait",
+        ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 9999999999h}"),
+            Policy(THREE, None, sla=True, waits_ms=100 * 365 * 24 * 3_600_000),
+            id="a time that nobody lives to see",
+        ),
+        pytest.param(conf("- {name: sla, enableJobEnqueued: false}"), Policy(THREE, None), id="sla switched off"),
+        pytest.param(
+            conf("- name: binpack", "  arguments: {binpack.weight: 0}"), Policy(THREE, None), id="binpack of no weight"
+        ),
+    ],
+)  # fmt: skip
+def test_policies(text, expected):
+    assert read(text).policy == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        pytest.param("", 0, "The configuration is empty; it needs at least actions.", id="nothing"),
+        pytest.param("allocate", 0, "The configuration is a mapping with actions and tiers, not a text.", id="a word"),
+        pytest.param(
+            "tiers: []", 0, 'actions has to name what a cycle does, such as "enqueue, allocate".', id="no actions"
+        ),
+        pytest.param(
+            "actions: enqueue, alocate", 1, "There is no action alocate. Did you mean allocate?", id="a slip"
+        ),
+        pytest.param(
+            "actions: enqueue, zzz", 1,
+            "There is no action zzz. There are allocate, backfill, enqueue, gangpreempt, gangreclaim, preempt, "
+            "reclaim, shuffle.",
+            id="no action is near",
+        ),
+        pytest.param(
+            "a: b: c", 1,
+            "A second colon stands in this value, or the line is indented too far; put the value in quotes or mend the "
+            "indentation.",
+            id="no YAML",
+        ),
+        pytest.param("a: \ud800", 0, "The configuration holds half a character; remove it.", id="half a character"),
+        pytest.param("actions: allocate\nactions: enqueue", 2, "The key actions stands here and on line 1.", id="twice"),
+        pytest.param(
+            "actions: allocate\n---\nactions: enqueue", 0,
+            "The text has two documents; one is read. Remove what follows ---.",
+            id="two documents",
+        ),
+        pytest.param("actions: allocate\ntiers: 5", 2, "tiers is a list, not a number.", id="tiers of no list"),
+        pytest.param(
+            "actions: allocate\ntiers:\n- plugins:\n  - gang", 4, "This is a mapping, not a text.", id="a plugin as a word"
+        ),
+        pytest.param(
+            "actions: allocate\ntiers:\n- plugins:\n  - enableJobOrder: true", 4,
+            "The plugin has no name; write it as name: gang.",
+            id="a plugin without a name",
+        ),
+        pytest.param(
+            conf("- {name: gang, enableJobOrder: often}"), 4, "enableJobOrder is true or false, not often.", id="a flag"
+        ),
+        pytest.param(
+            conf("- {name: gang, arguments: [1]}"), 4, "arguments is a mapping, not a list.", id="arguments in a list"
+        ),
+        pytest.param(
+            conf("- {name: drf, enableHierarchy: true}", "- name: proportion"), 3,
+            "drf with enableHierarchy and proportion may not be in one tier; move one.",
+            id="hdrf and proportion in one tier",
+        ),
+        pytest.param(
+            "#" * (LONGEST + 1), 0, f"The configuration has {LONGEST + 1:,} characters; at most {LONGEST:,} are read.",
+            id="too long",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used(text, line, message):
+    reading = read(text)
+    assert reading.policy is None
+    assert (line, message) in [(finding.line, finding.message) for finding in reading.errors]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        pytest.param(
+            conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
+        ),
+        pytest.param(
+            conf("- name: tdm"), 4, "tdm has no effect here: nodes have no times of their own.", id="known to Volcano"
+        ),
+        pytest.param(
+            conf("- name: overcommit", "  arguments: {overcommit.factor: 2}"), 5,
+            "There is no argument overcommit.factor, so this is left out. Did you mean overcommit-factor?",
+            id="an argument",
+        ),
+        pytest.param(
+            overcommit("'1,5'"), 5, "overcommit-factor is a number from 1 to 1,000, not 1,5; 1.2 is used.", id="a value"
+        ),
+        pytest.param(
+            conf("- name: sla", "  arguments: {sla-waiting-time: 30}"), 5,
+            "sla-waiting-time is a duration such as 30m or 1h30m, not 30; none is used.",
+            id="a time without a unit",
+        ),
+        pytest.param(
+            conf("- name: binpack", "  arguments: {binpack.cpu: -1}"), 5,
+            "binpack.cpu is a whole number from 0 to 1,000,000, not -1; 1 is used.",
+            id="a negative weight",
+        ),
+        pytest.param(
+            conf("- name: binpack", "  arguments: {binpack.resources.gpu: 2}"), 5,
+            "binpack.resources.gpu has no effect: binpack.resources does not name it.",
+            id="a resource that is not named",
+        ),
+        pytest.param(
+            conf("- name: nodeorder", "  arguments: {imagelocality.weight: 2}"), 5,
+            "imagelocality.weight has no effect here.",
+            id="a scorer that is not here",
+        ),
+        pytest.param(conf("- {name: gang, enablePreemptable: false}"), 4, "enablePreemptable has no effect here.", id="a flag"),
+        pytest.param(
+            conf("- {name: gang, enablePremptable: false}"), 4,
+            "There is no flag enablePremptable. Did you mean enablePreemptable?",
+            id="a flag that is none",
+        ),
+        pytest.param(conf("- name: gang", "- name: gang"), 5, "gang is listed before; what stands there counts.", id="twice"),
+        pytest.param("actions: allocate, shuffle", 1, "shuffle has no effect here: nobody is evicted.", id="an action"),
+        pytest.param(
+            "actions: allocate, enqueue", 1,
+            "Here actions are taken in the order enqueue, allocate, backfill, preempt, reclaim, however they are written.",
+            id="another order",
+        ),
+        pytest.param("actions: enqueue", 1, "Without allocate no waiting pod gets a node.", id="nothing is placed"),
+        pytest.param(
+            "actions: allocate\nconfigurations:\n- {name: allocate, arguments: {predicateErrorCacheEnable: true}}", 3,
+            "Arguments of allocate have no effect here.",
+            id="arguments of an action",
+        ),
+        pytest.param("actions: allocate\nteirs: []", 2, "There is no section teirs. Did you mean tiers?", id="a section"),
+        pytest.param(
+            "actions: allocate\nmetrics: {type: prometheus}", 2,
+            "metrics has no effect here: nodes are compared by what pods ask for.",
+            id="metrics",
+        ),
+        pytest.param(
+            "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: capacity}]}]", 2,
+            "At work here although not listed: priority, conformance, drf, predicates.",
+            id="what cannot be left out",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said_and_changes_nothing(text, line, message):
+    reading = read(text)
+    assert reading.policy is not None
+    assert (line, message) in [(finding.line, finding.message) for finding in reading.warnings]
+
+
+def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
+    for name, plugin in known.PLUGINS.items():
+        said = f"{name} has no effect here" in " ".join(
+            f.message for f in read(conf(f"- name: {name}")).warnings
+        )
+        assert said == (plugin.standing is known.Standing.WITHOUT_EFFECT), name
+
+
+words = st.sampled_from(
+    ["actions", "tiers", "plugins", "name", "gang", "drf", "binpack", "arguments", "enqueue, allocate", "configurations",
+     "enableJobOrder", "overcommit", "overcommit-factor", "metrics", "binpack.resources", "nodeorder"]
+)  # fmt: skip
+leaves = st.one_of(words, st.integers(), st.floats(), st.booleans(), st.none(), st.text(max_size=8))
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(st.text(), values.map(yaml.safe_dump)))
+def test_no_text_raises_and_none_is_half_in_force(text):
+    reading = read(text)
+    assert (reading.policy is None) == bool(reading.errors)
+    held = Configuration()
+    for version in (HELM, text):
+        held.take(stored(version))
+    assert held.policy == (reading.policy or read(HELM).policy)
+    assert (held.refused is None) == (reading.policy is not None)
+
+
+def stored(text, **more):
+    return json.dumps(configuration(text, **more)[1]).encode(errors="replace")
+
+
+def test_what_holds_from_version_to_version():
+    held = Configuration()
+    steps = [(stored(overcommit("2")), 2000), (stored("actions: x"), 2000), (None, 1200), (stored("-"), 1200)]
+    for body, expected in steps:
+        held.take(body)
+        assert held.policy.overcommit == expected
+    assert held.refused.message == "The configuration is a mapping with actions and tiers, not a list."
+    held.take(stored(HELM, key="volcano-scheduler.yaml"))
+    assert held.policy == DEFAULT
+    assert held.refused.message.endswith("has no entry volcano-scheduler.conf with the configuration. "
+                                         "Did you mean volcano-scheduler.yaml?")  # fmt: skip

@@ -1,0 +1,126 @@
+"""Scorers: the numbers that Volcano gives, and that two ways to reckon them agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.cycle.weights import weights_of
+from scheduler.engine.cluster import PodClass
+from scheduler.engine.scoring import Scorer, Weights
+from scheduler.policy.policy import Scoring
+
+from .world import World, configuration, group, node, pod, queue
+
+GI = 1024**3
+COLUMNS = {"cpu": 0, "memory": 1, "nvidia.com/gpu": 2, "pods": 3}
+
+
+def scored(scoring, request, whole, used):
+    """The score of one node for a pod; amounts in the order of COLUMNS."""
+    some = PodClass(np.array(request, dtype=np.int64), np.zeros(1, dtype=np.int16))
+    free = [size - taken for size, taken in zip(whole, used, strict=True)]
+    return Scorer(weights_of(scoring, COLUMNS), some).one(free, whole)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "request_", "whole", "used", "expected"),
+    [
+        pytest.param(
+            Scoring(binpack=10, resources=(("cpu", 2), ("memory", 3))),
+            (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (1000, GI, 0, 1), 700,
+            id="binpack: Volcano's own test vector (§3.9)",
+        ),
+        pytest.param(
+            Scoring(binpack=1, resources=(("cpu", 1), ("nvidia.com/gpu", 3))),
+            (1000, 0, 1, 1), (4000, GI, 4, 9), (1000, 0, 3, 1), 87.5,
+            id="binpack: a resource of its own",
+        ),
+        pytest.param(
+            Scoring(binpack=1, resources=(("cpu", 0), ("memory", 0))),
+            (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (0, 0, 0, 0), 0,
+            id="binpack: no weights, no score",
+        ),
+        pytest.param(
+            Scoring(least=1), (1000, 0, 0, 1), (4000, 3 * GI, 0, 9), (0, GI, 0, 0), (75 + 66) // 2,
+            id="least: what stays free, each rounded down",
+        ),
+        pytest.param(
+            Scoring(least=1), (1000, 0, 0, 1), (4000, 0, 0, 9), (0, 0, 0, 0), 75,
+            id="least: what a node has none of is left out",
+        ),
+        pytest.param(
+            Scoring(most=2), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (1000, 0, 0, 0), 2 * ((50 + 25) // 2),
+            id="most: what is used, times the weight",
+        ),
+        pytest.param(
+            Scoring(balanced=1), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (2000, 0, 0, 0), 75,
+            id="balanced: half the difference of two",
+        ),
+        pytest.param(
+            Scoring(balanced=1), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 76,
+            id="balanced: the deviation of three where GPUs are asked for",
+        ),
+        pytest.param(
+            Scoring(balanced=1), (0, 0, 0, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 0,
+            id="balanced: nothing for pods that ask for nothing",
+        ),
+    ],
+)  # fmt: skip
+def test_scores(scoring, request_, whole, used, expected):
+    assert scored(scoring, request_, whole, used) == expected
+
+
+amounts = st.integers(0, 1 << 53)
+
+
+@st.composite
+def tables(draw):
+    width = draw(st.integers(1, 4))
+    row = st.lists(amounts, min_size=width, max_size=width)
+    whole = draw(st.lists(row, min_size=1, max_size=5))
+    used = [[draw(st.integers(0, 2 * size)) for size in sizes] for sizes in whole]
+    columns = list(range(width))
+    weights = Weights(
+        draw(st.integers(0, 1000)),
+        tuple((c, draw(st.integers(0, 9))) for c in columns),
+        *(draw(st.integers(0, 1000)) for _ in range(3)),
+        tuple(columns[:2]),
+        tuple(columns[2:3]),
+    )
+    request = np.array(draw(st.lists(amounts, min_size=width, max_size=width)), dtype=np.int64)
+    whole = np.array(whole, dtype=np.int64)
+    return weights, request, whole, whole - np.array(used, dtype=np.int64)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tables())
+def test_one_node_and_many_nodes_are_scored_alike_to_the_last_bit(table):
+    weights, request, whole, free = table
+    scorer = Scorer(weights, PodClass(request, np.zeros(len(whole), dtype=np.int16)))
+    singly = [scorer.one(f, w) for f, w in zip(free.tolist(), whole.tolist(), strict=True)]
+    assert scorer.many(free, whole).tolist() == singly
+
+
+CONF = "actions: enqueue, allocate, backfill\ntiers: [{plugins: [{name: %s}]}]"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "expected"),
+    [
+        pytest.param("nodeorder", {"g-0": "n2", "g-1": "n2"}, id="nodeorder spreads"),
+        pytest.param("binpack", {"g-0": "n1", "g-1": "n1"}, id="binpack packs"),
+        pytest.param("gang", {"g-0": "n1", "g-1": "n1"}, id="neither: the fullest first"),
+    ],
+)
+def test_the_configuration_says_where_pods_go(plugin, expected):
+    world = World(
+        node("n1"), node("n2"), queue(),
+        group("old", phase="Running"), pod("old-0", "old", "2", node="n1", phase="Running"),
+        configuration(CONF % plugin),
+        group(minimum=2), pod("g-0"), pod("g-1"),
+    )  # fmt: skip
+    world.cycle()
+    assert {name: place for name, place in world.where().items() if name in expected} == expected
