@@ -14,6 +14,7 @@ import msgspec
 
 from apiserver import telemetry
 from apiserver.http import forms, threads
+from apiserver.http.rights_keeper import keeper as rights
 from apiserver.watch.channels import Channel, Counts
 from apiserver.watch.selection import WatchedChange
 from cluster import clock
@@ -177,7 +178,7 @@ class Stream:
         self.keeper.add(self)
         sink.attach(self)
         try:
-            with telemetry.watching(self.plan.resource.id):
+            with telemetry.watching(self.plan.resource.id), rights.holding(self.request, self.end):
                 await sink.open()
                 async with self.follower.following(self.plan.resource):
                     await self._begin()
