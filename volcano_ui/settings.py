@@ -55,6 +55,8 @@ API_CERTIFICATE_CA = env.file("API_CA")
 WEBHOOK_PORT = env.number(
     "WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535
 )
+# What may wait in a server process to be sent to who reads slowly; a quarter of it of one name.
+QUEUE_MEGABYTES = env.number("QUEUE_MEGABYTES", 256, least=16, most=65_536)
 NODES = env.number("NODES", 0, most=100_000)
 JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that share out the jobs
 LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does

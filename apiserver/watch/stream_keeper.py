@@ -13,7 +13,10 @@ import resource as limits
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from cluster import clock
+from cluster.runtime.room import Room
 from kube.errors import TooManyRequests
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from cluster.access import Actor
 
 MOST_STREAMS = 20_000
-MOST_OF_ONE = 4000  # streams of one name: who leaks watches must not keep others out
+MOST_OF_ONE = 500  # streams of one name: who leaks watches must not keep others out
 SPARE_FILES = 200  # descriptors left for everything that is no watch
 LOOK_EVERY_S = 0.25
 MANY = 2000  # from as many streams on a look comes once a second
@@ -38,6 +41,7 @@ class Keeper:
         self.streams: dict[Stream, None] = {}
         self.sending: dict[Stream, float] = {}
         self.slow = 0  # clients cut off so far
+        self.room = Room(settings.QUEUE_MEGABYTES << 20)
         self._names: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
 

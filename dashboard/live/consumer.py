@@ -53,6 +53,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
             str, Hashable
         ] = {}  # the scope of rights in which each is read; None: to be joined anew
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
+        self.shelf = self.hub.room.shelf(self.actor.name, self._too_slow)
         self.waiting: deque[str] = deque()
         self.waiting_chars = 0
         self.allowance, self.asked = float(BURST), clock.monotonic()
@@ -70,6 +71,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     async def disconnect(self, code: int) -> None:
         for task in [*self.tasks, *(task for task, _, _ in self.streams.values())]:
             task.cancel()
+        self.shelf.close()
         self.hub.rights.leave(self)
         await self.hub.leave(self)
 
@@ -148,7 +150,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 async for item in items:
                     if self.ended:
                         return
-                    await self.send(text_data=messages.log(name, item))
+                    await self._send_now(messages.log(name, item))
             finally:
                 await items.aclose()
             self.offer(messages.log(name, {"end": True}))
@@ -168,9 +170,15 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.waiting_chars += len(text)
         self.something.set()
         if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
-            self.cut = True
-            self.waiting.clear()
-            self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
+            self._too_slow()
+        else:
+            self.shelf.put(text)
+
+    def _too_slow(self) -> None:
+        self.cut = True
+        self.waiting.clear()
+        self.shelf.clear()
+        self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
 
     def rejoin(self, topic: str) -> None:
         """Subscribe to a topic anew: the hub has ended the subscription, because somebody's rights have changed."""
@@ -186,6 +194,15 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 text = self.waiting.popleft()
                 self.waiting_chars -= len(text)
                 await self.send(text_data=text)
+                self.shelf.remove(text)
+
+    async def _send_now(self, text: str) -> None:
+        """Send what waits for nothing else; who does not take it holds it meanwhile."""
+        self.shelf.put(text)
+        try:
+            await self.send(text_data=text)
+        finally:
+            self.shelf.remove(text)
 
     # What its rights keeper asks and tells.
 

@@ -19,9 +19,12 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
+
 from cluster import access, clock
 from cluster.runtime.follower import Follower, Pace, Wanted
 from cluster.runtime.outage import AWAY
+from cluster.runtime.room import Room
 from cluster.store import store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex
@@ -57,6 +60,7 @@ class Hub(Follower):
         super().__init__()
         self.renders = 0
         self.rights = RightsKeeper(self.in_thread)
+        self.room = Room(settings.QUEUE_MEGABYTES << 20)
         self._renderings: dict[tuple[str, Hashable], Rendering] = {}
         self._sockets: set[Subscriber] = set()
         self._index = WatchIndex()
