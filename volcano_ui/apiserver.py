@@ -47,6 +47,7 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,

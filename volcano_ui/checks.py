@@ -145,3 +145,18 @@ def secret_key_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
             id="volcano_ui.W006",
         )
     ]
+
+
+@register(Tags.security, deploy=True)
+def trusted_proxies(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """W010: it is said that there is TLS in front, and not by whom."""
+    if not settings.HTTPS or settings.TRUSTED_PROXIES:
+        return []
+    return [
+        checks.Warning(
+            "VOLCANO_UI_HTTPS is 1 and VOLCANO_UI_TRUSTED_PROXIES is empty: to this server every request comes in plain HTTP from"
+            " the proxy's address, so there is no HSTS, and failed logins of all people count as those of one.",
+            hint="Set VOLCANO_UI_TRUSTED_PROXIES to the address from which the proxy connects, such as 127.0.0.1.",
+            id="volcano_ui.W010",
+        )
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import ipaddress
 import os
 import secrets
 import socket
@@ -160,6 +161,19 @@ def check_logins(issuer: str, scopes: list[str], admin_group: str, *, passwords:
 def words(name: str) -> list[str]:
     """Read a list separated by commas or spaces."""
     return text(name).replace(",", " ").split()
+
+
+def networks(name: str) -> list[str]:
+    """Read addresses and networks of addresses, separated by commas or spaces."""
+    found = words(name)
+    for each in found:
+        try:
+            ipaddress.ip_network(each)
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{PREFIX}{name} has {each!r}: {error}. Name addresses or networks, such as 192.0.2.7 or 10.0.0.0/8."
+            ) from None
+    return found
 
 
 def directories(name: str) -> list[str]:

@@ -70,6 +70,8 @@ SECRET_KEY = env.secret("SECRET_KEY", HOME / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)
 HTTPS = env.flag("HTTPS", default=False)
 HOSTS = env.words("HOSTS")
+# Who is believed when he says for whom, and by which scheme, he asks (X-Forwarded-For, X-Forwarded-Proto).
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *HOSTS]
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in HOSTS] if HTTPS else []
 
@@ -171,7 +173,6 @@ CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

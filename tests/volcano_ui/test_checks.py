@@ -64,3 +64,13 @@ def test_key_that_others_can_read(settings, tmp_path):
     (tmp_path / "secret-key").touch(0o644)
     (tmp_path / "secret-key").chmod(0o644)
     assert ids(checks.secret_key_file()) == ["volcano_ui.W006"]
+
+
+@pytest.mark.parametrize(
+    ("https", "proxies", "expected"),
+    [(False, [], []), (True, [], ["volcano_ui.W010"]), (True, ["127.0.0.1"], [])],
+    ids=["plain", "nobody named", "named"],
+)
+def test_tls_in_front_by_nobody_who_is_named(settings, https, proxies, expected):
+    settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
+    assert ids(checks.trusted_proxies()) == expected
