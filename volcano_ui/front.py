@@ -242,7 +242,6 @@ async def _close(send: Send) -> None:
 
 
 def main() -> None:
-    import uvicorn
     from django.conf import settings
 
     from volcano_ui import sockets, web
@@ -255,7 +254,7 @@ def main() -> None:
     config = web.config(front)
     # The web servers behind say what they are, and when they answered.
     config.server_header = config.date_header = False
-    uvicorn.Server(config).run(sockets=[listener])
+    web.run(config, listener)
 
 
 if __name__ == "__main__":

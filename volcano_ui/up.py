@@ -35,7 +35,19 @@ from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
 from cluster.store import store
 from node import sole
-from volcano_ui import assets, env, health, migration, probes, programs, reporting, sockets, valkey, web
+from volcano_ui import (
+    assets,
+    env,
+    health,
+    heartbeat,
+    migration,
+    probes,
+    programs,
+    reporting,
+    sockets,
+    valkey,
+    web,
+)
 from volcano_ui.health_server import HealthServer
 from volcano_ui.supervisor import Program, Supervisor
 from volcano_ui.works import Works
@@ -96,6 +108,7 @@ class Up:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
+        living = asyncio.create_task(heartbeat.from_the_loop())
         starting = asyncio.create_task(self._start())
         stopped = asyncio.create_task(self._stop.wait())
         try:
@@ -109,6 +122,7 @@ class Up:
         finally:
             starting.cancel()
             await self._end()
+            living.cancel()
         return 0
 
     async def _wait_for_end(self, stopped: asyncio.Task[bool]) -> None:
@@ -308,7 +322,8 @@ def _redis() -> Program:
     if binary is None:
         raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
     path = valkey.socket_path(settings.DATA)
-    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: sockets.prepare(path))
+    command = valkey.command(binary, path)
+    return Program("redis", command, stage=3, before=lambda: sockets.prepare(path), ask=health.ask_redis)
 
 
 def _take_certificates() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import socket
 from typing import TYPE_CHECKING, Any
@@ -70,12 +71,24 @@ def config(
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGTERM."""
-    import uvicorn
-
+    """Serve the pages until SIGTERM."""
     become_server()
     behind = listener.family == socket.AF_UNIX
-    uvicorn.Server(config(is_behind_front=behind)).run(sockets=[listener])
+    run(config(is_behind_front=behind), listener)
+
+
+def run(configuration: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve until SIGTERM, and give signs of life."""
+    import uvicorn
+
+    from volcano_ui import heartbeat
+
+    async def serving() -> None:
+        async with heartbeat.given():
+            await uvicorn.Server(configuration).serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=configuration.get_loop_factory()) as runner:
+        runner.run(serving())
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from volcano_ui import heartbeat
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 if TYPE_CHECKING:
@@ -65,7 +67,8 @@ async def _serve(
 ) -> None:
     keeping = asyncio.create_task(served.keep(context))
     try:
-        await server.serve(sockets=[listener])
+        async with heartbeat.given():
+            await server.serve(sockets=[listener])
     finally:
         keeping.cancel()
 
