@@ -122,11 +122,14 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME)}
+SYNCHRONOUS = env.one_of("SYNCHRONOUS", ("normal", "full")) or "normal"  # of SQLite
+DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, synchronous=SYNCHRONOUS)}
 ACCOUNTS_DATABASE = "default"
 if HOME != DATA:
     ACCOUNTS_DATABASE = "accounts"
-    DATABASES[ACCOUNTS_DATABASE] = env.database(HOME / "db.sqlite3", CLUSTERS[0].name)
+    DATABASES[ACCOUNTS_DATABASE] = env.database(
+        HOME / "db.sqlite3", CLUSTERS[0].name, synchronous=SYNCHRONOUS
+    )
     DATABASE_ROUTERS = ["cluster.several.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
