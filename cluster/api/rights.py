@@ -9,6 +9,7 @@ Rules beyond the table of `cluster.access.roles`:
 * An update of a queue that changes at most `spec.state` is opening or closing
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
+* Priority classes of the system's own are for administrators of all namespaces (`cluster.access.system_priorities`).
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
   name its target without it. Where the cluster decides about the owner, its own
@@ -20,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access import hostpaths
+from cluster.access import hostpaths, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata
 from kube import lenient, resources
@@ -67,6 +68,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
         hostpaths.check_create(actor, resource, obj)
+        system_priorities.check_create(actor, resource, obj)
     if resource is resources.PODS:
         _check_node(actor, obj, place, name)
     _check_owners(actor, obj, (), view, free=target)
@@ -116,6 +118,7 @@ def check_change(
     access.require(actor, verb, target, place, name, owner=owner_of(old, view))
     if new is not None:
         hostpaths.check_change(actor, resource, old, new)
+        system_priorities.check_change(actor, resource, old, new)
         _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
 
 
