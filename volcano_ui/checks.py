@@ -30,11 +30,16 @@ def state_directory(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     place = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         return []
+    if not place.is_dir():
+        why, remedy = f"not a directory: {place}", "Move that away"
+    elif os.statvfs(place).f_flag & os.ST_RDONLY:
+        why, remedy = f"the disk of {place} is read-only", "Mount it for writing"
+    else:
+        why, remedy = f"permission denied at {place}", "Give this user the right to write there"
     return [
         Error(
-            f"The state directory {settings.DATA} cannot be written to: "
-            f"{'permission denied at' if place.is_dir() else 'not a directory:'} {place}.",
-            hint=f"Give this user the right to write there, or choose another: {env.up_command(DATA='/some/dir')}.",
+            f"The state directory {settings.DATA} cannot be written to: {why}.",
+            hint=f"{remedy}, or choose another: {env.up_command(DATA='/some/dir')}.",
             id="volcano_ui.E001",
         )
     ]

@@ -14,6 +14,8 @@ from volcano_ui.supervisor import Program
 if TYPE_CHECKING:
     import socket
 
+# What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
+POD_UMASK = 0o022
 MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
@@ -31,7 +33,13 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
         *_workers(),
         _server("apiserver", "volcano_ui.apiserver", api),
         Program(
-            "agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM, gives_signs=True
+            "agent",
+            [*MANAGE, "agent"],
+            stage=0,
+            patience_s=5,
+            orphaned=signal.SIGTERM,
+            gives_signs=True,
+            umask=POD_UMASK,
         ),
     ]
     if settings.NODES:

@@ -64,6 +64,7 @@ class Program:
     before: Callable[[], None] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
     gives_signs: bool = False  # of life, by `heartbeat`
+    umask: int = -1  # -1: the supervisor's
     ask: Callable[[], None] | None = None  # of who gives none: raises OSError or RedisError unless it answers
 
 
@@ -214,6 +215,7 @@ class Supervisor:
                     stderr=output,
                     start_new_session=True,
                     pass_fds=(*program.descriptors, *theirs),
+                    umask=program.umask,
                     preexec_fn=_die_with(os.getpid(), program.orphaned),
                 )
         finally:

@@ -105,6 +105,7 @@ class Up:
         )
 
     async def run(self) -> int:
+        os.umask(0o077)  # of all programs but the agent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
@@ -207,6 +208,9 @@ class Up:
                 f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
         self._held.append(lock)
+        # Earlier versions made the database as the user's umask had it.
+        for file in self._data.glob("db.sqlite3*"):
+            file.chmod(0o600)
 
     def _take_ports(self) -> tuple[socket.socket, socket.socket | None]:
         """Listen for pages, and for the API of an embedded cluster; another one has its own."""

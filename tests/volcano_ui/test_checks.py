@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -25,6 +26,16 @@ def test_state_directory_below_a_file_is_refused_with_a_remedy(settings, tmp_pat
     assert message.id == "volcano_ui.E001"
     assert str(settings.DATA) in message.msg
     assert "DATA=" in message.hint
+
+
+def test_a_disk_that_is_read_only_is_called_so(settings, monkeypatch, tmp_path):
+    # No test may mount anything, and root may write everywhere.
+    settings.DATA = tmp_path / "data"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: type("Disk", (), {"f_flag": os.ST_RDONLY}))
+    (message,) = checks.state_directory()
+    assert f"the disk of {tmp_path} is read-only" in message.msg
+    assert message.hint.startswith("Mount it for writing, or choose another")
 
 
 @pytest.mark.parametrize(("free", "expected"), [(10, ["E002"]), (500 * 2**20, ["W002"]), (2**40, [])])
