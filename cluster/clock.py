@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+SET_US = 1_000_000  # the wall clock does not fall behind by so much unless somebody sets it
+
 
 class Clock(Protocol):
     """A source of time."""

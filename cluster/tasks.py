@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from celery import shared_task
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
 
 from cluster import clock
+from cluster.models import Timer
 from cluster.runtime import consumer, nudge, registry
 from cluster.runtime.backlog import Backlog
 from cluster.runtime.outage import AWAY, Outage
@@ -54,6 +57,17 @@ def tick(queue: str) -> None:
     with _patiently("the tick"):
         for registration, shard in _backlog.of(queue, clock.milliseconds()):
             nudge.wake(registration, shard)
+
+
+@shared_task(name="cluster.tasks.clock_set_back", ignore_result=True)
+def clock_set_back(back_ms: int) -> None:
+    """Bring forward what timers wait for, after the wall clock was set back by so many milliseconds.
+
+    What was set between that and now comes too early by as much; whoever noticed it looks each second.
+    """
+    now = clock.milliseconds()
+    Timer.objects.filter(due__gt=now).update(due=Greatest(F("due") - back_ms, Value(now)))
+    log.warning("timers were brought forward by %.0f s, because the clock was set back", back_ms / 1000)
 
 
 @shared_task(name="cluster.tasks.clean", ignore_result=True)

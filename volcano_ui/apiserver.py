@@ -14,6 +14,8 @@ import resource
 import socket
 from typing import TYPE_CHECKING
 
+from volcano_ui import heartbeat
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def config(application: App, certificates: Certificates | None = None) -> uvicor
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,
@@ -87,7 +90,8 @@ def serve(listener: socket.socket, certificates: Certificates) -> None:
 async def _serve(server: uvicorn.Server, listener: socket.socket, context: ssl.SSLContext) -> None:
     keeper = asyncio.create_task(keep_certificate(context))
     try:
-        await server.serve(sockets=[listener])
+        async with heartbeat.given():
+            await server.serve(sockets=[listener])
     finally:
         keeper.cancel()
 

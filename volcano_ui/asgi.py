@@ -6,7 +6,6 @@ import os
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
@@ -14,11 +13,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 # The applications are ready once this returns; what imports their models comes after it.
 http = get_asgi_application()
 
+from dashboard.live.origins import OwnOrigin  # noqa: E402
 from dashboard.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": http,
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -6,7 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from celery.beat import Scheduler, SchedulingError
+from kombu.exceptions import OperationalError
 
+from cluster import clock
 from cluster.runtime import registry
 from cluster.runtime.outage import Outage
 
@@ -22,10 +24,15 @@ class Clock(Scheduler):
     Celery's own sleeps until 10 ms before an entry is due and turns in a loop until then, which at
     a tick a second is one percent of a core. What was due when is not worth keeping: after a start
     every entry is.
+
+    It is also the one process that notices when the wall clock is set back. Then what Celery noted lies in the future, and
+    so does what timers wait for: the reckoning is begun anew, and the timers are brought forward (`tasks.clock_set_back`).
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._outage = Outage("waking the workers", log)
+        self._offset_us = _offset_us()
+        self._back_ms = 0  # by how much timers are still to be brought forward
         super().__init__(*args, **options)
 
     def setup_schedule(self) -> None:
@@ -38,6 +45,32 @@ class Clock(Scheduler):
         for queue in registry.queues():
             entry = {"task": "cluster.tasks.tick", "schedule": 1.0, "args": (queue,)}
             self.add(name=f"tick {queue}", options={"queue": queue, "expires": 1.0}, **entry)
+
+    def tick(self, *args: Any, **options: Any) -> float:
+        """Send what is due, and return for how many seconds nothing is."""
+        self._follow_clock()
+        return float(super().tick(*args, **options))
+
+    def _follow_clock(self) -> None:
+        """Begin anew when the wall clock was set back; what could not be said for want of Redis is said again."""
+        before_us, self._offset_us = self._offset_us, _offset_us()
+        back_us = before_us - self._offset_us
+        if back_us > clock.SET_US:
+            log.warning("the clock was set back by %.0f s", back_us / 1e6)
+            self._back_ms += back_us // 1000
+            for entry in self.schedule.values():
+                entry.last_run_at = entry.default_now()
+            self._heap = None
+        if self._back_ms:
+            self._bring_forward()
+
+    def _bring_forward(self) -> None:
+        try:
+            self.app.send_task("cluster.tasks.clock_set_back", (self._back_ms,))
+        except OperationalError as error:
+            self._outage.lasts(error)
+        else:
+            self._back_ms = 0
 
     def adjust(self, n: float | None, drift: float = 0.001) -> float | None:
         """Return how long to sleep for an entry that is due in n seconds: a little longer."""
@@ -55,3 +88,8 @@ class Clock(Scheduler):
     def _ensure_connected(self) -> Any:
         """Leave connecting to the first message; Celery's own would wait here, and log each try."""
         return self.connection
+
+
+def _offset_us() -> int:
+    """Return how far the wall clock is before the monotonic one."""
+    return clock.microseconds() - round(clock.monotonic() * 1e6)

@@ -30,11 +30,16 @@ def state_directory(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
     place = next(path for path in (settings.DATA, *settings.DATA.parents) if path.exists())
     if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
         return []
+    if not place.is_dir():
+        why, remedy = f"not a directory: {place}", "Move that away"
+    elif os.statvfs(place).f_flag & os.ST_RDONLY:
+        why, remedy = f"the disk of {place} is read-only", "Mount it for writing"
+    else:
+        why, remedy = f"permission denied at {place}", "Give this user the right to write there"
     return [
         Error(
-            f"The state directory {settings.DATA} cannot be written to: "
-            f"{'permission denied at' if place.is_dir() else 'not a directory:'} {place}.",
-            hint=f"Give this user the right to write there, or choose another: {env.up_command(DATA='/some/dir')}.",
+            f"The state directory {settings.DATA} cannot be written to: {why}.",
+            hint=f"{remedy}, or choose another: {env.up_command(DATA='/some/dir')}.",
             id="volcano_ui.E001",
         )
     ]
@@ -143,5 +148,20 @@ def secret_key_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
             f"Other users can read the secret key in {file}.",
             hint=f"Run chmod 600 {file}; delete it to get a new one, which logs everybody out.",
             id="volcano_ui.W006",
+        )
+    ]
+
+
+@register(Tags.security, deploy=True)
+def trusted_proxies(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """W010: it is said that there is TLS in front, and not by whom."""
+    if not settings.HTTPS or settings.TRUSTED_PROXIES:
+        return []
+    return [
+        checks.Warning(
+            "VOLCANO_UI_HTTPS is 1 and VOLCANO_UI_TRUSTED_PROXIES is empty: to this server every request comes in plain HTTP from"
+            " the proxy's address, so there is no HSTS, and failed logins of all people count as those of one.",
+            hint="Set VOLCANO_UI_TRUSTED_PROXIES to the address from which the proxy connects, such as 127.0.0.1.",
+            id="volcano_ui.W010",
         )
     ]

@@ -92,7 +92,7 @@ def _pinned(clusters: Sequence[Entry]) -> list[Entry]:
 
 def _front(listener: socket.socket) -> Program:
     command = [sys.executable, "-m", "volcano_ui.front", f"--fd={listener.fileno()}"]
-    return Program("front", command, stage=2, descriptors=(listener.fileno(),))
+    return Program("front", command, stage=2, descriptors=(listener.fileno(),), gives_signs=True)
 
 
 def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
@@ -104,6 +104,7 @@ def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
         patience_s=PATIENCE_S,
         orphaned=signal.SIGTERM,
         environment=environment,
+        gives_signs=True,
     )
 
 

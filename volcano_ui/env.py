@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import ipaddress
 import os
 import secrets
 import socket
@@ -162,6 +163,19 @@ def words(name: str) -> list[str]:
     return text(name).replace(",", " ").split()
 
 
+def networks(name: str) -> list[str]:
+    """Read addresses and networks of addresses, separated by commas or spaces."""
+    found = words(name)
+    for each in found:
+        try:
+            ipaddress.ip_network(each)
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{PREFIX}{name} has {each!r}: {error}. Name addresses or networks, such as 192.0.2.7 or 10.0.0.0/8."
+            ) from None
+    return found
+
+
 def directories(name: str) -> list[str]:
     """Read absolute paths separated by commas."""
     paths = [path.strip() for path in text(name).split(",") if path.strip()]
@@ -311,14 +325,15 @@ def _create_secret(file: Path) -> None:
     draft.unlink()
 
 
-def database(file: Path, cluster: str = "") -> dict[str, Any]:
+def database(file: Path, cluster: str = "", *, synchronous: str = "normal") -> dict[str, Any]:
     """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file.
 
-    cluster is the name of the one of several clusters whose database it is.
+    cluster is the name of the one of several clusters whose database it is. synchronous says when SQLite waits for
+    the disk: at each commit ("full"), or when it tidies up ("normal").
     """
     url = text("DATABASE_URL") or os.environ.get("DATABASE_URL", "")
     url = for_cluster("DATABASE_URL", url, cluster)
-    return _postgresql(url) if url else _sqlite(file)
+    return _postgresql(url) if url else _sqlite(file, synchronous)
 
 
 def redis_url(name: str, cluster: str = "") -> str:
@@ -332,14 +347,16 @@ def redis_url(name: str, cluster: str = "") -> str:
     return url
 
 
-def _sqlite(file: Path) -> dict[str, Any]:
+def _sqlite(file: Path, synchronous: str) -> dict[str, Any]:
     return {
         "ENGINE": "cluster.sqlite",
         "NAME": file,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 30,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-32000;",
+            "init_command": (
+                f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous.upper()}; PRAGMA cache_size=-32000;"
+            ),
         },
     }
 

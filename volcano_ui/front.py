@@ -50,8 +50,9 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-# The front answers this one itself, and says the other.
-SAID_HERE = frozenset({b"expect", b"x-forwarded-for"})
+# The front answers the first itself, and says the others: of a request they are believed only from a proxy that the settings name.
+SAID_HERE = frozenset({b"expect", b"x-forwarded-for", b"x-forwarded-proto"})
+SECURE = frozenset({"https", "wss"})
 OURS = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})  # what aiohttp would add
 AWAY = 1013  # "try again later"
 UNSENDABLE = frozenset({1005, 1006, 1015})  # codes that say how a socket ended without one (RFC 6455 §7.4.1)
@@ -208,6 +209,7 @@ def _headers(scope: Scope) -> Headers:
         for name, value in scope["headers"]
         if name not in left_out
     ]
+    said.append(("x-forwarded-proto", "https" if scope["scheme"] in SECURE else "http"))
     client = scope.get("client")
     return [*said, ("x-forwarded-for", client[0])] if client else said
 
@@ -240,7 +242,6 @@ async def _close(send: Send) -> None:
 
 
 def main() -> None:
-    import uvicorn
     from django.conf import settings
 
     from volcano_ui import sockets, web
@@ -253,7 +254,7 @@ def main() -> None:
     config = web.config(front)
     # The web servers behind say what they are, and when they answered.
     config.server_header = config.date_header = False
-    uvicorn.Server(config).run(sockets=[listener])
+    web.run(config, listener)
 
 
 if __name__ == "__main__":

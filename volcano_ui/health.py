@@ -15,25 +15,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE_S = 1
+PROBE_BYTES = 64 * 1024  # what the database's own files grow by at a write is less
 
 
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 when the database and Redis answer, otherwise 503 with what does not."""
+    """Answer 200 when the database and Redis answer and the disk takes writes, otherwise 503 with what does not."""
     parts = servers()
     healthy = all(answer == "ok" for answer in parts.values())
     return JsonResponse(parts, status=200 if healthy else 503)
 
 
 def servers() -> dict[str, str]:
-    """Return "ok" for each server that everything needs, or what is wrong with it."""
-    return {"database": answer(ask_database), "redis": answer(ask_redis)}
+    """Return "ok" for each server that everything needs and for the disk, or what is wrong with it."""
+    return {"database": answer(ask_database), "disk": answer(ask_disk), "redis": answer(ask_redis)}
 
 
 def ask_database() -> None:
     """Raise DatabaseError unless the database answers."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
+
+
+def ask_disk() -> None:
+    """Raise OSError unless the state directory's disk takes writes: reading goes on when it is full."""
+    place = settings.DATA / "run" / "health"
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with place.open("wb", buffering=0) as file:
+        file.write(bytes(PROBE_BYTES))
 
 
 def ask_redis() -> None:

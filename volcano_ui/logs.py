@@ -53,6 +53,14 @@ class FirstTry(logging.Filter):
         return found is None or found[1] == "1"
 
 
+class Answered(logging.Filter):
+    """Drops what Django says of requests that were only answered 404 or 405: whoever asks for anything could fill the log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep a record unless it tells of such an answer."""
+        return getattr(record, "status_code", 0) not in (404, 405)
+
+
 SHARED: list[structlog.typing.Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
@@ -87,12 +95,13 @@ def configuration() -> dict[str, Any]:
                 "foreign_pre_chain": SHARED,
             }
         },
-        "filters": {"first try": {"()": FirstTry}},
+        "filters": {"first try": {"()": FirstTry}, "answered": {"()": Answered}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lines"}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
         "loggers": {
             # Django's own handlers would write each line a second time.
             "django": {"handlers": [], "level": "INFO", "propagate": True},
+            "django.request": {"filters": ["answered"], "propagate": True},
             **{name: {"level": "WARNING", "propagate": True} for name in QUIET},
             "celery.worker.consumer.consumer": {"filters": ["first try"]},
         },

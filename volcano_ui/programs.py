@@ -14,6 +14,8 @@ from volcano_ui.supervisor import Program
 if TYPE_CHECKING:
     import socket
 
+# What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
+POD_UMASK = 0o022
 MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
@@ -30,23 +32,34 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
     programs += [
         *_workers(),
         _server("apiserver", "volcano_ui.apiserver", api),
-        Program("agent", [*MANAGE, "agent"], stage=0, patience_s=5, orphaned=signal.SIGTERM),
+        Program(
+            "agent",
+            [*MANAGE, "agent"],
+            stage=0,
+            patience_s=5,
+            orphaned=signal.SIGTERM,
+            gives_signs=True,
+            umask=POD_UMASK,
+        ),
     ]
     if settings.NODES:
-        programs.append(Program("simulator", [*MANAGE, "simulator", f"--nodes={settings.NODES}"], stage=0))
+        command = [*MANAGE, "simulator", f"--nodes={settings.NODES}"]
+        programs.append(Program("simulator", command, stage=0, gives_signs=True))
     return programs
 
 
 def works() -> list[Program]:
     """Return what runs for another cluster, in one `up` of an installation at a time."""
-    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1)]
+    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1, gives_signs=True)]
 
 
 def _workers() -> list[Program]:
-    workers = [Program(queue, [*MANAGE, "worker", queue], stage=2) for queue in registry.queues()]
-    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1)]
+    workers = [
+        Program(queue, [*MANAGE, "worker", queue], stage=2, gives_signs=True) for queue in registry.queues()
+    ]
+    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1, gives_signs=True)]
 
 
 def _server(name: str, module: str, listener: socket.socket) -> Program:
     command = [sys.executable, "-m", module, f"--fd={listener.fileno()}"]
-    return Program(name, command, 1, 3, descriptors=(listener.fileno(),))
+    return Program(name, command, 1, 3, descriptors=(listener.fileno(),), gives_signs=True)

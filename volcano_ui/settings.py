@@ -55,6 +55,8 @@ API_CERTIFICATE_CA = env.file("API_CA")
 WEBHOOK_PORT = env.number(
     "WEBHOOK_PORT", PORT + 1443 if PORT + 1443 <= 65535 else PORT - 1443, least=1, most=65535
 )
+# What may wait in a server process to be sent to who reads slowly; a quarter of it of one name.
+QUEUE_MEGABYTES = env.number("QUEUE_MEGABYTES", 256, least=16, most=65_536)
 NODES = env.number("NODES", 0, most=100_000)
 JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that share out the jobs
 LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does
@@ -68,6 +70,8 @@ SECRET_KEY = env.secret("SECRET_KEY", HOME / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)
 HTTPS = env.flag("HTTPS", default=False)
 HOSTS = env.words("HOSTS")
+# Who is believed when he says for whom, and by which scheme, he asks (X-Forwarded-For, X-Forwarded-Proto).
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *HOSTS]
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in HOSTS] if HTTPS else []
 
@@ -90,6 +94,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
+    "dashboard.pages.caching.NoStore",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -118,11 +123,14 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME)}
+SYNCHRONOUS = env.one_of("SYNCHRONOUS", ("normal", "full")) or "normal"  # of SQLite
+DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, synchronous=SYNCHRONOUS)}
 ACCOUNTS_DATABASE = "default"
 if HOME != DATA:
     ACCOUNTS_DATABASE = "accounts"
-    DATABASES[ACCOUNTS_DATABASE] = env.database(HOME / "db.sqlite3", CLUSTERS[0].name)
+    DATABASES[ACCOUNTS_DATABASE] = env.database(
+        HOME / "db.sqlite3", CLUSTERS[0].name, synchronous=SYNCHRONOUS
+    )
     DATABASE_ROUTERS = ["cluster.several.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -169,7 +177,6 @@ CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

@@ -20,8 +20,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from redis import RedisError
+
 from node.shim import tree
-from volcano_ui import logs
+from volcano_ui import heartbeat, logs
+from volcano_ui.heartbeat import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -38,6 +41,9 @@ LONGEST_WAIT_S = 10.0
 # failure is its first.
 WELL_AFTER_S = 5.0
 HOUSEKEEPING_S = 5.0
+LOOK_S = 1.0
+ASK_EVERY_S = 5.0
+SILENT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class Program:
     """What to run, and how it wants to be stopped.
 
     `stage` orders the end: lower stages are told to stop and awaited first, each program for
-    `patience_s`. `orphaned` is the signal it gets when the supervisor was killed.
+    `patience_s`. `orphaned` is the signal it gets when the supervisor was killed. Who gives signs of life, or answers
+    when it is asked, is killed and started again when that ends for `SILENT_S` seconds.
     """
 
     name: str
@@ -56,6 +63,9 @@ class Program:
     descriptors: tuple[int, ...] = ()
     before: Callable[[], None] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
+    gives_signs: bool = False  # of life, by `heartbeat`
+    umask: int = -1  # -1: the supervisor's
+    ask: Callable[[], None] | None = None  # of who gives none: raises OSError or RedisError unless it answers
 
 
 @dataclass
@@ -67,6 +77,10 @@ class Child:
     keeper: asyncio.Task[None] | None = None
     failures: int = 0
     started: float = field(default=0.0)
+    pulse: Pulse = field(default_factory=lambda: Pulse(LOOK_S, SILENT_S))
+    signs: int = -1  # the end of the pipe that its signs of life come from
+    asking: asyncio.Task[None] | None = None
+    answered: bool = False  # since the last look
 
     @property
     def pid(self) -> int | None:
@@ -91,6 +105,7 @@ class Supervisor:
         self._stopping = False
         self._starting = 0
         self._housekeeper: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
         if _prctl:
             _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -98,6 +113,7 @@ class Supervisor:
         """Run program and keep it running until `stop`."""
         if self._housekeeper is None:
             self._housekeeper = asyncio.create_task(self._keep_house())
+            self._listener = asyncio.create_task(self._listen())
         child = self._children[program.name] = Child(program)
         await self._spawn(child)
         child.keeper = asyncio.create_task(self._keep(child))
@@ -125,19 +141,22 @@ class Supervisor:
         """End some programs, stage by stage, and keep the others running."""
         children = [child for child in self._children.values() if child.program in programs]
         for child in children:
-            if child.keeper:
-                child.keeper.cancel()
+            for task in (child.keeper, child.asking):
+                if task:
+                    task.cancel()
         for stage in sorted({child.program.stage for child in children}):
             await asyncio.gather(*(self._end(child) for child in children if child.program.stage == stage))
         for child in children:
+            _let_go(child)
             del self._children[child.program.name]
 
     async def stop(self) -> None:
         """End every program, stage by stage, and whatever they left behind."""
         self._stopping = True
         await self.end([child.program for child in self._children.values()])
-        if self._housekeeper:
-            self._housekeeper.cancel()
+        for task in (self._housekeeper, self._listener):
+            if task:
+                task.cancel()
         _kill_orphans()
 
     async def _keep(self, child: Child) -> None:
@@ -154,7 +173,10 @@ class Supervisor:
             await self._spawn(child)
 
     def _report(self, child: Child, code: int, wait: float) -> None:
-        line = f"✗ {child.program.name} {self._epitaph(child, code)}; starting it again in {wait:g} s"
+        self._tell(child, f"{self._epitaph(child, code)}; starting it again in {wait:g} s")
+
+    def _tell(self, child: Child, what: str) -> None:
+        line = f"✗ {child.program.name} {what}"
         if log := self._log(child.program):
             with log.open("a") as stream:
                 stream.write(f"{line}\n")
@@ -175,6 +197,11 @@ class Supervisor:
         if program.before:
             program.before()
         child.started = time.monotonic()
+        theirs = _open_signs(child)
+        environment = {**self._environment, logs.PROGRAM: program.name, **program.environment}
+        environment.pop(heartbeat.DESCRIPTOR, None)
+        if theirs:
+            environment[heartbeat.DESCRIPTOR] = str(theirs[0])
         self._starting += 1
         try:
             log = self._log(program)
@@ -182,16 +209,33 @@ class Supervisor:
                 child.process = await asyncio.create_subprocess_exec(
                     *program.command,
                     cwd=self._cwd,
-                    env={**self._environment, logs.PROGRAM: program.name, **program.environment},
+                    env=environment,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
-                    pass_fds=program.descriptors,
+                    pass_fds=(*program.descriptors, *theirs),
+                    umask=program.umask,
                     preexec_fn=_die_with(os.getpid(), program.orphaned),
                 )
         finally:
             self._starting -= 1
+            for end in theirs:
+                os.close(end)
+        if program.ask and child.asking is None:
+            child.asking = asyncio.create_task(_ask_forever(child, program.ask))
+
+    async def _listen(self) -> None:
+        """Kill who gives no sign of life any more; it is started again as if it had ended by itself."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            now = time.monotonic()
+            for child in self._children.values():
+                if child.pulse.look(now, heard=_has_signs(child)) and child.pid is not None:
+                    self._tell(child, f"gave no sign of life for {SILENT_S:g} s; killing it")
+                    child.pulse = Pulse(LOOK_S, SILENT_S)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(child.pid, signal.SIGKILL)
 
     async def _end(self, child: Child) -> None:
         """Ask politely, wait, then kill the whole group: what it started in its group goes as well."""
@@ -239,6 +283,38 @@ def _die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | Non
             os._exit(1)
 
     return ask
+
+
+def _open_signs(child: Child) -> tuple[int, ...]:
+    """Begin to hear a program that is about to start; return the end of the pipe that it is to have, if it gives signs of life."""
+    _let_go(child)
+    child.pulse = Pulse(LOOK_S, SILENT_S)
+    if not child.program.gives_signs:
+        return ()
+    child.signs, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    return (theirs,)
+
+
+def _let_go(child: Child) -> None:
+    if child.signs >= 0:
+        os.close(child.signs)
+        child.signs = -1
+
+
+def _has_signs(child: Child) -> bool:
+    """Say whether there was a sign of life since this was asked last."""
+    answered, child.answered = child.answered, False
+    with contextlib.suppress(BlockingIOError):
+        return answered or (child.signs >= 0 and bool(os.read(child.signs, 4096)))
+    return answered
+
+
+async def _ask_forever(child: Child, ask: Callable[[], None]) -> None:
+    while True:
+        with contextlib.suppress(OSError, RedisError):
+            await asyncio.to_thread(ask)
+            child.answered = True
+        await asyncio.sleep(ASK_EVERY_S)
 
 
 def _kill_group(group: int) -> None:

@@ -35,7 +35,19 @@ from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
 from cluster.store import store
 from node import sole
-from volcano_ui import assets, env, health, migration, probes, programs, reporting, sockets, valkey, web
+from volcano_ui import (
+    assets,
+    env,
+    health,
+    heartbeat,
+    migration,
+    probes,
+    programs,
+    reporting,
+    sockets,
+    valkey,
+    web,
+)
 from volcano_ui.health_server import HealthServer
 from volcano_ui.supervisor import Program, Supervisor
 from volcano_ui.works import Works
@@ -93,9 +105,11 @@ class Up:
         )
 
     async def run(self) -> int:
+        os.umask(0o077)  # of all programs but the agent
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
+        living = asyncio.create_task(heartbeat.from_the_loop())
         starting = asyncio.create_task(self._start())
         stopped = asyncio.create_task(self._stop.wait())
         try:
@@ -109,6 +123,7 @@ class Up:
         finally:
             starting.cancel()
             await self._end()
+            living.cancel()
         return 0
 
     async def _wait_for_end(self, stopped: asyncio.Task[bool]) -> None:
@@ -193,6 +208,9 @@ class Up:
                 f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
         self._held.append(lock)
+        # Earlier versions made the database as the user's umask had it.
+        for file in self._data.glob("db.sqlite3*"):
+            file.chmod(0o600)
 
     def _take_ports(self) -> tuple[socket.socket, socket.socket | None]:
         """Listen for pages, and for the API of an embedded cluster; another one has its own."""
@@ -308,7 +326,8 @@ def _redis() -> Program:
     if binary is None:
         raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
     path = valkey.socket_path(settings.DATA)
-    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: sockets.prepare(path))
+    command = valkey.command(binary, path)
+    return Program("redis", command, stage=3, before=lambda: sockets.prepare(path), ask=health.ask_redis)
 
 
 def _take_certificates() -> None:

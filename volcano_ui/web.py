@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import socket
 from typing import TYPE_CHECKING, Any
@@ -40,9 +41,14 @@ def become_server() -> None:
 def config(
     application: Any = "volcano_ui.asgi:application", *, is_behind_front: bool = False
 ) -> uvicorn.Config:
-    """Return how an application is served; behind a front of ours who asks is whom that names."""
+    """Return how an application is served.
+
+    Who asks, and by which scheme, is what the front of several clusters says, and otherwise
+    what a proxy says that the settings name: whatever listens on this machine could say it too.
+    """
     # Imported late: `up` needs `listen` alone.
     import uvicorn
+    from django.conf import settings
 
     from apiserver.http.bounds import Bounded
 
@@ -58,18 +64,31 @@ def config(
         # The live socket refuses far smaller messages; this bounds what is read before it can.
         ws_max_size=64 * 1024,
         timeout_graceful_shutdown=2,
+        proxy_headers=is_behind_front or bool(settings.TRUSTED_PROXIES),
         # The front and this web server are two ends of a socket that nobody else can open.
-        forwarded_allow_ips="*" if is_behind_front else None,
+        forwarded_allow_ips="*" if is_behind_front else settings.TRUSTED_PROXIES,
     )
 
 
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGTERM."""
-    import uvicorn
-
+    """Serve the pages until SIGTERM."""
     become_server()
     behind = listener.family == socket.AF_UNIX
-    uvicorn.Server(config(is_behind_front=behind)).run(sockets=[listener])
+    run(config(is_behind_front=behind), listener)
+
+
+def run(configuration: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve until SIGTERM, and give signs of life."""
+    import uvicorn
+
+    from volcano_ui import heartbeat
+
+    async def serving() -> None:
+        async with heartbeat.given():
+            await uvicorn.Server(configuration).serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=configuration.get_loop_factory()) as runner:
+        runner.run(serving())
 
 
 def main() -> None:

@@ -11,6 +11,8 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from volcano_ui import heartbeat
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def config(served: Served) -> uvicorn.Config:
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
@@ -64,7 +67,8 @@ async def _serve(
 ) -> None:
     keeping = asyncio.create_task(served.keep(context))
     try:
-        await server.serve(sockets=[listener])
+        async with heartbeat.given():
+            await server.serve(sockets=[listener])
     finally:
         keeping.cancel()
 

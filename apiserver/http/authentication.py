@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from apiserver.http.request import Request
 
-KEPT_S = 2.0
+KEPT_S = 0.75
 MOST_KEPT = 4096
 LONGEST = 256  # of a token, and far more than ours have
 LONGEST_NAME = 340  # of whom somebody acts as: the name of a service account fits
@@ -72,6 +72,17 @@ async def still_valid(request: Request) -> bool:
         return (await authenticate(request.headers)).name == request.actor.name
     except (Unauthorized, Forbidden, BadRequest):
         return False
+
+
+def credentials(headers: Headers) -> tuple[tuple[str, str], ...]:
+    """Return the headers by which somebody was let in, as a value to compare; () where there were none."""
+    return tuple(
+        (name, value)
+        for name, value in headers.items()
+        if name == "authorization"
+        or name.startswith("impersonate-")
+        or (name == "sec-websocket-protocol" and PROTOCOL in value)
+    )
 
 
 def _secret(headers: Mapping[str, str]) -> str | None:

@@ -54,6 +54,7 @@ class Channels:
         self._receive = request.receive
         self._send = request.send
         self.protocol = protocol
+        self.is_finished = False
 
     @classmethod
     def negotiate(cls, request: Request) -> Channels:
@@ -100,6 +101,7 @@ class Channels:
 
     async def finish(self, status: Object) -> None:
         """Say how it ended, and close."""
+        self.is_finished = True
         if self.protocol.status:
             await self.send(ERROR, json.dumps(status).encode())
         elif status["status"] != "Success":

@@ -16,9 +16,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from apiserver.http import routes, threads
+from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams import channels, containers, pipes
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
 from apiserver.streams.node_connection import Asked, Attached, Process, Target, resize
+from apiserver.watch import connection
 from cluster.access import audit
 from cluster.store import store
 from kube.errors import BadRequest, TooManyRequests
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 MOST = 500  # at a time; each holds up to eight descriptors
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
+LAST_WORD_S = 0.2  # for a client that may not go on to take the reason
 LEFT_BYTES = 1 << 20  # what is still taken from it then
 END_OF_INPUT = b"\x04"  # to a terminal
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
@@ -53,7 +56,7 @@ async def pod_exec(request: Request) -> None:
     """Run a command in a container."""
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
-    async with _counted():
+    async with _counted(), _while_allowed(request, talk) as lost:
         process = await _in_thread(Process.start, target, asked)
         try:
             answer = await process.answer()
@@ -61,7 +64,7 @@ async def pod_exec(request: Request) -> None:
             if "refused" in answer:
                 await talk.finish(_failed(answer["refused"]))
             else:
-                await _converse(talk, process, asked)
+                await _converse(talk, process, asked, lost)
         except Gone:
             pass
         finally:
@@ -73,13 +76,13 @@ async def pod_attach(request: Request) -> None:
     """Connect to what a container's own command reads and writes from now on."""
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
-    async with _counted():
+    async with _counted(), _while_allowed(request, talk) as lost:
         output = await target.output()
         attached = Attached(await _in_thread(target.call, "attach", []))
         try:
             await attached.answer()
             await talk.accept()
-            await _watch(talk, attached, asked, output)
+            await _watch(talk, attached, asked, output, lost)
         except Gone:
             pass
         finally:
@@ -158,6 +161,20 @@ class _counted:  # noqa: N801  reads as a word
         _open -= 1
 
 
+@contextlib.asynccontextmanager
+async def _while_allowed(request: Request, talk: Channels) -> AsyncIterator[asyncio.Event]:
+    """Yield what is set when the right to it is gone; the block is to be left then, and the client is told why."""
+    lost = asyncio.Event()
+    with rights.holding(request, lost.set):
+        yield lost
+    if lost.is_set() and not talk.is_finished:
+        try:
+            async with asyncio.timeout(LAST_WORD_S):
+                await talk.finish(_ended(request))
+        except (Gone, TimeoutError):
+            connection.abort(request.scope)
+
+
 class Copier:
     """Sends what a stream says on a channel, and knows whether it is the stream that is waited for."""
 
@@ -180,8 +197,8 @@ class Copier:
             self.sent += len(data)
 
 
-async def _converse(talk: Channels, process: Process, asked: Asked) -> None:
-    """Carry data both ways until the command has ended or the client has gone."""
+async def _converse(talk: Channels, process: Process, asked: Asked, lost: asyncio.Event) -> None:
+    """Carry data both ways until the command has ended, the client has gone, or the right to it is lost."""
     numbers = {"stdout": STDOUT, "stderr": STDERR}
     await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")  # "you are connected"
     copiers = [Copier(talk, fd, numbers[name]) for name, fd in process.ours.items() if name in numbers]
@@ -191,23 +208,27 @@ async def _converse(talk: Channels, process: Process, asked: Asked) -> None:
         client = begin(_listen(talk, feeder, terminal))
         outputs = {begin(copier.run()) for copier in copiers}
         end = begin(process.exit_code())
-        await asyncio.wait({client, end}, return_when=asyncio.FIRST_COMPLETED)
-        if end.done():
-            await _drain(client, outputs, copiers)
-        if not client.done():
+        ending = begin(lost.wait())
+        await asyncio.wait({client, end, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if lost.is_set():
+            return
+        await _drain({client, ending}, outputs, copiers)
+        if not client.done() and not lost.is_set():
             await talk.finish(_status(end.result()))
 
 
-async def _watch(talk: Channels, attached: Attached, asked: Asked, parts: Output) -> None:
-    """Carry a container's output, and its input where it has one, until it has ended or the client has gone."""
+async def _watch(
+    talk: Channels, attached: Attached, asked: Asked, parts: Output, lost: asyncio.Event
+) -> None:
+    """Carry a container's output, and its input where it has one, until one of the ends that `_converse` has."""
     await talk.send(STDERR if asked.stderr and not asked.stdout else STDOUT, b"")
     terminal = attached.input if asked.tty else -1
     feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
     async with _tasks(feeder) as begin:
         client = begin(_listen(talk, feeder, terminal))
         output = begin(_show(talk, asked, parts))
-        await asyncio.wait({client, output}, return_when=asyncio.FIRST_COMPLETED)
-        if not client.done():
+        await asyncio.wait({client, output, begin(lost.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        if not client.done() and not lost.is_set():
             output.result()
             await talk.finish(SUCCESS)
 
@@ -238,12 +259,14 @@ def _resize_as_told(terminal: int, data: bytes) -> None:
         resize(terminal, size.get("Width", 0), size.get("Height", 0))
 
 
-async def _drain(client: Task, outputs: set[Task], copiers: list[Copier]) -> None:
-    """Send what an ended command has written; what it left behind may hold its output open and is not waited for."""
+async def _drain(enders: set[Task], outputs: set[Task], copiers: list[Copier]) -> None:
+    """Send what an ended command has written, unless one of the enders is done; what it left behind may hold its output open and is not waited for."""
     before = sum(copier.sent for copier in copiers)
     waiting = {*outputs}
-    while waiting and not client.done():
-        done, _ = await asyncio.wait({*waiting, client}, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
+    while waiting and not any(ender.done() for ender in enders):
+        done, _ = await asyncio.wait(
+            {*waiting, *enders}, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED
+        )
         waiting -= done
         sent = sum(copier.sent for copier in copiers) - before
         if (not done and all(copier.waits for copier in copiers)) or sent > LEFT_BYTES:
@@ -293,6 +316,19 @@ def _status(code: int | None) -> Object:
         "message": f"command terminated with non-zero exit code: exit status {code}",
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def _ended(request: Request) -> Object:
+    """Return the last word to somebody who may not go on."""
+    info = request.info
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"{info.subresource} of pod {info.name} was ended: the right to it was taken away, or the token"
+        " has ended. Ask an administrator for the right, or log in with another token.",
+        "reason": "Forbidden",
+        "code": 403,
     }
 
 

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
 from apiserver.http import query, routes, threads
+from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams import containers
+from apiserver.watch import connection
 from cluster.api import backend
 from cluster.backend import LogText, NoLog
 from cluster.store import store
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from starlette.datastructures import QueryParams
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from apiserver.http.request import Request
 
@@ -32,6 +34,8 @@ STREAMS = ("All", "Stderr", "Stdout")
 MOST_FOLLOWERS = 1000  # at a time
 MOST_OF_ONE = 500  # of one actor
 INT64 = 2**63
+LAST: Message = {"type": "http.response.body", "body": b"", "more_body": False}
+END_S = 0.2  # for a client whose right is gone to take the last chunk
 _followers: Counter[str] = Counter()
 
 
@@ -120,7 +124,7 @@ async def pod_log(request: Request) -> Response:
         parts = await backend.nodes.log_text(pod["metadata"]["uid"], container, number, text)
     except NoLog:
         return _sentence(f"unable to retrieve container logs for {instance}", text)
-    return TextStream(parts, request.actor.name if text.follow else None)
+    return TextStream(parts, request if text.follow else None)
 
 
 def _check_room(who: str) -> None:
@@ -137,48 +141,65 @@ def _sentence(line: str, text: LogText) -> Response:
 class TextStream(Response):
     """Text that is sent as it comes, and ends when the client goes, also while nothing comes.
 
-    `follower` is the actor who follows a log with it, None for nobody.
+    `follows` is the request by which a log is followed, which ends with the right to it; None for other text.
     """
 
-    def __init__(self, parts: AsyncIterator[bytes], follower: str | None = None) -> None:
+    def __init__(self, parts: AsyncIterator[bytes], follows: Request | None = None) -> None:
         super().__init__(None, media_type=None)
         self.parts = parts
-        self.follower = follower
+        self.follows = follows
         self.raw_headers = [(b"content-type", b"text/plain"), (b"x-content-type-options", b"nosniff")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until either side has enough."""
-        if self.follower is not None:
-            _followers[self.follower] += 1
-        try:
+        if self.follows is None:
             await self._run(receive, send)
-        finally:
-            if self.follower is not None:
-                _followers[self.follower] -= 1
-
-    async def _run(self, receive: Receive, send: Send) -> None:
-        sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_left(receive))
+            return
+        who = self.follows.actor.name
+        _followers[who] += 1
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            lost = asyncio.Event()
+            with rights.holding(self.follows, lost.set):
+                whole = await self._run(receive, send, asyncio.ensure_future(lost.wait()))
+            if lost.is_set() and not whole:
+                await _end(scope, send)
         finally:
-            for task in (sending, leaving):
+            _followers[who] -= 1
+
+    async def _run(self, receive: Receive, send: Send, *others: asyncio.Future[Any]) -> bool:
+        """Send until the client has gone or one of the others is done; say whether all was sent before."""
+        sending = asyncio.ensure_future(self._send(send))
+        ends = {sending, asyncio.ensure_future(_left(receive)), *others}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in ends:
                 task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await asyncio.gather(*ends, return_exceptions=True)
         if not sending.cancelled() and (error := sending.exception()):
             raise error
+        return not sending.cancelled()
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async for part in self.parts:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await send(LAST)
         except OSError:  # the client went while something was sent
             pass
         finally:
             with contextlib.suppress(RuntimeError):
                 await self.parts.aclose()  # type: ignore[attr-defined]
+
+
+async def _end(scope: Scope, send: Send) -> None:
+    """Come to a clean end; the connection of a client that takes too little for that is closed."""
+    try:
+        async with asyncio.timeout(END_S):
+            await send(LAST)
+    except TimeoutError:
+        connection.abort(scope)
 
 
 async def _left(receive: Receive) -> None:

@@ -5,7 +5,7 @@ window    the recent past in memory
 selection what a watch is about, and what a change is to it
 channels  watchers of the same selection and form share every byte
 stream    one watch, from its initial state to its end
-keeping   bounds, deadlines, bookmarks, stuck clients, lost rights
+stream_keeper bounds, deadlines, bookmarks, stuck clients; lost rights are `http.rights_keeper`'s
 """
 
 from __future__ import annotations

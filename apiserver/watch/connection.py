@@ -25,6 +25,8 @@ from apiserver.http.bounds import Bounded
 if TYPE_CHECKING:
     import asyncio
 
+    from starlette.types import Scope
+
 EXTENSION = "volcano_ui.connection"
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 LOOK_S = 20.0
@@ -130,6 +132,13 @@ class Connection(Bounded):
     def abort(self) -> None:
         """Close the connection without sending what is buffered."""
         self.transport.abort()
+
+
+def abort(scope: Scope) -> None:
+    """Close the connection of a request or an upgrade at once, where the server is ours to do it."""
+    found = (scope.get("extensions") or {}).get(EXTENSION)
+    if isinstance(found, Connection):
+        found.abort()
 
 
 def has_vanished(raw: socket.socket) -> bool:

@@ -8,12 +8,14 @@ a send that takes too long; everybody else goes on as before.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
 from apiserver import telemetry
 from apiserver.http import forms, threads
+from apiserver.http.rights_keeper import keeper as rights
 from apiserver.watch.channels import Channel, Counts
 from apiserver.watch.selection import WatchedChange
 from cluster import clock
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from apiserver.watch.channels import Board, Feed, Seen
     from apiserver.watch.log_follower import WatchFollower
     from apiserver.watch.selection import Selection
+    from cluster.runtime.room import Room
     from kube.resources import Resource
 
 QUEUE_BYTES = 4 << 20
 QUEUE_COUNT = 2000  # passes; at the follower's fastest that is 20 s
 PIECE = 64 << 10  # bytes in one send: what the server's buffer for a client grows by at most
+STEP_BYTES = 256 << 10  # of JSON that is read in one step; the client takes it before there is another
 OBJECTS = 100  # of the initial state in one step
 SPAN = 5000  # revisions of the past in one step
 REPLAYED = 200  # changes of the past in one step
@@ -70,6 +74,7 @@ class Keeper(Protocol):
     """Who knows all streams of the process (`stream_keeper`), as far as a stream knows it."""
 
     slow: int  # streams that were cut because their client took too little
+    room: Room  # for what waits for all of them
     sending: dict[Stream, float]  # since when each waits for its client, in monotonic seconds
 
     def add(self, stream: Stream) -> None:
@@ -88,6 +93,7 @@ class Stream:
         "_feed",
         "_queue",
         "_queued",
+        "_shelf",
         "_sink",
         "_task",
         "_waiter",
@@ -112,10 +118,11 @@ class Stream:
         self.fresh = True
         self.deadline = self.bookmark_due = 0.0
         self._feed: Feed | None = None
-        self._queue: list[bytes] = []
+        self._queue: deque[bytes] = deque()
         self._queued = 0
         self._ending = self._cut = False
         self._waiter: asyncio.Future[None] | None = None
+        self._shelf = keeper.room.shelf(request.actor.name, self._too_slow)
         self._sink: Sink | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -130,8 +137,9 @@ class Stream:
         self._queued += len(chunk)
         # A chunk larger than the bound is no fault of the client's while it is the only one.
         if len(self._queue) > QUEUE_COUNT or (self._queued > QUEUE_BYTES and len(self._queue) > 1):
-            self.keeper.slow += 1
-            self.cut()
+            self._too_slow()
+        else:
+            self._shelf.put(chunk)
         self._wake()
 
     def fail(self, error: ApiError) -> None:
@@ -159,10 +167,15 @@ class Stream:
         if not aborted and self._task is not None:
             self._task.cancel()
 
+    def _too_slow(self) -> None:
+        self.keeper.slow += 1
+        self.cut()
+
     def lost(self) -> None:
         """Note that the client has gone."""
         self._cut = True
-        self._queue, self._queued = [], 0
+        self._queue, self._queued = deque(), 0
+        self._shelf.clear()
         self._wake()
 
     def _wake(self) -> None:
@@ -177,7 +190,7 @@ class Stream:
         self.keeper.add(self)
         sink.attach(self)
         try:
-            with telemetry.watching(self.plan.resource.id):
+            with telemetry.watching(self.plan.resource.id), rights.holding(self.request, self.end):
                 await sink.open()
                 async with self.follower.following(self.plan.resource):
                     await self._begin()
@@ -187,6 +200,7 @@ class Stream:
         finally:
             self._cut = True
             sink.detach()
+            self._shelf.close()
             self.keeper.remove(self)
             if self._feed is not None:
                 self.board.leave(self, self.plan.selection, self._feed)
@@ -202,14 +216,26 @@ class Stream:
     async def _flow(self) -> None:
         while not self._cut:
             if self._queue:
-                chunks, self._queue, self._queued = self._queue, [], 0
+                chunks = self._next_chunks()
                 await self._send(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+                for chunk in chunks:
+                    self._shelf.remove(chunk)
             elif self._ending:
                 return
             else:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
                 self._waiter = None
+
+    def _next_chunks(self) -> list[bytes]:
+        """Take from the queue what goes into one send, and a chunk that is larger by itself: as the others' it needs no copy."""
+        chunks = [self._queue.popleft()]
+        size = len(chunks[0])
+        while self._queue and size + len(self._queue[0]) <= PIECE:
+            chunks.append(self._queue.popleft())
+            size += len(chunks[-1])
+        self._queued -= size
+        return chunks
 
     async def _send(self, lines: bytes) -> None:
         for start in range(0, len(lines), PIECE):
@@ -224,10 +250,12 @@ class Stream:
         objects = self.plan.objects
         if objects is None:
             return
-        for start in range(0, len(objects), OBJECTS):
+        start = 0
+        while start < len(objects):
             if self._cut or self._ending:
                 return
-            lines = await threads.read(self._initial, objects[start : start + OBJECTS])
+            lines, count = await threads.read(self._initial, objects[start : start + OBJECTS])
+            start += count
             await self._send_first(lines)
         if self.plan.initial_end:
             feed = self._new_channel().feed(self.plan.resource, self.plan.form)
@@ -238,7 +266,9 @@ class Stream:
     async def _send_first(self, lines: bytes) -> None:
         if lines:
             self.fresh = False
+            self._shelf.put(lines)
             await self._send(lines)
+            self._shelf.remove(lines)
 
     async def _catch_up(self) -> None:
         """Send what came after the beginning, from the log as long as memory does not reach back so far; then join."""
@@ -263,18 +293,21 @@ class Stream:
 
     # In a reader's thread.
 
-    def _initial(self, revisions: Sequence[int]) -> bytes:
+    def _initial(self, revisions: Sequence[int]) -> tuple[bytes, int]:
+        """Return the lines of the first of these revisions, and how many they are: of what is large there are few."""
         plan, now, first, lines = self.plan, clock.milliseconds(), self.fresh, []
-        for change in history.at(revisions):
+        count = history.fitting(revisions, STEP_BYTES)
+        for change in history.at(revisions[:count]):
             if plan.selection.matches(change):
                 lines.append(forms.event(plan.form, plan.resource, "ADDED", change, now, first=first))
                 first = False
-        return b"".join(lines)
+        return b"".join(lines), count
 
     def _replay(self, after: int, position: int) -> tuple[bytes, int]:
         """Return the lines of the next piece of the past and the revision up to which it goes."""
-        until = min(after + SPAN, position)
-        changes = history.after(after, (self.plan.resource,), until=until, limit=REPLAYED, previous=True)
+        kinds, until = (self.plan.resource,), min(after + SPAN, position)
+        until = history.reach(after, kinds, limit=REPLAYED, until=until, most_bytes=STEP_BYTES)
+        changes = history.after(after, kinds, until=until, limit=REPLAYED, previous=True)
         seen = self._see([WatchedChange(change) for change in changes])
         reached = changes[-1].revision if len(changes) == REPLAYED else until
         if not seen:

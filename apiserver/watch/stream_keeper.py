@@ -1,7 +1,7 @@
 """The keeper of a process's streams: how many there may be, and what ends them.
 
 Looks at all of them a few times a second: whose time is over, who is due a
-bookmark, whose client takes nothing any more, and whose rights are gone.
+bookmark, and whose client takes nothing any more. Rights are another keeper's (`http.rights_keeper`).
 """
 
 from __future__ import annotations
@@ -11,24 +11,20 @@ import logging
 import random
 import resource as limits
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from apiserver.http import authentication, authorize, threads
+from django.conf import settings
+
 from cluster import clock
-from cluster.access import authorizer
-from cluster.runtime.outage import AWAY, Outage
-from kube import resources
-from kube.errors import Forbidden, TooManyRequests
+from cluster.runtime.room import Room
+from kube.errors import TooManyRequests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from apiserver.watch.stream import Stream
     from cluster.access import Actor
-    from kube.resources import Resource
 
 MOST_STREAMS = 20_000
-MOST_OF_ONE = 4000  # streams of one name: who leaks watches must not keep others out
+MOST_OF_ONE = 500  # streams of one name: who leaks watches must not keep others out
 SPARE_FILES = 200  # descriptors left for everything that is no watch
 LOOK_EVERY_S = 0.25
 MANY = 2000  # from as many streams on a look comes once a second
@@ -45,10 +41,9 @@ class Keeper:
         self.streams: dict[Stream, None] = {}
         self.sending: dict[Stream, float] = {}
         self.slow = 0  # clients cut off so far
+        self.room = Room(settings.QUEUE_MEGABYTES << 20)
         self._names: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
-        self._rights_due = 0.0
-        self._outage = Outage("looking whether watches may go on", log)
 
     def admit(self, actor: Actor) -> None:
         """Raise TooManyRequests when there is no room for one more watch."""
@@ -69,7 +64,6 @@ class Keeper:
         self.streams[stream] = None
         self._names[stream.request.actor.name] += 1
         if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():
-            self._rights_due = now + authorizer.FRESH_S
             self._task = asyncio.create_task(self._look_forever())
 
     def remove(self, stream: Stream) -> None:
@@ -92,10 +86,6 @@ class Keeper:
             await asyncio.sleep(LOOK_EVERY_S if len(self.streams) < MANY else 1.0)
             try:
                 self._look(clock.monotonic())
-                await self._look_at_rights()
-            except AWAY as error:
-                self._outage.lasts(error)
-                await asyncio.sleep(1.0)
             except Exception:
                 log.exception("watches could not be looked after")
                 await asyncio.sleep(1.0)
@@ -112,66 +102,6 @@ class Keeper:
             elif now >= stream.bookmark_due:
                 stream.bookmark_due = now + _random.uniform(*BOOKMARK_EVERY_S)
                 stream.bookmark()
-
-    async def _look_at_rights(self) -> None:
-        """End the watches of whoever may not watch any more; asked once for all that one actor has of a kind."""
-        if clock.monotonic() < self._rights_due:
-            return
-        asked: dict[_Right, list[Stream]] = {}
-        for number, stream in enumerate(list(self.streams)):
-            if number % 100 == 0:
-                await asyncio.sleep(0)
-            if _redefined(stream) or not await _known(stream):
-                stream.end()
-            else:
-                asked.setdefault(_right(stream), []).append(stream)
-        for right in await threads.read(_lost, list(asked)):
-            for stream in asked[right]:
-                stream.end()
-        self._outage.over()
-        self._rights_due = clock.monotonic() + authorizer.FRESH_S
-
-
-class _Right(NamedTuple):
-    """What a watch needs to go on."""
-
-    actor: Actor
-    resource: Resource
-    place: str
-    name: str
-
-
-def _right(stream: Stream) -> _Right:
-    info, resource = stream.request.info, stream.plan.resource
-    place = info.name if resource is resources.NAMESPACES else info.namespace
-    return _Right(stream.request.actor, resource, place, info.name)
-
-
-async def _known(stream: Stream) -> bool:
-    """Say whether the token that the watch was opened with is still good."""
-    headers = stream.request.headers
-    if "authorization" not in headers and "sec-websocket-protocol" not in headers:
-        return True  # who came without one was let in by other means, which do not expire
-    return await authentication.still_valid(stream.request)
-
-
-def _lost(asked: Iterable[_Right]) -> list[_Right]:
-    found = []
-    for right in asked:
-        try:
-            authorize.require(
-                right.actor, "watch", right.resource.id, right.resource, right.place, right.name
-            )
-        except Forbidden:
-            found.append(right)
-    return found
-
-
-def _redefined(stream: Stream) -> bool:
-    """Whether a custom resource was defined anew or removed since; its clients must ask again."""
-    resource = stream.plan.resource
-    current = resources.by_path(resource.group, resource.version, resource.plural)
-    return resource.schema is not None and current is not resource
 
 
 def _most() -> int:

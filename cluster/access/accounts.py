@@ -6,7 +6,7 @@ audit row in the same transaction. One-time links and failed logins are in
 `cluster.access.logins`.
 
 A user who is deactivated, or whose password somebody else sets, loses his
-sessions at once; sockets notice within `authorizer.FRESH_S` seconds.
+sessions at once; sockets and streams end within two seconds.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 What each role may do is the table of `cluster.access.roles`; here it meets the
 accounts. An actor's roles cost one query, are kept with the actor object
 (a request has its own) and are read again after `FRESH_S` seconds, or at
-once when an account changes in this process. So a socket that keeps its
-actor loses a right within `FRESH_S` seconds of its being taken away.
+once when an account changes in this process. So whoever keeps an actor, and
+asks once a second, ends what lasts within two seconds of a right's being taken away.
 
 Controllers, scheduler and nodes act as `SYSTEM` and write to the store
 directly: what they do follows from what people did, is in the log and is not
@@ -68,7 +68,7 @@ __all__ = [
     "somewhere",
 ]
 
-FRESH_S = 10.0
+FRESH_S = 0.75
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
 ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
 _generation = 0

@@ -11,6 +11,7 @@ Rules beyond the table of `cluster.access.roles`:
 * A new pod that names its node asks for the right to bind pods.
 * The ConfigMap that configures the scheduler decides about everybody's jobs, so it asks for more than other
   ConfigMaps of its namespace, whoever made it.
+* Priority classes of the system's own are for administrators of all namespaces (`cluster.access.system_priorities`).
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
   name its target without it. Where the cluster decides about the owner, its own
@@ -22,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access import hostpaths
+from cluster.access import hostpaths, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata
 from kube import lenient, resources, scheduler_configuration
@@ -70,6 +71,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterVie
     else:
         access.require(actor, "create", resource, place, name, owner=actor.name)
         hostpaths.check_create(actor, resource, obj)
+        system_priorities.check_create(actor, resource, obj)
     _check_configuration(actor, "create", resource, place, name)
     if resource is resources.PODS:
         _check_node(actor, obj, place, name)
@@ -121,6 +123,7 @@ def check_change(
     _check_configuration(actor, verb, resource, place, name)
     if new is not None:
         hostpaths.check_change(actor, resource, old, new)
+        system_priorities.check_change(actor, resource, old, new)
         _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
 
 

@@ -53,17 +53,40 @@ def after(
     Raise Expired when retention may have removed rows after the revision, also
     while they were being read: what is returned has no gaps.
     """
-    where, params = "c.revision > %s", list[int | str]([revision])
-    if until is not None:
-        where, params = where + " AND c.revision <= %s", [*params, until]
-    if kinds is not None:
-        kind, ids = _of_kinds(kinds, using)
-        where, params = f"{where} AND {kind}", [*params, *ids]
+    where, params = _later(revision, kinds, until, using)
     text = f"{_ROWS_WITH_PREVIOUS if previous else _ROWS} WHERE {where} ORDER BY c.revision LIMIT %s"
     found = sql.rows(using, text, [*params, limit])
     # Asked afterwards: what retention removes between the two queries must not look like silence.
     check(revision, using=using)
     return [Change(*row) for row in found]
+
+
+def reach(
+    revision: int,
+    kinds: Sequence[Resource],
+    *,
+    limit: int,
+    until: int,
+    most_bytes: int,
+    using: str = "default",
+) -> int:
+    """Return up to which revision `after` may be asked for so many bytes: of JSON, with what it replaced.
+
+    The first change counts however large it is. What retention removed has no size.
+    """
+    where, params = _later(revision, kinds, until, using)
+    text = (
+        "SELECT c.revision, LENGTH(c.body) + COALESCE(LENGTH(p.body), 0) FROM cluster_change c"
+        " LEFT JOIN cluster_change p ON p.revision = c.previous AND c.previous > 0"
+        f" WHERE {where} ORDER BY c.revision LIMIT %s"
+    )
+    reached, size = revision, 0
+    for found, its in sql.rows(using, text, [*params, limit]):
+        size += its
+        if size > most_bytes and reached > revision:
+            return reached
+        reached = found
+    return until
 
 
 def check(revision: int, *, using: str = "default") -> None:
@@ -133,6 +156,31 @@ def at(revisions: Sequence[int], *, using: str = "default") -> list[Change]:
     if len(found) < len(revisions):
         raise Expired("The state that was being read has been replaced and forgotten meanwhile; list again.")
     return [found[revision] for revision in revisions]
+
+
+def fitting(revisions: Sequence[int], most_bytes: int, *, using: str = "default") -> int:
+    """Return how many of the first revisions hold at most so many bytes of JSON together; at least one of any."""
+    chunk = revisions[: sql.CHUNK]
+    text = f"SELECT c.revision, LENGTH(c.body) FROM cluster_change c WHERE c.revision IN ({sql.marks(len(chunk))})"
+    sizes, size = dict(sql.rows(using, text, list(chunk))), 0
+    for count, revision in enumerate(chunk):
+        size += sizes.get(revision, 0)
+        if size > most_bytes and count:
+            return count
+    return len(chunk)
+
+
+def _later(
+    revision: int, kinds: Sequence[Resource | Single] | AllBut | None, until: int | None, using: str
+) -> tuple[str, list[int | str]]:
+    """Return the condition that a log row comes after a revision, and its parameters."""
+    where, params = "c.revision > %s", list[int | str]([revision])
+    if until is not None:
+        where, params = where + " AND c.revision <= %s", [*params, until]
+    if kinds is not None:
+        kind, ids = _of_kinds(kinds, using)
+        where, params = f"{where} AND {kind}", [*params, *ids]
+    return where, params
 
 
 def _of_kinds(kinds: Sequence[Resource | Single] | AllBut, using: str) -> tuple[str, list[str]]:

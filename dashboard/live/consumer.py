@@ -1,9 +1,8 @@
 """The live socket: reads what a page asks for, and hands it what the hub offers.
 
 A page's socket has no more power than its session: who logs out, is
-deactivated or loses a right is noticed within `CHECK_EVERY_S` plus
-`access.FRESH_S` seconds. What a client may cost is bounded by size, number and rate; a
-client that does not read fast enough is cut off, and comes back to the whole state.
+deactivated or loses a right is noticed by the hub's `rights_keeper`. What a client
+may cost is bounded by size, number and rate; a client that does not read fast enough is cut off, and comes back to the whole state.
 """
 
 from __future__ import annotations
@@ -11,25 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from cluster import access, clock
-from cluster.runtime.outage import AWAY, Outage
+from cluster import clock
 from dashboard.live import hub, messages, streams
-from dashboard.live.sessions import still_valid
 from dashboard.live.topics import parse
 from kube.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
 
+    from dashboard.live.rights_keeper import Standing
     from dashboard.live.streams import Stream, StreamRequest
 
-CHECK_EVERY_S = 15.0
 MOST_BYTES = 16 * 1024
 MOST_SUBSCRIPTIONS = 32
 BURST = 100  # messages of a client at once …
@@ -43,7 +39,6 @@ TOO_MUCH = 4413
 UNREADABLE = 4400
 DEFECT = 1011
 log = logging.getLogger(__name__)
-_checking = Outage("looking whether live pages may go on", log)
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
@@ -52,28 +47,32 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     async def connect(self) -> None:
         await self.accept()
         user = self.scope["user"]
-        self.actor = access.for_user(user)
         self.hub = hub.current()
+        self.actor = self.hub.rights.actor(user)
         self.topics: dict[
             str, Hashable
         ] = {}  # the scope of rights in which each is read; None: to be joined anew
         self.streams: dict[str, tuple[asyncio.Task[None], Stream, StreamRequest]] = {}
+        self.shelf = self.hub.room.shelf(self.actor.name, self._too_slow)
         self.waiting: deque[str] = deque()
         self.waiting_chars = 0
         self.allowance, self.asked = float(BURST), clock.monotonic()
         self.cut = False
         self.ended = False
-        self.something, self.look_again = asyncio.Event(), asyncio.Event()
-        self.tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._check())]
+        self.something = asyncio.Event()
+        self.tasks = [asyncio.create_task(self._write())]
         if not user.is_authenticated:
             # Accepted first: only then does a browser learn the reason and stop asking.
             await self._end(LOGGED_OUT)
             return
+        self.hub.rights.enter(self)
         await self.hub.enter(self)
 
     async def disconnect(self, code: int) -> None:
         for task in [*self.tasks, *(task for task, _, _ in self.streams.values())]:
             task.cancel()
+        self.shelf.close()
+        self.hub.rights.leave(self)
         await self.hub.leave(self)
 
     async def _end(self, code: int) -> None:
@@ -151,7 +150,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 async for item in items:
                     if self.ended:
                         return
-                    await self.send(text_data=messages.log(name, item))
+                    await self._send_now(messages.log(name, item))
             finally:
                 await items.aclose()
             self.offer(messages.log(name, {"end": True}))
@@ -171,15 +170,21 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         self.waiting_chars += len(text)
         self.something.set()
         if len(self.waiting) > MOST_WAITING or self.waiting_chars > MOST_WAITING_CHARS:
-            self.cut = True
-            self.waiting.clear()
-            self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
+            self._too_slow()
+        else:
+            self.shelf.put(text)
+
+    def _too_slow(self) -> None:
+        self.cut = True
+        self.waiting.clear()
+        self.shelf.clear()
+        self.tasks.append(asyncio.create_task(self._end(TOO_SLOW)))
 
     def rejoin(self, topic: str) -> None:
         """Subscribe to a topic anew: the hub has ended the subscription, because somebody's rights have changed."""
         if topic in self.topics:
             self.topics[topic] = None
-            self.look_again.set()
+            self.hub.rights.wake()
 
     async def _write(self) -> None:
         while True:
@@ -189,36 +194,34 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 text = self.waiting.popleft()
                 self.waiting_chars -= len(text)
                 await self.send(text_data=text)
+                self.shelf.remove(text)
 
-    async def _check(self) -> None:
-        """Look again and again whether the session and its rights still stand."""
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.look_again.wait(), CHECK_EVERY_S)
-            self.look_again.clear()
-            try:
-                if not await self.hub.in_thread(still_valid, self.scope):
-                    await self._end(LOGGED_OUT)
-                    return
-                await self._check_rights()
-                _checking.over()
-            except AWAY as error:
-                _checking.lasts(error)
-            except Exception:
-                # Whose rights cannot be checked is not served on; the page opens another socket.
-                log.exception("live check failed")
-                await self._end(DEFECT)
-                return
+    async def _send_now(self, text: str) -> None:
+        """Send what waits for nothing else; who does not take it holds it meanwhile."""
+        self.shelf.put(text)
+        try:
+            await self.send(text_data=text)
+        finally:
+            self.shelf.remove(text)
 
-    async def _check_rights(self) -> None:
-        now = await self.hub.in_thread(access.scope, self.actor)
+    # What its rights keeper asks and tells.
+
+    def flowing(self) -> dict[str, tuple[Stream, StreamRequest]]:
+        """Return the streams by name."""
+        return {name: (stream, request) for name, (_, stream, request) in self.streams.items()}
+
+    async def heed(self, standing: Standing) -> None:
+        """Read topics with the rights of now, and end what these do not allow any more."""
+        if not standing.is_known or not standing.has_session:
+            # In a task: the client may take its time, and others are looked after next.
+            code = LOGGED_OUT if standing.is_known else DEFECT
+            self.tasks.append(asyncio.create_task(self._end(code)))
+            return
         for topic, scope in [*self.topics.items()]:
-            if scope != now:
+            if scope != standing.scope:
                 self.hub.part(self, topic, scope)
                 await self._join(topic, 0)
-        for name, (task, stream, request) in [*self.streams.items()]:
-            try:
-                await self.hub.in_thread(stream.may, request)
-            except ApiError as error:
-                task.cancel()
-                self.offer(messages.denied(name, error.message))
+        for name, why in standing.denied.items():
+            if name in self.streams:
+                self.streams[name][0].cancel()
+                self.offer(messages.denied(name, why))

@@ -19,12 +19,16 @@ import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
+
 from cluster import access, clock
 from cluster.runtime.follower import Follower, Pace, Wanted
 from cluster.runtime.outage import AWAY
+from cluster.runtime.room import Room
 from cluster.store import store
 from dashboard.live import messages, topics
 from dashboard.live.rendering import Rendering, WatchIndex
+from dashboard.live.rights_keeper import RightsKeeper
 from kube.errors import ApiError
 
 if TYPE_CHECKING:
@@ -49,11 +53,14 @@ class Hub(Follower):
 
     pace = Pace(shortest_s=0.03, longest_s=0.2, load=3.0)
     batch = most = 2000  # beyond that many, everything is rendered again
-    threads = 2  # as many renderings at a time; more would only wait for each other
+    renderers = 2  # as many renderings at a time; more would only wait for each other
+    threads = renderers + 1  # neither the log nor rights wait for what takes long to render
 
     def __init__(self) -> None:
         super().__init__()
         self.renders = 0
+        self.rights = RightsKeeper(self.in_thread)
+        self.room = Room(settings.QUEUE_MEGABYTES << 20)
         self._renderings: dict[tuple[str, Hashable], Rendering] = {}
         self._sockets: set[Subscriber] = set()
         self._index = WatchIndex()
@@ -159,7 +166,7 @@ class Hub(Follower):
             else:
                 self._stale[rendering] = None
         queue.reverse()
-        await asyncio.gather(*(self._work(queue) for _ in range(min(self.threads, len(queue)))))
+        await asyncio.gather(*(self._work(queue) for _ in range(min(self.renderers, len(queue)))))
 
     async def _work(self, queue: list[Rendering]) -> None:
         while queue:

@@ -14,7 +14,7 @@ from cluster import clock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FRESH_S = 10.0
+FRESH_S = 0.75
 
 
 class _Known(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.urls import reverse
 
 from cluster import access
+from cluster.access import system_priorities
 from cluster.store import store
 from dashboard import cluster_usage, queue_room
 from dashboard.pages import events
@@ -78,7 +79,8 @@ def _queues(actor: Actor, head: int) -> Iterator[Choice]:
 def _priorities(actor: Actor) -> Iterator[Choice]:
     if not access.allowed(actor, "list", PRIORITY_CLASSES, ""):
         return
-    classes = [stored.object for stored in store.find(PRIORITY_CLASSES)]
+    found = store.find(PRIORITY_CLASSES)
+    classes = [stored.object for stored in found if system_priorities.may_use(actor, stored.name)]
     for each in sorted(classes, key=lambda each: -(lenient.whole(each, "value") or 0)):
         said = [f"priority {lenient.whole(each, 'value') or 0:,}", lenient.text(each, "description")]
         yield Choice(each["metadata"]["name"], " · ".join(filter(None, said)))

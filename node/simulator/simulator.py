@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 BATCH = 1000  # status writes in one commit
 RETRY_S = 0.5
 THROUGH = 8  # stages that a pod may pass at once; more would be a circle in the stage files
-CLOCK_SET_US = 1_000_000  # the wall clock does not fall behind by so much unless somebody sets it
 log = logging.getLogger(__name__)
 
 
@@ -154,7 +153,7 @@ class Simulator:
         """Have pods wait no longer when the wall clock was set back."""
         before_us, self.offset_us = self.offset_us, _offset_us()
         back_us = before_us - self.offset_us
-        if back_us > CLOCK_SET_US:
+        if back_us > clock.SET_US:
             log.info("the clock was set back by %.0f s", back_us / 1e6)
             for uid, known in self.pods.items():
                 known.since_us -= back_us

@@ -77,8 +77,9 @@ class Connection:
 class Door:
     """Opens connections to the containers of one node."""
 
-    def __init__(self, url, node):
+    def __init__(self, url, node, headers=None):
         self.api = Api(url)
+        self.headers = headers
         self.url = url.replace("http", "ws")
         self.node = node
         self.open = contextlib.ExitStack()
@@ -97,7 +98,7 @@ class Door:
         self.api.as_(actor)
         options = {"subprotocols": [protocol] if protocol else None, "max_size": None, "compression": None}
         options["open_timeout"] = HANG_S  # its own ten seconds may pass on a machine that does much else
-        headers = {"x-actor": actor.name}
+        headers = self.headers or {"x-actor": actor.name}
         socket = self.node.during(
             lambda: connect(address, additional_headers=headers, legacy=True, **options)
         )

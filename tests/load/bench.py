@@ -26,6 +26,7 @@ PARTS = (
     "posting",
     "lists",
     "decisions",
+    "durability",
     "mirror",
     "bulk",
     "shapes",
@@ -80,7 +81,7 @@ def _use(data):
 
 def _measured(options, data):
     """Yield each part's figures as soon as they are there."""
-    from tests.load import decisions, lists, posting
+    from tests.load import decisions, durability, lists, posting
 
     parts = options.only or PARTS
     if "posting" in parts:
@@ -90,7 +91,9 @@ def _measured(options, data):
         yield "lists", lists.run(data.parent / "lists")
     if "decisions" in parts:
         yield "decisions", decisions.run()
-    if set(parts) - {"posting", "lists", "decisions"}:
+    if "durability" in parts:
+        yield "durability", durability.run()
+    if set(parts) - {"posting", "lists", "decisions", "durability"}:
         yield from _of_one_system(parts, options, data)
 
 

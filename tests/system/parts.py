@@ -92,7 +92,8 @@ def thaw(system):
 def stopped(system, part):
     """A block in which one process of a system is stopped, at a moment when it does not hold the store's lock.
 
-    With it it would stop all who write, which is another trouble than the one that is tried.
+    With it it would stop all who write, which is another trouble than the one that is tried. It is replaced if it stands
+    still for as long as the supervisor allows.
     """
     pid = system.children()[part]
     try:
@@ -102,7 +103,8 @@ def stopped(system, part):
             os.kill(pid, signal.SIGSTOP)
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def may_write(system):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -25,6 +26,16 @@ def test_state_directory_below_a_file_is_refused_with_a_remedy(settings, tmp_pat
     assert message.id == "volcano_ui.E001"
     assert str(settings.DATA) in message.msg
     assert "DATA=" in message.hint
+
+
+def test_a_disk_that_is_read_only_is_called_so(settings, monkeypatch, tmp_path):
+    # No test may mount anything, and root may write everywhere.
+    settings.DATA = tmp_path / "data"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: type("Disk", (), {"f_flag": os.ST_RDONLY}))
+    (message,) = checks.state_directory()
+    assert f"the disk of {tmp_path} is read-only" in message.msg
+    assert message.hint.startswith("Mount it for writing, or choose another")
 
 
 @pytest.mark.parametrize(("free", "expected"), [(10, ["E002"]), (500 * 2**20, ["W002"]), (2**40, [])])
@@ -64,3 +75,13 @@ def test_key_that_others_can_read(settings, tmp_path):
     (tmp_path / "secret-key").touch(0o644)
     (tmp_path / "secret-key").chmod(0o644)
     assert ids(checks.secret_key_file()) == ["volcano_ui.W006"]
+
+
+@pytest.mark.parametrize(
+    ("https", "proxies", "expected"),
+    [(False, [], []), (True, [], ["volcano_ui.W010"]), (True, ["127.0.0.1"], [])],
+    ids=["plain", "nobody named", "named"],
+)
+def test_tls_in_front_by_nobody_who_is_named(settings, https, proxies, expected):
+    settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
+    assert ids(checks.trusted_proxies()) == expected

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import sqlite3
 import stat
 
 import pytest
@@ -273,3 +275,23 @@ def test_one_server_for_several_clusters_is_refused_without_its_password(monkeyp
     monkeypatch.setenv("VOLCANO_UI_REDIS_URL", "redis://redis:6379/0")
     with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_REDIS_URL is .* Write {cluster}"):
         env.redis_url("REDIS_URL", "dev")
+
+
+@pytest.mark.parametrize("value", ["proxy.example", "10.0.0.1/8", "*", "127.0.0.1:80"])
+def test_a_proxy_that_is_no_address_is_refused(value, monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_TRUSTED_PROXIES", f"192.0.2.7, {value}")
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_TRUSTED_PROXIES has .* such as 192\.0\.2\.7"):
+        env.networks("TRUSTED_PROXIES")
+
+
+def test_proxies_are_addresses_and_networks(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_TRUSTED_PROXIES", "192.0.2.7, 10.0.0.0/8 ::1")
+    assert env.networks("TRUSTED_PROXIES") == ["192.0.2.7", "10.0.0.0/8", "::1"]
+
+
+@pytest.mark.parametrize(("value", "level"), [("normal", 1), ("full", 2)])
+def test_each_commit_waits_for_the_disk_where_that_is_asked_for(value, level, monkeypatch, tmp_path):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    with contextlib.closing(sqlite3.connect(tmp_path / "db")) as opened:
+        opened.executescript(env.database(tmp_path / "db", synchronous=value)["OPTIONS"]["init_command"])
+        assert opened.execute("PRAGMA synchronous").fetchone() == (level,)

@@ -131,12 +131,25 @@ async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
     assert answer.headers.get_list("set-cookie") == ["a=1", "b=2"]
 
 
-async def test_who_asks_is_whom_the_front_saw_and_not_whom_the_request_names(client, behind):
-    """Only a proxy on this machine is believed, as without a front."""
+@pytest.fixture
+def trusted(settings):
+    """Proxies on this machine are believed."""
+    settings.TRUSTED_PROXIES = ["127.0.0.1"]
+
+
+async def test_nobody_is_believed_who_was_not_named(client, behind):
+    forged = {"x-forwarded-for": "198.51.100.7", "x-forwarded-proto": "https"}
+    await client.get("/c/one/", headers=forged)
+    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == ("127.0.0.1", "http")
+
+
+async def test_who_asks_is_whom_a_trusted_proxy_saw_and_not_whom_the_request_names(trusted, client, behind):
     await client.get("/c/one/", headers={"x-forwarded-for": "198.51.100.7"})
     assert behind.asked[-1]["client"][0] == "198.51.100.7"
     await client.get("/c/one/", headers={"x-forwarded-for": "192.0.2.1, 198.51.100.7"})
     assert behind.asked[-1]["client"][0] == "198.51.100.7"
+    await client.get("/c/one/", headers={"x-forwarded-proto": "https"})
+    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == ("127.0.0.1", "https")
     await client.get("/c/one/")
     assert behind.asked[-1]["client"][0] == "127.0.0.1"
 

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(autouse=True)
+def _data(settings, tmp_path):
+    settings.DATA = tmp_path
+
+
 def test_healthy(client, settings, redis_url):
     settings.REDIS_URL = redis_url
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"database": "ok", "redis": "ok"})
+    assert (answer.status_code, answer.json()) == (200, {"database": "ok", "disk": "ok", "redis": "ok"})
 
 
 def test_without_redis_it_says_so(client, settings):
@@ -17,6 +24,17 @@ def test_without_redis_it_says_so(client, settings):
     assert answer.status_code == 503
     assert answer.json()["database"] == "ok"
     assert "refused" in answer.json()["redis"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_on_a_full_disk_it_says_so_although_reading_goes_on(client, settings, redis_url):
+    settings.REDIS_URL = redis_url
+    (settings.DATA / "run").mkdir()
+    (settings.DATA / "run" / "health").symlink_to("/dev/full")
+    answer = client.get("/healthz")
+    assert answer.status_code == 503
+    assert (answer.json()["database"], answer.json()["redis"]) == ("ok", "ok")
+    assert "No space left on device" in answer.json()["disk"]
 
 
 def test_other_methods_are_refused(client):

@@ -92,3 +92,12 @@ def test_lines_of_a_program_say_which_it_is(written, monkeypatch):
     monkeypatch.setenv(logs.PROGRAM, "mirror")
     logging.getLogger("cluster").warning("of many")
     assert [line.get("program") for line in written()] == [None, "mirror"]
+
+
+@pytest.mark.django_db
+def test_who_asks_for_what_is_not_there_does_not_fill_the_log(client, written):
+    assert client.get("/nothing/here/").status_code in (302, 404)
+    assert client.get("/static/nothing").status_code == 404
+    assert client.put("/healthz").status_code == 405
+    logging.getLogger("django.request").error("Internal Server Error", extra={"status_code": 500})
+    assert [line["event"] for line in written()] == ["Internal Server Error"]

@@ -77,6 +77,12 @@ def test_killed_process_is_started_again(system, part):
     system.said("was killed by SIGKILL; starting it again in 0")
 
 
+def test_files_of_the_state_directory_are_for_their_owner(system):
+    files = [*system.data.glob("db.sqlite3*"), *(system.data / "logs").iterdir(), system.data / "secret-key"]
+    assert {"db.sqlite3", "web.log", "agent.log"} <= {file.name for file in files}
+    assert not [file for file in files if file.stat().st_mode & 0o077]
+
+
 def test_second_up_on_one_state_directory_names_the_first(system):
     second = System(system.data)
     assert second.ended() == 1

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
+from pathlib import Path
 
 import httpx
 import pytest
 from django.contrib.auth.models import User
 
+from apiserver.watch import stream
 from cluster import access
 from cluster.access import authorizer, tokens
 from cluster.models import RoleBinding, Token
@@ -245,3 +248,61 @@ async def test_without_redis_changes_come_by_polling(transactional_db, settings,
     async with world.serving() as port, Client(port, DEFAULT) as client:
         await make("a")
         assert told(await client.hear(1)) == [("ADDED", "a")]
+
+
+def memory_mb():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is read in /proc")
+async def test_many_watches_that_nobody_reads_take_a_bounded_memory(port, keeper, monkeypatch):
+    """Each would hold all ten objects, 9 MB; forty of them would take 360 MB."""
+    monkeypatch.setattr(keeper.room, "most", 16_000_000)
+    for number in range(10):
+        await make_large(f"large-{number}", 900_000)
+    names = [await person(name, "default") for name in ("alice", "bob", "carol", "dave")]
+    before, most, slow = memory_mb(), 0, keeper.slow
+    raws = [await stuck(port, f"x-actor: {headers['x-actor']}\r\n") for headers in names for _ in range(10)]
+    while keeper.slow - slow < 20:
+        await asyncio.sleep(0.01)
+        assert keeper.room.size <= 16_000_000
+        most = max(most, memory_mb())
+    async with Client(port, DEFAULT) as reads:
+        assert len(await reads.hear(10)) == 10
+    assert most - before < 150
+    for raw in raws:
+        raw.close()
+    await until(lambda: not keeper.streams, "their end")
+    assert keeper.room.size == 0
+
+
+async def test_a_state_of_large_objects_is_read_as_the_client_takes_it(port, monkeypatch):
+    steps = []
+    whole = stream.Stream._initial
+    monkeypatch.setattr(
+        stream.Stream,
+        "_initial",
+        lambda self, revisions: steps.append(found := whole(self, revisions)) or found,
+    )
+    for number in range(6):
+        await make_large(f"large-{number}", 100_000)
+    async with Client(port, DEFAULT) as client:
+        assert len(await client.hear(6)) == 6
+    assert [count for _, count in steps] == [2, 2, 2]
+    assert all(len(lines) < stream.STEP_BYTES for lines, _ in steps)
+
+
+async def test_a_past_of_large_changes_is_read_as_the_client_takes_it(port, monkeypatch):
+    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
+    steps = []
+    whole = stream.Stream._replay
+    monkeypatch.setattr(
+        stream.Stream, "_replay", lambda self, *where: steps.append(found := whole(self, *where)) or found
+    )
+    begin = await make("first")
+    async with Client(port, DEFAULT):
+        for number in range(6):
+            await make_large(f"large-{number}", 100_000)
+        async with Client(port, DEFAULT, resourceVersion=begin) as client:
+            assert len(await client.hear(6)) == 6
+    assert max(len(lines) for lines, _ in steps) < stream.STEP_BYTES

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from cluster.store import Create, Delete, Patch, store
-from dashboard.live import consumer, hub, sessions
+from dashboard.live import hub
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
 from tests.waiting import HANG_S
@@ -129,9 +129,7 @@ def test_a_tab_that_was_offline_catches_up(admin, open_tab):
 
 
 @pytest.mark.usefixtures("cluster")
-def test_logging_out_elsewhere_is_said(admin, open_tab, monkeypatch):
-    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.2)
-    monkeypatch.setattr(sessions, "FRESH_S", 0)
+def test_logging_out_elsewhere_is_said(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
     live(tab)
     admin.logout()

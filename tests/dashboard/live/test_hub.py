@@ -12,10 +12,11 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from cluster import access
+from cluster.access import authorizer
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
-from dashboard.live import consumer, hub, rendering, sessions
+from dashboard.live import consumer, hub, rendering, rights_keeper, sessions
 from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
 from kube.resources import PODS
@@ -170,7 +171,7 @@ async def test_without_login_the_socket_is_closed_and_says_nothing(nobody):
 
 
 async def test_a_right_that_is_taken_away_closes_the_subscription(alice, monkeypatch):
-    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
+    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
     session = await in_db(world.session_of)(alice)
     async with Tab(alice, session) as tab:
         await tab.subscribe(TOPIC)
@@ -207,8 +208,7 @@ async def test_who_may_see_more_from_now_on_does_not_show_it_to_those_who_read_w
 
 @pytest.mark.parametrize("how", ["logout", "deactivation", "password"])
 async def test_an_ended_session_closes_the_socket(alice, monkeypatch, how):
-    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
-    monkeypatch.setattr(sessions, "FRESH_S", 0)
+    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
     session = await in_db(world.session_of)(alice)
     async with Tab(alice, session) as tab:
         await tab.subscribe(TOPIC)
@@ -218,8 +218,8 @@ async def test_an_ended_session_closes_the_socket(alice, monkeypatch, how):
 
 
 async def test_who_cannot_be_checked_is_not_served_on(alice, monkeypatch):
-    monkeypatch.setattr(consumer, "CHECK_EVERY_S", 0.05)
-    monkeypatch.setattr(consumer, "still_valid", _defect)
+    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
+    monkeypatch.setattr(sessions, "still_valid", _defect)
     async with Tab(alice) as tab:
         await tab.subscribe(TOPIC)
         assert await tab.closing() == consumer.DEFECT
@@ -430,3 +430,30 @@ async def test_a_ping_is_answered_with_the_newest_revision(alice):
         await tab.hear(op="head")
         await tab.ask(op="ping")
         assert (await tab.hear(op="head"))["revision"] == await in_db(store.revision)()
+
+
+def test_the_time_that_is_promised_holds_what_a_look_can_take():
+    assert max(sessions.FRESH_S, authorizer.FRESH_S) + rights_keeper.LOOK_S < 2
+
+
+async def test_tabs_of_one_user_share_what_is_read_of_his_rights(alice):
+    async with Tab(alice), Tab(alice):
+        first, second = hub.current()._sockets
+        assert first.actor is second.actor
+
+
+@live.stream("test-follow", may=lambda request: access.require(request.actor, "get", "pods/log", "team-a"))
+async def followed(request):
+    yield {"text": "begun"}
+    await asyncio.Event().wait()
+
+
+async def test_a_followed_log_ends_with_the_right_that_opened_it(alice):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream="test-follow")
+        await tab.hear(op="log", text="begun")
+        await in_db(RoleBinding.objects.filter(user=alice).update)(namespace="elsewhere")  # without a signal
+        assert "cannot get" in (await tab.hear(op="denied", id="s1"))["message"]
+        await world.until(
+            lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
+        )

@@ -75,11 +75,14 @@ class Tab:
     """One tab's socket, and what it was told."""
 
     def __init__(self, user, session=None):
-        scope = {"type": "websocket", "path": "/live/", "user": user, "session": session}
-        self.socket = ApplicationCommunicator(LiveConsumer.as_asgi(), scope)
+        self.user, self.session = user, session
         self.got = []
 
     async def __aenter__(self):
+        if self.session is None and self.user.is_authenticated:
+            self.session = await in_db(session_of)(self.user)
+        scope = {"type": "websocket", "path": "/live/", "user": self.user, "session": self.session}
+        self.socket = ApplicationCommunicator(LiveConsumer.as_asgi(), scope)
         await self.socket.send_input({"type": "websocket.connect"})
         assert (await self.socket.receive_output(timeout=HANG_S))["type"] == "websocket.accept"
         return self

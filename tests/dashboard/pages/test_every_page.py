@@ -53,6 +53,13 @@ def test_a_page_works_and_has_one_heading(admin, address):
 
 
 @pytest.mark.parametrize("address", PAGES)
+def test_nobody_keeps_a_page(admin, address):
+    said = admin.get(address).headers["Cache-Control"]
+    assert "private" in said
+    assert "no-store" in said
+
+
+@pytest.mark.parametrize("address", PAGES)
 def test_a_page_is_well_formed_and_keeps_to_the_policy(admin, address):
     shown = page(admin, address)
     ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]

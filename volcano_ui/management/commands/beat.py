@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from volcano_ui import celery_app
+from volcano_ui import celery_app, heartbeat
 
 
 class Command(BaseCommand):
@@ -14,4 +14,5 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
+        heartbeat.from_a_thread()
         celery_app.Beat(quiet=True).run()

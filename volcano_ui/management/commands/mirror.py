@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from cluster.remote import standby
 from cluster.remote.mirror import ClusterMirror, OtherCluster
 from cluster.runtime import nudge
+from volcano_ui import heartbeat
 from volcano_ui.process_exit import exit_at_once
 
 
@@ -19,6 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Mirror until a signal comes."""
+        heartbeat.from_a_thread()
         if settings.TARGET is None:
             raise CommandError(
                 "There is no cluster to mirror; set VOLCANO_UI_KUBECONFIG to a kubeconfig's file."

@@ -12,7 +12,7 @@ from cluster.management.embedded import only_embedded
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator
 from node.simulator.stages import StageError
-from volcano_ui import collector
+from volcano_ui import collector, heartbeat
 from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--stages", type=Path, default=None, help="a directory with stage files")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        heartbeat.from_a_thread()
         only_embedded("it has nodes of its own")
         collector.collect_rarely()
         size = Size(options["cpu"], options["memory"], options["pods"])

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from cluster.runtime import registry
-from volcano_ui import celery_app
+from volcano_ui import celery_app, heartbeat
 from volcano_ui.process_exit import exit_at_once
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("queue", choices=registry.queues())
 
     def handle(self, *, queue: str, **options: Any) -> None:
+        heartbeat.from_a_thread()
         worker = celery_app.Worker(
             hostname=f"{queue}@{settings.INSTANCE}",
             queues=[queue],

@@ -1,0 +1,148 @@
+"""Whatever lasts ends with the right that opened it: one keeper for watches, followed logs, exec and attach.
+
+Every `LOOK_S` seconds it asks once for all that was opened with the same
+credentials for the same: are they still good, and do they still carry the
+right? What it asks is read anew or at most `authorizer.FRESH_S` old, so a
+right that is taken away, by whichever process, ends what it allowed within
+two seconds. Tens of thousands of watches of a few clients cost a few queries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from apiserver.http import authentication, authorize, threads
+from cluster import access
+from cluster.runtime.outage import AWAY, Outage
+from kube import resources
+from kube.errors import Forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from apiserver.http.request import Request
+    from cluster.access import Actor
+    from kube.resources import Resource
+
+LOOK_S = 1.0
+log = logging.getLogger(__name__)
+
+
+class Right(NamedTuple):
+    """What something that lasts needs to go on: arguments of `authorize.require`."""
+
+    actor: Actor
+    verb: str
+    target: str
+    resource: Resource
+    place: str
+    name: str
+
+
+class Claim(NamedTuple):
+    """By what it was opened; what has the same claim ends together."""
+
+    credentials: tuple[tuple[str, str], ...]
+    right: Right
+
+
+class Held:
+    """One thing that lasts, and how it is ended."""
+
+    __slots__ = ("end", "request")
+
+    def __init__(self, request: Request, end: Callable[[], None]) -> None:
+        self.request = request
+        self.end = end
+
+
+class RightsKeeper:
+    """What lasts in this process, by its claims. Used from one event loop at a time."""
+
+    def __init__(self) -> None:
+        self._held: dict[Claim, dict[Held, None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._outage = Outage("looking whether watches, logs and commands may go on", log)
+
+    @contextmanager
+    def holding(self, request: Request, end: Callable[[], None]) -> Iterator[None]:
+        """Call `end` once, in the event loop, if the right to the request is gone before the block is over."""
+        claim, held = _claim(request), Held(request, end)
+        self._held.setdefault(claim, {})[held] = None
+        if self._task is None or self._task.done() or self._task.get_loop() is not asyncio.get_running_loop():
+            self._task = asyncio.create_task(self._look_forever())
+        try:
+            yield
+        finally:
+            self._release(claim, held)
+
+    def _release(self, claim: Claim, held: Held) -> None:
+        holders = self._held.get(claim, {})
+        holders.pop(held, None)
+        if not holders:
+            self._held.pop(claim, None)
+
+    async def _look_forever(self) -> None:
+        """Look until nothing is held."""
+        while self._held:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._look()
+                self._outage.over()
+            except AWAY as error:
+                self._outage.lasts(error)
+            except Exception:
+                log.exception("rights could not be looked at")
+
+    async def _look(self) -> None:
+        standing = []
+        for claim in list(self._held):
+            if _redefined(claim.right.resource) or not await self._known(claim):
+                self._end(claim)
+            else:
+                standing.append(claim)
+        for claim in await threads.read(_lost, standing):
+            self._end(claim)
+
+    async def _known(self, claim: Claim) -> bool:
+        """Say whether the credentials are still good; who came without any was let in by other means, which do not expire."""
+        held = next(iter(self._held.get(claim, ())), None)
+        return held is None or not claim.credentials or await authentication.still_valid(held.request)
+
+    def _end(self, claim: Claim) -> None:
+        for held in self._held.pop(claim, {}):
+            held.end()
+
+
+def _claim(request: Request) -> Claim:
+    info = request.info
+    assert info.resource is not None  # noqa: S101  nothing else lasts
+    place = info.name if info.resource is resources.NAMESPACES else info.namespace
+    right = Right(request.actor, info.verb, info.target, info.resource, place, info.name)
+    return Claim(authentication.credentials(request.headers), right)
+
+
+def _lost(claims: Sequence[Claim]) -> list[Claim]:
+    same: dict[Actor, Actor] = {}  # equal actors share what is read of their roles
+    found = []
+    for claim in claims:
+        right = claim.right
+        actor = same.setdefault(right.actor, right.actor)
+        try:
+            if not access.is_system(actor):
+                authorize.require(actor, right.verb, right.target, right.resource, right.place, right.name)
+        except Forbidden:
+            found.append(claim)
+    return found
+
+
+def _redefined(resource: Resource) -> bool:
+    """Whether a custom resource was defined anew or removed since; its clients must ask again."""
+    current = resources.by_path(resource.group, resource.version, resource.plural)
+    return resource.schema is not None and current is not resource
+
+
+keeper = RightsKeeper()

@@ -1,0 +1,44 @@
+"""Which pages may open the live socket: those of this very site, compared as whole as forms are (CSRF).
+
+A socket carries the session's cookie from whichever page opens it, and browsers
+send cookies to every port of a host; so scheme, host and port must be ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    Asgi = Callable[[Any, Any, Callable[[dict[str, Any]], Awaitable[None]]], Awaitable[None]]
+
+
+def is_own(origin: str, scheme: str, host: str, trusted: Collection[str] = ()) -> bool:
+    """Say whether a page's origin is that of the request, by its scheme (ws or wss) and the host that it names, or a trusted one."""
+    secure = {"wss": "https", "https": "https"}.get(scheme, "http")
+    return bool(host) and (origin == f"{secure}://{host}" or origin in trusted)
+
+
+class OwnOrigin:
+    """ASGI middleware that refuses sockets of other origins, and of none."""
+
+    def __init__(self, application: Asgi) -> None:
+        self._application = application
+
+    async def __call__(
+        self, scope: Any, receive: Any, send: Callable[[dict[str, Any]], Awaitable[None]]
+    ) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "")
+        domain, _ = split_domain_port(host)
+        is_ours = bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+        own = is_own(headers.get(b"origin", ""), scope["scheme"], host, settings.CSRF_TRUSTED_ORIGINS)
+        if is_ours and own:
+            await self._application(scope, receive, send)
+        else:
+            await receive()  # the request to connect
+            await send({"type": "websocket.close"})

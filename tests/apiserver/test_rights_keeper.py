@@ -1,0 +1,101 @@
+"""Streams end with the right that opened them, whoever takes it away: here as another process does, without a signal."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+
+from apiserver.http import authentication, rights_keeper
+from apiserver.streams import exec_attach
+from cluster import access
+from cluster.access import authorizer, tokens
+from cluster.models import RoleBinding, Token
+from tests.apiserver.client import Api, serving
+from tests.apiserver.test_execs import Door
+from tests.cluster.api.conftest import make_user
+from tests.waiting import until
+
+PROMISED_S = 2.0
+COUNTING = "while :; do echo line; sleep 0.05; done"
+LOSSES = [
+    pytest.param(lambda: Token.objects.update(revoked=1), id="token revoked"),
+    pytest.param(lambda: Token.objects.update(expires=1), id="token expired"),
+    pytest.param(lambda: User.objects.update(is_active=False), id="user deactivated"),
+    pytest.param(lambda: RoleBinding.objects.update(namespace="elsewhere"), id="role taken away"),
+]
+
+
+@pytest.fixture
+def operator(transactional_db):
+    """The headers of somebody who may exec into the pods of the namespace d."""
+    user = make_user("olga")
+    RoleBinding.objects.create(user=user, namespace="d", role="operator")
+    issued = tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S)
+    return {"Authorization": f"Bearer {issued.secret}"}
+
+
+@pytest.fixture
+def door(node, operator, redis_url, settings):
+    """A server that asks for tokens, and a pod `p` that counts."""
+    settings.REDIS_URL, settings.DATA = redis_url, node.data
+    authentication._known.clear()
+    with serving(authentication.authenticate) as url:
+        node.begin("none")
+        node.uid = node.shell(COUNTING)
+        node.until(lambda: "running" in node.state() if node.status().get("containerStatuses") else False)
+        door = Door(url, node, operator)
+        yield door
+        door.close()
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+@pytest.mark.parametrize("kind", ["exec", "attach"])
+def test_a_command_ends_with_the_right_to_it(door, node, kind, lose):
+    connection = door.connect(*(["sh", "-c", COUNTING] if kind == "exec" else []), kind=kind)
+    node.during(lambda: connection.read_until(b"line"))
+    lose()
+    last = node.during(connection.finish)
+    assert (last["code"], last["reason"]) == (403, "Forbidden")
+    assert f"{kind} of pod p was ended" in last["message"]
+
+
+def test_who_reads_nothing_is_closed_with_his_right(door, node):
+    flood = door.connect("sh", "-c", "while :; do head -c 65536 /dev/zero; done")
+    node.during(lambda: flood.read_until(b"\0" * 1000))
+    assert exec_attach._open == 1
+    RoleBinding.objects.update(namespace="elsewhere")
+    node.during(lambda: until(lambda: exec_attach._open == 0))
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_a_followed_log_ends_with_the_right_to_it(door, node, operator, lose):
+    api = Api(door.api.url)
+    path = "/api/v1/namespaces/d/pods/p/log?follow=true"
+
+    def follow():
+        with api.stream(path, headers=operator) as answer:
+            assert answer.status_code == 200
+            lines = answer.iter_lines()
+            assert next(lines) == "line"
+            lose()
+            for _ in lines:  # to a clean end, which httpx would otherwise raise
+                pass
+        return api.get(path, headers=operator).status_code
+
+    assert node.during(follow) in (401, 403)
+
+
+def test_what_was_ended_and_what_went_is_forgotten(door, node):
+    connection = door.connect("true")
+    assert node.during(connection.finish)["status"] == "Success"
+    node.during(lambda: until(lambda: not rights_keeper.keeper._held))
+
+
+def test_the_time_that_the_guide_promises_holds_what_a_look_can_take():
+    guide = Path("docs/how-to/connect.md").read_text()
+    assert re.search(r"within two\s+seconds", guide)
+    oldest = max(authentication.KEPT_S, authorizer.FRESH_S)
+    assert oldest + rights_keeper.LOOK_S < PROMISED_S
