@@ -308,7 +308,9 @@ def _redis() -> Program:
     if binary is None:
         raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
     path = valkey.socket_path(settings.DATA)
-    return Program("redis", valkey.command(binary, path), stage=3, before=lambda: sockets.prepare(path))
+    return Program(
+        "redis", valkey.command(binary, path), stage=3, before=lambda: valkey.prepare(settings.DATA)
+    )
 
 
 def _take_certificates() -> None:
