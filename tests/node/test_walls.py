@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
+import socket
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -13,19 +18,18 @@ from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, PODS, SECRETS
 from node.agent import retention
 from node.paths import Layout
+from node.shim import control_socket
+from tests.waiting import until
 
 LOOT = "/loot"
 
 
 def beginning(node, mode):
     """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
-    node.begin("none")
-    if mode != "none":
-        found = node.daemon.spawner.probe(node.data / "node" / "probe")
-        if found == "none" or (mode == "root" and found != "root"):
-            pytest.skip(f"this machine does not let this user make mounts the {mode} way")
-        node.crash()
-        node.begin(mode)
+    found = node.allowed().mounts
+    if mode != "none" and (found == "none" or (mode == "root" and found != "root")):
+        pytest.skip(f"this machine does not let this user make mounts the {mode} way")
+    node.begin(mode)
     (node.data / "secret-key").write_text("hush")
     return node
 
@@ -310,7 +314,7 @@ class TestPublishedFiles:
     def test_they_cannot_be_written_where_they_are_mounted(self, begun, made_from):
         volume, _ = made_from
         begun.submit(volumes=[volume], containers=[container("echo x > $VOLUME_C/new", mount("c", "/cfg"))])
-        begun.until_phase("Succeeded" if begun.mounts == "none" else "Failed")
+        begun.until_phase("Failed")
 
     def test_all_files_change_at_once_and_old_ones_go(self, begun):
         files = {"a": "1", "b": "1", "gone": "1"}
@@ -353,3 +357,56 @@ def test_a_shim_writes_its_log_through_no_link(attempts):
     attempts.shell("echo out", directory=directory)
     attempts.until_gone(attempts.shim(directory))
     assert victim.read_text() == "untouched"
+
+
+class TestWithoutAWall:
+    @pytest.mark.parametrize(
+        ("role", "namespace", "allowed", "phase"),
+        [
+            pytest.param("administrator", "*", False, "Succeeded", id="administrator of everything"),
+            pytest.param("administrator", "d", False, "Pending", id="administrator of the namespace"),
+            pytest.param("submitter", "d", False, "Pending", id="submitter"),
+            pytest.param("submitter", "d", True, "Succeeded", id="submitter, where a setting allows it"),
+        ],
+    )
+    def test_pods_of_others_than_administrators_wait(self, node, settings, role, namespace, allowed, phase):
+        settings.ALLOW_UNWALLED = allowed
+        person("pat", role, namespace)
+        node.begin("none", landlock=0)
+        node.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
+        if phase == "Pending":
+            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(node, "this machine has no wall")
+        node.until_phase(phase)
+
+
+class TestBehindTheWall:
+    def test_program_beyond_it_is_named_with_the_remedy(self, node):
+        folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
+        try:
+            shutil.copy("/bin/true", folder / "program")
+            begin_walled(node)
+            node.submit(command=[str(folder / "program")])
+            text = refused(node, "StartError")
+            assert (
+                "containers do not reach this directory of their node; mount it as a hostPath volume" in text
+            )
+        finally:
+            shutil.rmtree(folder)
+
+    def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
+        found = attempts.spawner.probe(attempts.root / "probe")
+        directory = attempts.start("sleep", "60", **{**found._asdict(), "mounts": "none"})
+        main = attempts.started(directory)["pid"]
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
+            until((directory / control_socket.NAME).exists)
+            control_socket.send(str(directory), request, [theirs.fileno()])
+            assert attempts.end(directory)["signal"] == signal.SIGUSR1
+
+
+def begin_walled(node):
+    found = node.allowed()
+    if not found.landlock:
+        pytest.skip("this machine has no Landlock")
+    node.begin("none")
