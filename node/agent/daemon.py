@@ -48,11 +48,11 @@ class Daemon:
         self.lock = _alone(data)
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
-        self.shims = Shims(layout, self.spawner, self.selector)
+        self.port = Port(data)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
         machine = Machine(ThisMachine(data), name or socket.gethostname(), wall, reach.of_this_machine(data))
         self.sampler = Sampler(layout, machine.name, self.shims.running)
-        self.port = Port(data)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
 

@@ -51,6 +51,7 @@ class Order(NamedTuple):
     env: dict[str, str]
     cwd: str
     node: str = ""  # its machine's name as a node, for messages
+    key: str = ""  # what requests at its control socket have to have
     streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
     mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
     binds: tuple[Bind, ...] = ()

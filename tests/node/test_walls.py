@@ -359,6 +359,45 @@ def test_a_shim_writes_its_log_through_no_link(attempts):
     assert victim.read_text() == "untouched"
 
 
+class TestControlSockets:
+    """Where there is no mount namespace a pod can connect to whatever socket it can name."""
+
+    def asked(self, node, folder, name, **more):
+        """Return what the node answers to a request for a command in pod p, by one of its control sockets."""
+        request = {
+            "do": "exec", "uid": node.uid, "container": "main", "attempt": 0, "argv": ["true"],
+            "streams": [], "tty": False, **more,
+        }  # fmt: skip
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            control_socket.send(str(folder), request, [theirs.fileno()], name)
+            theirs.close()
+            return node.during(ours.recv, 1000)
+
+    @pytest.mark.parametrize("socket_of", ["agent", "shim"])
+    def test_nothing_is_answered_without_the_node_s_key(self, node, socket_of):
+        node.begin("none")
+        node.uid = node.held("true")
+        node.until_phase("Running")
+        where = {
+            "agent": (node.data / "run", "agent.sock"),
+            "shim": (node.directory(node.uid), "control"),
+        }[socket_of]
+        key = (node.data / "run" / "node-key").read_text()
+        assert self.asked(node, *where) == b""
+        assert self.asked(node, *where, key=key[:-1] + "?") == b""
+        assert b"started" in self.asked(node, *where, key=key)
+
+    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, node):
+        node.begin("none")
+        file = node.data / "run" / "node-key"
+        before = file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
+        node.crash()
+        node.again()
+        assert file.read_text() == before
+
+
 class TestWithoutAWall:
     @pytest.mark.parametrize(
         ("role", "namespace", "allowed", "phase"),
