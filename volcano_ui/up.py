@@ -30,6 +30,7 @@ from django.db import DatabaseError, connection, connections
 
 from cluster.access import certificates
 from cluster.access.accounts import login_link
+from cluster.api import walls
 from cluster.remote import freshness, recorder, server, standby
 from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
@@ -160,6 +161,8 @@ class Up:
             await self._work(pages)
         questions = self._questions(revision, works=self._works is not None and self._works.leads)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
+        for line in await asyncio.to_thread(_about_walls):
+            say(line)
         say(await asyncio.to_thread(_about_cluster))
         if self._works is not None:
             say(self._works.standing())
@@ -354,6 +357,14 @@ def _claim_database() -> None:
             " its own: another DATABASE_URL, or none for SQLite in its state directory."
         )
     recorder.claim(str(mine))
+
+
+def _about_walls() -> list[str]:
+    """Say what keeps pods from this machine, and whose run where nothing does."""
+    try:
+        return [f"The wall round pods: {wall.says}. {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+    finally:
+        connection.close()
 
 
 def _about_cluster() -> str:
