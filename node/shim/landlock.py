@@ -39,8 +39,9 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 TRUNCATE = 1 << 14
 READ = EXECUTE | READ_FILE | READ_DIR
+CHANGE_FILE = WRITE_FILE | TRUNCATE
 # What a rule about a file, and not a directory, can speak of.
-_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+_OF_FILES = EXECUTE | READ_FILE | CHANGE_FILE
 
 
 def abi() -> int:

@@ -114,6 +114,7 @@ def _connect(streams: Streams) -> None:
 def _enter(order: Order) -> None:
     mounts.enter(order.mounts)
     mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+    mounts.keep_settings()
 
 
 def _default_signals() -> None:

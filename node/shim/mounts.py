@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from node.shim.order import Bind
 
+# What of /proc is about the machine and not about a process: root may write it without any capability.
+KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "dynamic_debug", "scsi")
 ENTRIES = 4096  # a directory with more entries is not rebuilt
 
 
@@ -104,6 +106,15 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 def _lies_in(path: str, top: str) -> bool:
     return (path + "/").startswith(top.rstrip("/") + "/")
+
+
+def keep_settings() -> None:
+    """Make read-only what of /proc sets the kernel; what is about processes can be written, as sshd does."""
+    for name in KERNEL:
+        path = f"/proc/{name}"
+        if os.path.exists(path):
+            linux.mount(path, path, flags=linux.MS_BIND | linux.MS_REC)
+            _make_read_only(path)
 
 
 @dataclass(slots=True)
@@ -210,10 +221,13 @@ def _mount(one: _Shown, stack: contextlib.ExitStack) -> None:
         one.mounted = way.again()
     stack.callback(os.close, one.mounted)
     if bind.read_only:
-        # A user namespace may not lift nosuid and the like from a mount: repeat what is there.
-        kept = os.fstatvfs(one.mounted).f_flag & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
-        flags = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | kept
-        linux.mount("none", _by_fd(one.mounted), flags=flags)
+        _make_read_only(_by_fd(one.mounted))
+
+
+def _make_read_only(path: str) -> None:
+    # A user namespace may not lift nosuid and the like from a mount: repeat what is there.
+    kept = os.statvfs(path).f_flag & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    linux.mount("none", path, flags=linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | kept)
 
 
 @contextlib.contextmanager

@@ -120,6 +120,7 @@ def _try_mounts(mode: str, staging: str) -> bool:
     mounts.enter(mode)
     target = f"/.volcano-probe-{os.getpid()}/deep"
     mounts.arrange([Bind(staging, target)], staging)
+    mounts.keep_settings()
     return os.path.isdir(target)
 
 

@@ -70,7 +70,7 @@ def documented(user):
 def main():
     text = PAGE.read_text()
     for user in USERS:
-        part = re.compile(rf"### Started by {user}\n(?:[^#].*\n|\n)*")
+        part = re.compile(rf"### Started by {user}\n(?:[^#\n].*\n|\n)*")
         table = written(user, measured(user))
         text = part.sub(lambda _, table=table: table + "\n", text)
     PAGE.write_text(text.rstrip("\n") + "\n")

@@ -449,3 +449,15 @@ def begin_walled(node):
     if not found.landlock:
         pytest.skip("this machine has no Landlock")
     node.begin("none")
+
+
+def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_cannot(mounted):
+    """Sshd's login writes into /proc/self; root may write settings without any capability."""
+    script = """
+        echo 900 > /proc/self/oom_score_adj
+        for setting in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger; do
+          if [ -e $setting ] && (exec 3>> $setting) 2> /dev/null; then echo open: $setting; exit 1; fi
+        done
+    """
+    mounted.submit(containers=[container(script)])
+    mounted.until_phase("Succeeded")
