@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from cluster.access import hostpaths
+from cluster.access import hostpaths, makers
 from cluster.store import store
 from kube.errors import NotFound
 from kube.kinds.core import ConfigMap, Secret
@@ -48,3 +48,7 @@ class StoreLookup:
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount."""
         return hostpaths.within(pod)
+
+    def is_administrators(self, pod: Pod) -> bool:
+        """Say whether everybody who had a hand in a pod is an administrator of all namespaces."""
+        return makers.all_administrators(pod)

@@ -18,7 +18,7 @@ import psycopg
 import redis
 
 from tests.waiting import HANG_S
-from volcano_ui import sockets, supervisor, valkey
+from volcano_ui import supervisor, valkey
 
 
 def wait_until(answers, failure):
@@ -61,10 +61,10 @@ def redis_server():
     with tempfile.TemporaryDirectory(prefix="volcano-ui-redis-") as folder:
         data = Path(folder)
         socket = valkey.socket_path(data)
-        sockets.prepare(socket)
+        valkey.prepare(data)
         with (
             running(valkey.command(valkey.find_server(), socket)),
-            redis.Redis(unix_socket_path=str(socket)) as client,
+            redis.Redis.from_url(valkey.url(data)) as client,
         ):
             wait_until(client.ping, redis.ConnectionError)
             yield valkey.url(data)

@@ -303,8 +303,11 @@ def secret(name: str, file: Path) -> str:
     Where the file cannot be written a key for this process alone is returned, so that the
     system check about the state directory can speak instead of a traceback.
     """
-    if value := text(name):
-        return value
+    return text(name) or secret_in(file)
+
+
+def secret_in(file: Path) -> str:
+    """Return the content of file, as `secret` does."""
     try:
         if not file.exists():
             _create_secret(file)

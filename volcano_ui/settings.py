@@ -62,6 +62,9 @@ JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that s
 LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
 LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs together may grow
+ALLOW_UNWALLED = env.flag(
+    "ALLOW_UNWALLED", default=False
+)  # pods of everybody, on a machine without a wall round them
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty

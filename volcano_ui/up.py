@@ -18,6 +18,7 @@ import socket
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -30,6 +31,7 @@ from django.db import DatabaseError, connection, connections
 
 from cluster.access import certificates
 from cluster.access.accounts import login_link
+from cluster.api import walls
 from cluster.remote import freshness, recorder, server, standby
 from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
@@ -175,6 +177,8 @@ class Up:
             await self._work(pages)
         questions = self._questions(revision, works=self._works is not None and self._works.leads)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
+        for line in await asyncio.to_thread(_about_walls):
+            say(line)
         say(await asyncio.to_thread(_about_cluster))
         if self._works is not None:
             say(self._works.standing())
@@ -327,7 +331,8 @@ def _redis() -> Program:
         raise StartError("There is no Redis to start; install valkey or redis, or set VOLCANO_UI_REDIS_URL.")
     path = valkey.socket_path(settings.DATA)
     command = valkey.command(binary, path)
-    return Program("redis", command, stage=3, before=lambda: sockets.prepare(path), ask=health.ask_redis)
+    prepare = partial(valkey.prepare, settings.DATA)
+    return Program("redis", command, stage=3, before=prepare, ask=health.ask_redis)
 
 
 def _take_certificates() -> None:
@@ -371,6 +376,14 @@ def _claim_database() -> None:
             " its own: another DATABASE_URL, or none for SQLite in its state directory."
         )
     recorder.claim(str(mine))
+
+
+def _about_walls() -> list[str]:
+    """Say what keeps pods from this machine, and whose run where nothing does."""
+    try:
+        return [f"The wall round pods: {wall.says}. {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+    finally:
+        connection.close()
 
 
 def _about_cluster() -> str:

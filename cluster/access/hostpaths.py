@@ -17,13 +17,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 
 from cluster import access
-from cluster.access.ownership import creator_of, line
-from cluster.store import store
+from cluster.access import makers
 from kube import lenient
-from kube.errors import Forbidden, NotFound
+from kube.errors import Forbidden
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
 
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
         if resource in SHARED:
             detail = "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
             raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {detail}')
-        if not is_administrator(actor):
+        if not makers.is_administrator(actor):
             raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {remedy()}')
 
 
@@ -78,25 +76,14 @@ def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> 
 def within(pod: Pod) -> tuple[str, ...]:
     """Return the directories below which a pod may mount paths of this machine.
 
-    Everybody who had a hand in it must be allowed: who made it, and who made
-    what controls it. A pod that names nobody may mount what everybody may: who
-    takes the owner off a pod must not gain by it. So may a pod of a flow.
+    Everybody who had a hand in it must be allowed; a pod of nobody's may mount what everybody may.
     """
-    people = set(_people(pod))
-    return EVERYTHING if people and all(map(_may_everything, people)) else tuple(settings.HOST_PATHS)
+    return EVERYTHING if makers.all_administrators(pod) else tuple(settings.HOST_PATHS)
 
 
 def may_mount_some(actor: Actor) -> bool:
     """Say whether there is a directory of the machine that pods of an actor may mount."""
-    return bool(settings.HOST_PATHS) or access.decides_elsewhere(JOBS) or is_administrator(actor)
-
-
-def is_administrator(actor: Actor) -> bool:
-    """Say whether somebody is an administrator of all namespaces."""
-    return (
-        access.is_system(actor)
-        or access.grants(actor).roles.get(access.EVERYWHERE) is access.Role.ADMINISTRATOR
-    )
+    return bool(settings.HOST_PATHS) or access.decides_elsewhere(JOBS) or makers.is_administrator(actor)
 
 
 def _paths(obj: Object) -> Iterator[str]:
@@ -127,41 +114,3 @@ def _paths_of(pod: dict[str, Any]) -> Iterator[str]:
 def _lies_below(path: str, directories: list[str]) -> bool:
     parts = os.path.normpath(path).split("/")
     return any(parts[: len(above)] == above for above in (one.rstrip("/").split("/") for one in directories))
-
-
-def _people(pod: Pod) -> Iterator[str | None]:
-    """Yield the names of who made a pod and what controls it; None for somebody who is not known."""
-    owners = [
-        {
-            "apiVersion": one.api_version,
-            "kind": one.kind,
-            "name": one.name,
-            "uid": one.uid,
-            "controller": one.controller,
-        }
-        for one in pod.metadata.owner_references
-    ]
-    meta = {
-        "annotations": pod.metadata.annotations,
-        "namespace": pod.metadata.namespace,
-        "ownerReferences": owners,
-    }
-    for each in line({"metadata": meta}, _stored):
-        if each is None or each.get("kind") == JOB_FLOWS.kind:
-            yield None
-        elif creator := creator_of(each):
-            yield creator
-
-
-def _stored(resource: Resource, namespace: str, name: str) -> Object | None:
-    try:
-        return store.get(resource, namespace, name).object
-    except NotFound:
-        return None
-
-
-def _may_everything(name: str | None) -> bool:
-    if name is None:
-        return False
-    user = get_user_model().objects.filter(username=name).values_list("pk", flat=True).first()
-    return is_administrator(access.Actor(name, user_id=user))

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from cluster import access, api
 from cluster.access import accounts, tokens
 from cluster.access.roles import EVERYWHERE, Role
+from cluster.api import walls
 from cluster.several import addresses
 from cluster.store import store
 from dashboard.pages.errors import explained
@@ -54,6 +55,7 @@ def _page(request: HttpRequest, status: int = 200, **forms: Form) -> HttpRespons
         "everywhere": everywhere,
         "decided_by": settings.TARGET.name if settings.TARGET and access.decides_elsewhere(JOBS) else "",
         "keeper": _keeper(),
+        "walls": [(wall, walls.who_may(wall)) for wall in walls.told()],
         "users": accounts.users() if everywhere else [],
         "bindings": bindings,
         "tokens": tokens.visible(actor),

@@ -61,7 +61,7 @@ class Agent:
         self.layout = layout
         self.machine = machine
         self.runtime = runtime
-        self.means = Means(layout, StoreLookup(), machine.mounts, machine.allocatable)
+        self.means = Means(layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable)
         self.listener = Listener(WATCHED, subscription)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses

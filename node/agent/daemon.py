@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TextIO
 from django.db import Error as DatabaseError
 
 from cluster import clock
-from node import sole
+from node import sole, walls
+from node.agent import reach
 from node.agent.agent import Agent
 from node.agent.machine import Machine
 from node.agent.readings import ThisMachine
@@ -32,6 +33,8 @@ from node.usage import Sampler
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from node.shim.order import Wall
+
 RETRY_S = 0.5  # after the database did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
 log = logging.getLogger(__name__)
@@ -40,16 +43,16 @@ log = logging.getLogger(__name__)
 class Daemon:
     """`manage.py agent`."""
 
-    def __init__(self, data: Path, *, name: str = "", mounts: str = "") -> None:
+    def __init__(self, data: Path, *, name: str = "", wall: Wall | None = None) -> None:
         layout = Layout(data)
         self.lock = _alone(data)
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
-        self.shims = Shims(layout, self.spawner, self.selector)
-        mounts = mounts or self.spawner.probe(layout.root / "probe")
-        machine = Machine(ThisMachine(data), name or socket.gethostname(), mounts)
-        self.sampler = Sampler(layout, machine.name, self.shims.running)
         self.port = Port(data)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
+        wall = wall or self.spawner.probe(layout.root / "probe")
+        machine = Machine(ThisMachine(data), name or socket.gethostname(), wall, reach.of_this_machine(data))
+        self.sampler = Sampler(layout, machine.name, self.shims.running)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
 
@@ -59,7 +62,7 @@ class Daemon:
         self._begin()
         self.sampler.start()
         machine = self.agent.machine
-        log.info("agent ready: node %s, volumes %s", machine.name, machine.mounts)
+        log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
         self.shut_down()

@@ -43,6 +43,9 @@ class Lookup(Protocol):
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount; none when it may not at all."""
 
+    def is_administrators(self, pod: Pod) -> bool:
+        """Say whether everybody who had a hand in a pod is an administrator of all namespaces."""
+
 
 class Command(NamedTuple):
     """What is executed."""

@@ -7,17 +7,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster import clock
+from cluster.rules import node_walls
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch, store
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
-from node import programs
+from node import programs, walls
 from node.attempt import time_text
 
 if TYPE_CHECKING:
     from kube.meta import Object
+    from node.agent.reach import Reach
     from node.agent.readings import Readings
+    from node.shim.order import Wall
 
 PODS_MOST = 250
 BEAT_S = 10.0
@@ -80,9 +83,10 @@ def condition(
 class Machine:
     """The Node object of a machine, and its heartbeat."""
 
-    def __init__(self, readings: Readings, name: str, mounts: str) -> None:
+    def __init__(self, readings: Readings, name: str, wall: Wall, reach: Reach) -> None:
         self.readings = readings
-        self.mounts = mounts
+        self.wall = wall
+        self.reach = reach
         self.name = valid_name(name)
         self.address = "127.0.0.1"
         # Bound pods have this in their JSON: a cheap look before a change is decoded.
@@ -101,7 +105,8 @@ class Machine:
             "name": self.name,
             "labels": self._labels(),
             "annotations": {
-                VOLUMES_ANNOTATION: VOLUMES[self.mounts],
+                VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
+                node_walls.ANNOTATION: walls.describe(self.wall),
                 LEASE_ANNOTATION: self.name,
                 programs.ANNOTATION: listed,
             },

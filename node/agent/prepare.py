@@ -6,8 +6,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.conf import settings
+
 from kube import amounts
-from node import attempts
+from node import attempts, walls
 from node.agent import environment, hosts, retention, volumes
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from kube.kinds.core import Container, Pod
     from node.agent.environment import Lookup
     from node.agent.lifecycle import Start
+    from node.agent.reach import Reach
     from node.paths import Layout
+    from node.shim.order import Wall
     from node.status import Place
 
 
@@ -35,7 +39,8 @@ class Means(NamedTuple):
 
     layout: Layout
     lookup: Lookup
-    mounts: str  # "root", "user" or "none", as the spawner's probe found
+    wall: Wall  # as the spawner's probe found
+    reach: Reach
     allocatable: Mapping[str, int]
 
 
@@ -57,7 +62,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     Raises environment.ConfigError when something that the container refers to
     is missing, and OSError when the disk does not take it.
     """
-    container, layout = start.container, means.layout
+    _check_wall(pod, means)
+    container, layout, wall = start.container, means.layout, means.wall
     home = layout.pod(pod.metadata.uid)
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
     for path in (directory, home / WORK, home / TMP):
@@ -65,7 +71,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
     directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
-    mounted = means.mounts != "none"
+    mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)
     shows_tmp = mounted and _may_show_tmp(container, layout)
@@ -75,6 +81,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
     own = (*_hosts_bind(hosts_file), *((Bind(str(home / TMP), TMP_SHOWN),) if shows_tmp else ()))
+    kept = (str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP))
     command = environment.command(pod, container, place, given, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
@@ -83,18 +90,33 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         cwd=cwd,
         node=pod.spec.node_name,
         streak=start.streak,
-        mounts=means.mounts,
-        binds=(*binds, *own) if mounted else (),
-        # The cluster's database, secrets and other pods' files are nothing to a container. Without root rights this
-        # is a wall, because a user namespace cannot look into processes outside; for root it is a curtain.
-        hide=str(layout.root.parent) if mounted else "",
-        keep=(str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP)),
+        mounts=wall.mounts,
+        binds=(*binds, *own) if mounted else binds,
+        # The cluster's database, secrets and other pods' files are nothing to a container.
+        hide=str(layout.root.parent),
+        keep=(*kept, *means.reach.keep) if mounted else (),
+        covers=means.reach.covers if mounted else (),
+        landlock=wall.landlock,
+        read=means.reach.read if mounted else (*means.reach.read, str(hosts_file)),
+        write=(str(home / WORK), str(home / TMP)),
+        seccomp=wall.seccomp,
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+    )
+
+
+def _check_wall(pod: Pod, means: Means) -> None:
+    """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
+    if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
+        return
+    raise environment.ConfigError(
+        "this machine has no wall between pods and the cluster, so it runs pods of administrators of all namespaces only; "
+        "its administrator can provide Landlock (Linux 5.19 or newer) or user namespaces, "
+        "or allow pods of everybody with VOLCANO_UI_ALLOW_UNWALLED=1"
     )
 
 

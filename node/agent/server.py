@@ -4,11 +4,16 @@
 open to the user who runs the cluster. The agent only knows which shim a request
 is for and passes it on with its descriptors; it is neither in the way of the
 data nor needed once a command runs.
+
+Who asks has read the key in `DATA/run/node-key`, which pods cannot.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import secrets
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +26,21 @@ if TYPE_CHECKING:
 
 NAME = "agent.sock"
 AT_ONCE = 32  # requests between two looks at everything else
+KEY = "node-key"
 log = logging.getLogger(__name__)
+
+
+def key_of(data: Path) -> str:
+    """Return the key of the node with this state directory, which is made once and kept: its shims know it, too."""
+    file = data / "run" / KEY
+    if not file.exists():
+        draft = file.with_name(f"{KEY}.{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as stream:
+            stream.write(secrets.token_urlsafe(32))
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_text()
 
 
 def call(data: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
@@ -32,7 +51,8 @@ def call(data: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
     ours, theirs = socket.socketpair()
     with theirs:
         try:
-            control_socket.send(str(data / "run"), request, [theirs.fileno(), *fds], NAME)
+            asked = {**request, "key": key_of(data)}
+            control_socket.send(str(data / "run"), asked, [theirs.fileno(), *fds], NAME)
         except OSError:
             ours.close()
             raise
@@ -46,6 +66,7 @@ class Port:
     def __init__(self, data: Path) -> None:
         folder = data / "run"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.key = key_of(data)
         self.socket = control_socket.bind(str(folder), NAME)
 
     def answer(self, shims: Shims) -> None:
@@ -56,7 +77,8 @@ class Port:
                 return
             request, fds = found
             try:
-                self._pass_on(request, fds, shims)
+                if control_socket.has_key(request, self.key):
+                    self._pass_on(request, fds, shims)
             except OSError as error:
                 log.warning(
                     "a request for container %s was not passed on: %s", request.get("container"), error

@@ -50,6 +50,7 @@ class Shims:
     layout: Layout
     spawner: Spawner
     selector: selectors.BaseSelector
+    key: str = ""  # of the node: its shims answer to nobody else
     _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
     _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class Shims:
     def start(self, uid: str, container: str, order: Order) -> None:
         """Hand an attempt to the spawner; OSError when it cannot be had."""
         handle = Handle(uid, container, Path(order.directory))
-        handle.notice = self.spawner.start(order)
+        handle.notice = self.spawner.start(order._replace(key=self.key))
         self.selector.register(handle.notice, selectors.EVENT_READ, handle)
         self._handles[uid, container] = handle
         before = self.runs(uid).get(container, NEVER_RAN).current

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from node.shim.order import Wall
 from node.shim.spawner import HEADER
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ class Spawner:
             os.close(writer)
         return reader
 
-    def probe(self, staging: Path) -> str:
-        """Return how this machine lets containers have mounts of their own: "root", "user" or "none"."""
+    def probe(self, staging: Path) -> Wall:
+        """Return which layers of a wall round its containers this machine allows."""
         staging.mkdir(parents=True, exist_ok=True)
-        return self._ask(b"p", str(staging).encode(), [])
+        return Wall.decode(self._ask(b"p", str(staging).encode(), []))
 
     def close(self) -> None:
         """End the spawner; shims live on."""

@@ -13,7 +13,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, linux, mounts
+from node.shim import absent, linux, mounts, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -22,6 +22,10 @@ EXEC_MESSAGES = {
     errno.EACCES: "permission denied",
     errno.ENOEXEC: "exec format error; a script needs a first line like #!/bin/sh",
 }
+BEYOND_THE_WALL = (
+    "containers do not reach this directory of their node; mount it as a hostPath volume, "
+    "or name a program in /usr, /opt or a volume"
+)
 # The kernel's own out-of-memory killer takes containers before the cluster's processes.
 OOM_SCORE = "800"
 
@@ -84,6 +88,7 @@ def _prepare(order: Order, streams: Streams, beside: int) -> None:
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(OOM_SCORE)
     _limit(order, beside)
+    own = wall.open_own(order, beside=bool(beside))
     if order.mounts != "none":
         if beside:
             mounts.join(order.mounts, beside)
@@ -95,6 +100,7 @@ def _prepare(order: Order, streams: Streams, beside: int) -> None:
     if os.getppid() != shim:
         os._exit(128)
     _change_directory(order.cwd)
+    wall.close(order, own)
 
 
 def _connect(streams: Streams) -> None:
@@ -107,7 +113,8 @@ def _connect(streams: Streams) -> None:
 
 def _enter(order: Order) -> None:
     mounts.enter(order.mounts)
-    mounts.arrange(order.binds, order.directory, order.hide, order.keep)
+    mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+    mounts.keep_settings()
 
 
 def _default_signals() -> None:
@@ -159,6 +166,8 @@ def _execute(order: Order) -> None:
             text = "no such file or directory" if "/" in command else "executable file not found in $PATH"
         else:
             text = EXEC_MESSAGES.get(number, os.strerror(number).lower())
+            if number == errno.EACCES and order.landlock and os.access(command, os.X_OK):
+                text = BEYOND_THE_WALL
         problem = f"exec: {json.dumps(command)}: {text}"
         raise OSError(
             absent.explained(problem, os.path.basename(command), order.node) if missing else problem

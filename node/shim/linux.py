@@ -8,10 +8,19 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+PR_CAPBSET_READ = 23
+PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 
+CLONE_NEWTIME = 0x00000080
 CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 
 MS_RDONLY = 1
 MS_NOSUID = 2
@@ -32,9 +41,19 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, os.strerror(number), what)
 
 
-def prctl(option: int, value: int | bytes) -> None:
+def prctl(option: int, value: int | bytes, more: object = 0) -> None:
     """Set an attribute of this process."""
-    _check(_libc.prctl(option, value, 0, 0, 0), f"prctl {option}")
+    _check(_libc.prctl(option, value, more, 0, 0), f"prctl {option}")
+
+
+def syscall(number: int, *arguments: int | bytes | None) -> int:
+    """Make a system call that the C library has no function for; return its result or raise OSError."""
+    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    result = int(_libc.syscall(ctypes.c_long(number), *given))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), f"system call {number}")
+    return result
 
 
 def unshare(flags: int) -> None:

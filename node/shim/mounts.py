@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from node.shim.order import Bind
 
+# What of /proc is about the machine and not about a process: root may write it without any capability.
+KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "dynamic_debug", "scsi")
 ENTRIES = 4096  # a directory with more entries is not rebuilt
 
 
@@ -61,27 +63,58 @@ def join(mode: str, pid: int) -> None:
         os.close(fd)
 
 
-def arrange(binds: Sequence[Bind], staging: str, hide: str = "", keep: Sequence[str] = ()) -> None:
+def arrange(
+    binds: Sequence[Bind],
+    staging: str,
+    hide: str = "",
+    keep: Sequence[str] = (),
+    covers: Sequence[str] = (),
+) -> None:
     """Make every bind, outer targets before inner ones; staging is an empty directory.
 
-    The directory hide is covered by an empty one, in which only the directories
-    of keep are what they were. Everything that is shown is opened before, and
-    nothing that a pod can change is looked up by its name: the covered directory
-    is out of reach when the first mount point is.
+    The directories hide, which is the state directory, and covers are covered by
+    empty ones, in which only what keep names is what it was. Everything that is shown is
+    opened before, and nothing that a pod can change is looked up by its name: the
+    covered directories are out of reach when the first mount point is.
     """
+    tops = _outermost((*covers, hide) if hide else covers)
     with contextlib.ExitStack() as stack:
         shown = _open(binds, hide, stack)
-        kept = [(one, stack.enter_context(own_walk(one, hide)).fd) for one in keep]
+        kept = [_by_real_path(stack.enter_context(own_walk(one, hide)).fd) for one in keep]
         place = stack.enter_context(own_walk(staging, hide))
         for one in shown:
             if one.holder is not None:
                 # In the holder's source, because its mount may be read-only.
                 _make_point(one.holder.fd, one.at, one)
-        if hide:
-            _hide(hide, kept)
-        with _root(shown, place):
+            else:
+                one.cover = next((top for top in tops if _lies_in(one.at, top)), "")
+        for top in tops:
+            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)])
+        for one in shown:
+            if one.cover:
+                _make_covered_point(one, hide)
+        with _root([one for one in shown if one.missing and not one.cover], place):
             for one in shown:
                 _mount(one, stack)
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Return the directories without those that lie in others; those that are not there count for nothing."""
+    there = {os.path.realpath(path) for path in paths if os.path.isdir(path)}
+    return sorted(path for path in there if not any(_lies_in(path, other) for other in there - {path}))
+
+
+def _lies_in(path: str, top: str) -> bool:
+    return (path + "/").startswith(top.rstrip("/") + "/")
+
+
+def keep_settings() -> None:
+    """Make read-only what of /proc sets the kernel; what is about processes can be written, as sshd does."""
+    for name in KERNEL:
+        path = f"/proc/{name}"
+        if os.path.exists(path):
+            linux.mount(path, path, flags=linux.MS_BIND | linux.MS_REC)
+            _make_read_only(path)
 
 
 @dataclass(slots=True)
@@ -93,6 +126,7 @@ class _Shown:
     holder: _Shown | None  # the bind inside whose target this one's lies
     at: str  # the mount point: in the holder, or in the machine's directories with links resolved
     missing: bool = False  # the machine has no such mount point
+    cover: str = ""  # the covered directory that the mount point lies in
     mounted: int = -1  # the mount, once it is made
 
 
@@ -135,8 +169,26 @@ def _by_fd(fd: int) -> str:
 def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
     linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
     for target, fd in kept:
-        Path(target).mkdir(parents=True)
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            Path(target).mkdir(parents=True, exist_ok=True)
+        else:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            Path(target).touch()
         linux.mount(_by_fd(fd), target, flags=linux.MS_BIND)
+
+
+def _by_real_path(fd: int) -> tuple[str, int]:
+    return os.readlink(_by_fd(fd)), fd
+
+
+def _make_covered_point(one: _Shown, hide: str) -> None:
+    """Make a mount point in a covered directory, where there is nothing that anybody could have put there."""
+    if hide and _lies_in(one.at, os.path.realpath(hide)):
+        raise MountError(
+            f"A volume cannot be mounted at {one.bind.target}: files of the cluster itself are there."
+        )
+    with Walk(one.cover) as top:
+        _make_point(top.fd, one.at[len(one.cover) :], one)
 
 
 def _write(path: str, text: str) -> None:
@@ -169,10 +221,13 @@ def _mount(one: _Shown, stack: contextlib.ExitStack) -> None:
         one.mounted = way.again()
     stack.callback(os.close, one.mounted)
     if bind.read_only:
-        # A user namespace may not lift nosuid and the like from a mount: repeat what is there.
-        kept = os.fstatvfs(one.mounted).f_flag & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
-        flags = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | kept
-        linux.mount("none", _by_fd(one.mounted), flags=flags)
+        _make_read_only(_by_fd(one.mounted))
+
+
+def _make_read_only(path: str) -> None:
+    # A user namespace may not lift nosuid and the like from a mount: repeat what is there.
+    kept = os.statvfs(path).f_flag & (linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    linux.mount("none", path, flags=linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | kept)
 
 
 @contextlib.contextmanager
@@ -184,12 +239,11 @@ def _explained(bind: Bind) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _root(shown: Sequence[_Shown], place: Walk) -> Iterator[None]:
-    """Give this process a root directory of its own if a mount point is missing; place is an empty directory for it.
+def _root(missing: Sequence[_Shown], place: Walk) -> Iterator[None]:
+    """Give this process a root directory of its own if mount points are missing; place is an empty directory for it.
 
     The former root stays in reach until the end, because what is mounted was opened in it.
     """
-    missing = [one for one in shown if one.missing]
     if not missing:
         yield
         return

@@ -26,6 +26,23 @@ class Bind(NamedTuple):
     make: str = ""  # what is made where there is nothing: "directory", "file" or nothing
 
 
+class Wall(NamedTuple):
+    """Which layers there are between a container and the rest of its machine, as was found by trying."""
+
+    mounts: str = "none"  # a mount namespace: "root", "user" (in a user namespace) or "none"
+    landlock: int = 0  # the ABI; 0: none
+    seccomp: bool = False  # a filter of system calls
+
+    def encode(self) -> str:
+        """Return the layers as text."""
+        return json.dumps(self)
+
+    @classmethod
+    def decode(cls, text: str) -> Wall:
+        """Return the layers that encode() wrote."""
+        return cls(*json.loads(text))
+
+
 class Order(NamedTuple):
     """One attempt: everything the shim needs, so that it asks nobody later."""
 
@@ -34,11 +51,19 @@ class Order(NamedTuple):
     env: dict[str, str]
     cwd: str
     node: str = ""  # its machine's name as a node, for messages
+    key: str = ""  # what requests at its control socket have to have
     streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
     mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
     binds: tuple[Bind, ...] = ()
     hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
     keep: tuple[str, ...] = ()  # ... but for these directories in it
+    covers: tuple[str, ...] = ()  # more directories that it sees empty; what is kept of them is in keep, too
+    landlock: int = (
+        0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
+    )
+    read: tuple[str, ...] = ()  # more that it may read and execute
+    write: tuple[str, ...] = ()  # directories that it may change, beside its binds
+    seccomp: bool = False
     memory_bytes: int = 0  # 0: no limit
     cpus: int = 0  # how many processors the command may use; 0: all
     processes: int = PROCESSES
@@ -59,5 +84,6 @@ class Order(NamedTuple):
         """Return the order that encode() made."""
         fields = json.loads(data)
         fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
-        fields["keep"] = tuple(fields["keep"])
+        for name in ("keep", "covers", "read", "write"):
+            fields[name] = tuple(fields[name])
         return cls(**fields)

@@ -13,7 +13,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import absent, linux, tree
+from node.shim import absent, linux, tree, wall
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.launch import LaunchError, Streams, launch
@@ -44,6 +44,7 @@ def run(order: Order, notice: int) -> NoReturn:
         os.setsid()
         linux.prctl(linux.PR_SET_NAME, b"volcano-shim")
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+        wall.confine(order)
         _claim(order.directory)
         Shim(order, notice).live()
     except Refused as error:

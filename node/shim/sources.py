@@ -29,9 +29,10 @@ def open_source(bind: Bind, state: str) -> int:
 
 def own_walk(path: str, state: str) -> Walk:
     """Return the way to a directory or file of the cluster's own; no link below the state directory is followed."""
-    walk = Walk(state or "/")
+    root = state if state and path.startswith(state + "/") else "/"
+    walk = Walk(root)
     try:
-        return walk.go(os.path.relpath(path, state or "/"))
+        return walk.go(os.path.relpath(path, root))
     except BaseException:
         walk.__exit__(None, None, None)
         raise

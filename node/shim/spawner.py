@@ -8,19 +8,24 @@ notice. When the agent dies it ends, because its socket does.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import signal
 import socket
 import struct
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import mounts, shim
-from node.shim.order import Bind, Order
+from node.shim import landlock, linux, mounts, seccomp, shim, wall
+from node.shim.order import Bind, Order, Wall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HEADER = struct.Struct(
     "!cI"
-)  # what is asked ("o" an order, "p" a probe of namespaces), length of what follows
+)  # what is asked ("o" an order, "p" a probe of the wall's layers), length of what follows
 
 
 def main() -> None:
@@ -28,6 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects shims that end
     agent = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    wall.prepare()
     gc.collect()
     gc.disable()
     gc.freeze()  # so that no collection writes into pages that shims share
@@ -45,7 +51,7 @@ def _serve(agent: socket.socket) -> bool:
     kind, size = HEADER.unpack(header)
     body = _read(agent, size)
     if kind == b"p":
-        answer = _probe(body.decode())
+        answer = _probe(body.decode()).encode()
     else:
         answer = str(_fork_shim(Order.decode(body), fds[0]))
         os.close(fds[0])
@@ -81,26 +87,66 @@ def _become_shim(order: Order, notice: int) -> NoReturn:
     shim.run(order, 3)
 
 
-def _probe(staging: str) -> str:
-    """Return how this process may make mount namespaces: "root", "user" or "none"."""
-    for mode in ("root", "user") if os.geteuid() == 0 else ("user",):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an ignored child leaves no status to wait for
-        pid = os.fork()
-        if pid == 0:
-            os._exit(_try(mode, staging))
-        _, status = os.waitpid(pid, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        if status == 0:
-            return mode
-    return "none"
+def _probe(staging: str) -> Wall:
+    """Return which layers of the wall this process can put up, each tried in a process of its own."""
+    abi = landlock.abi()
+    return Wall(
+        mounts=next((mode for mode in _modes() if _works(partial(_try_mounts, mode, staging))), "none"),
+        landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
+        seccomp=bool(seccomp.known()) and _works(_try_seccomp),
+    )
 
 
-def _try(mode: str, staging: str) -> int:
-    """Do in a child process everything that a container may need: a bind, and one below a path that is not there."""
+def _modes() -> tuple[str, ...]:
+    return ("root", "user") if os.geteuid() == 0 else ("user",)
+
+
+def _works(attempt: Callable[[], bool]) -> bool:
+    """Whether a child process that tries something succeeds."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # an ignored child leaves no status to wait for
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(0 if attempt() else 1)
+        except BaseException:
+            os._exit(1)
+    _, status = os.waitpid(pid, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    return status == 0
+
+
+def _try_mounts(mode: str, staging: str) -> bool:
+    """Do everything that a container may need: a bind, and one below a path that is not there."""
+    mounts.enter(mode)
+    target = f"/.volcano-probe-{os.getpid()}/deep"
+    mounts.arrange([Bind(staging, target)], staging)
+    mounts.keep_settings()
+    return os.path.isdir(target)
+
+
+def _try_landlock(abi: int, staging: str) -> bool:
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    landlock.confine(abi)
+    fd = os.open(staging, os.O_PATH)
+    landlock.restrict(abi, [(fd, landlock.READ)])
+    return _can_list(staging) and not _can_list("/")
+
+
+def _can_list(path: str) -> bool:
     try:
-        mounts.enter(mode)
-        target = f"/.volcano-probe-{os.getpid()}/deep"
-        mounts.arrange([Bind(staging, target)], staging)
-    except (OSError, ValueError, mounts.MountError):
-        return 1
-    return 0 if os.path.isdir(target) else 1
+        os.listdir(path)
+    except PermissionError:
+        return False
+    return True
+
+
+def _try_seccomp() -> bool:
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    seccomp.install(seccomp.program(seccomp.known(), tracing=False))
+    try:
+        linux.syscall(
+            seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0
+        )  # a command that there is not
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False

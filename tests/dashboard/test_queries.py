@@ -32,7 +32,7 @@ PAGES = {
     "/nodes/node-03/": 14,
     "/events/": 7,
     "/audit/": 5,
-    "/access/": 10,
+    "/access/": 12,
     "/password/": 3,
 }
 

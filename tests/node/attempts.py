@@ -37,11 +37,10 @@ class Attempts:
         path.mkdir(parents=True)
         return path
 
-    def start(self, *argv, directory=None, env=None, **fields) -> Path:
+    def start(self, *argv, directory=None, env=None, cwd="", **fields) -> Path:
         directory = directory or self.directory()
-        order = Order(
-            str(directory), list(argv), {"PATH": PATH} | (env or {}), str(self.root / "work"), **fields
-        )
+        where = cwd or str(self.root / "work")
+        order = Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **fields)
         self.said = ""
         notice = self.spawner.start(order)
         select.select([notice], [], [], HANG_S)

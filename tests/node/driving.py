@@ -13,6 +13,7 @@ from kube.errors import NotFound
 from kube.resources import PODS
 from node import attempts
 from node.agent.daemon import Daemon
+from node.agent.spawn import Spawner
 from node.shim import tree
 from tests.waiting import until
 
@@ -29,9 +30,10 @@ class Node:
         self.daemon = None
         self.began = False
 
-    def begin(self, mounts="none"):
-        self.mounts = mounts
-        self.daemon = Daemon(self.data, name=NODE, mounts=mounts)
+    def begin(self, mounts="none", **layers):
+        """Begin an agent with the wall that this machine allows, but for its mounts and the layers given."""
+        self.mounts, self.layers = mounts, layers
+        self.daemon = Daemon(self.data, name=NODE, wall=self.allowed()._replace(mounts=mounts, **layers))
         self.agent.begin()
         return self
 
@@ -39,13 +41,21 @@ class Node:
     def agent(self):
         return self.daemon.agent
 
+    def allowed(self):
+        """Return the wall that this machine allows."""
+        spawner = Spawner()
+        try:
+            return spawner.probe(self.data / "node" / "probe")
+        finally:
+            spawner.close()
+
     def crash(self):
         """What kill -9 leaves of an agent: nothing but the disk and its shims."""
         self.daemon.close()
         self.daemon = None
 
     def again(self):
-        return self.begin(self.mounts)
+        return self.begin(self.mounts, **self.layers)
 
     def until(self, condition):
         """Let the agent do its part until a condition holds; return what it gave."""

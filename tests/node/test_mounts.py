@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -11,18 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from node.shim import mounts
 from node.shim.order import Bind
-from tests.node import escapes
+from tests.node import as_nobody, escapes
 from tests.waiting import HANG_S
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(params=["root", "user"])
 def mode(request, attempts):
     """How the container gets its mounts; what this machine does not allow is skipped."""
-    found = attempts.spawner.probe(attempts.root / "probe")
+    found = attempts.spawner.probe(attempts.root / "probe").mounts
     if found == "none" or (request.param == "root" and found != "root"):
         pytest.skip(f"this machine does not let this user make mounts the {request.param} way")
     return request.param
@@ -119,7 +114,7 @@ from tests.node.attempts import Attempts
 from node.shim.order import Bind
 attempts = Attempts(Path(sys.argv[2]))
 try:
-    mode = attempts.spawner.probe(attempts.root / "probe")
+    mode = attempts.spawner.probe(attempts.root / "probe").mounts
     (attempts.root / "v").mkdir()
     binds = (Bind(str(attempts.root / "v"), "/data"),) if mode == "user" else ()
     directory = attempts.shell("id -u; cd /data && pwd", mounts=mode, binds=binds)
@@ -131,38 +126,6 @@ try:
 finally:
     attempts.close()
 """
-NEEDED = (
-    "node/__init__.py",
-    "node/agent/__init__.py",
-    "node/agent/spawn.py",
-    "node/programs.py",
-    *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "node/__init__.py")),
-    *(f"tests/node/{name}.py" for name in ("attempts", "escapes")),
-)
-
-
-def code_for_all(home):
-    """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
-    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").glob("*.py")]
-    for name in (*NEEDED, *shim):
-        copy = home / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(PROJECT / name, copy)
-    subprocess.run(["chmod", "-R", "a+rX", home], check=True)
-    return home
-
-
-def closed_above(path):
-    """Return the outermost directory on the way to a path that others may not enter, None when there is none."""
-    return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
-
-
-def opened(path):
-    """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
-    closed = closed_above(path)
-    if closed is not None:
-        mounts.enter("root")
-        mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
@@ -172,23 +135,15 @@ def test_unprivileged_user_gets_the_same():
     python = Path(sys._base_executable).resolve()
     try:
         home.chmod(0o755)
-        code = code_for_all(home / "code")
+        code = as_nobody.code(home / "code")
         (home / "work").mkdir()
         os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
         done = subprocess.run(
             [python, "-c", AS_NOBODY, str(code), str(home / "work")],
-            preexec_fn=lambda: become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
+            preexec_fn=lambda: as_nobody.become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
         )  # fmt: skip
         assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
             done.stdout + done.stderr
         )
     finally:
         subprocess.run(["rm", "-rf", str(home)], check=True)
-
-
-def become(user):
-    """Turn this process into another user's, who can reach the Python that the tests run with, wherever it lies."""
-    opened(Path(sys.base_prefix).resolve())
-    os.setgroups([])
-    os.setgid(user.pw_gid)
-    os.setuid(user.pw_uid)

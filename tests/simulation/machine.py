@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster import clock
 from node.agent.agent import Agent
 from node.agent.machine import Machine
+from node.agent.reach import Reach
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.paths import Layout
 from node.programs import Program
+from node.shim import landlock
+from node.shim.order import Wall
 
 if TYPE_CHECKING:
     import random
@@ -494,7 +497,7 @@ class SimulatedAgent:
         self, processes: Processes, directory: Path, name: str = "vm", subscription: Deaf | None = None
     ) -> None:
         self.runtime = SimulatedRuntime(processes)
-        machine = Machine(SimulatedMachine(), name, "none")
+        machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), Reach())
         self.agent = Agent(Layout(directory), machine, self.runtime, subscription or Deaf())
         self.listener = self.agent.listener
         self.begin = self.agent.begin

@@ -68,6 +68,11 @@ def test_last_line_is_the_address(system):
     assert system.healthy()
 
 
+def test_it_says_what_keeps_pods_from_the_machine(system):
+    (line,) = [line for line in system.lines if line.startswith("The wall round pods")]
+    assert line.removeprefix("The wall round pods: ").startswith(("holds: ", "none: "))
+
+
 @pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT])
 def test_killed_process_is_started_again(system, part):
     before = system.pid(part)

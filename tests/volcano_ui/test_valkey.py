@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import redis
+from celery import Celery
 
 from volcano_ui import sockets, valkey
 
@@ -25,6 +27,7 @@ def test_socket_of_a_long_state_directory_is_short_and_its_own():
         ("redis://:secret@cache:6379/3", "redis://:secret@cache:6379/3"),
         ("unix:///run/redis.sock?db=2", "redis+socket:///run/redis.sock?virtual_host=2"),
         ("unix:///run/redis.sock", "redis+socket:///run/redis.sock?virtual_host=0"),
+        ("unix://:secret@/run/redis.sock?db=0", "redis+socket://:secret@/run/redis.sock?virtual_host=0"),
     ],
 )
 def test_broker_url(url, expected):
@@ -41,6 +44,31 @@ def test_server_answers_on_a_socket_for_its_owner_alone(redis_url):
         }
         socket = Path(client.config_get("unixsocket")["unixsocket"])
     assert socket.parent.stat().st_mode & 0o077 == 0
+
+
+def test_server_answers_nobody_without_the_password(redis_url):
+    path = urlsplit(redis_url).path
+    for password in (None, "", "a guess"):
+        client = redis.Redis(unix_socket_path=path, password=password)
+        with client, pytest.raises(redis.AuthenticationError):
+            client.info()
+
+
+def test_workers_log_in_with_the_password(redis_url):
+    with Celery(broker=valkey.broker_url(redis_url)).connection_for_read() as connection:
+        connection.ensure_connection(max_retries=1)
+        assert connection.default_channel.client.ping()
+
+
+def test_password_is_its_owner_s_alone_and_on_no_command_line(tmp_path):
+    password = valkey.password(tmp_path)
+    valkey.prepare(tmp_path)
+    command = valkey.command(Path("/usr/bin/valkey-server"), valkey.socket_path(tmp_path))
+    assert not any(password in word for word in command)
+    for file in (tmp_path / "redis-password", Path(command[1])):
+        assert password in file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert valkey.password(tmp_path) == password
 
 
 def test_what_a_killed_server_left_is_taken_away(tmp_path):

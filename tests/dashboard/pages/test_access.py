@@ -5,8 +5,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from cluster.models import AuditEntry, RoleBinding
-from cluster.store import store
-from kube.resources import NAMESPACES
+from cluster.store import Create, Group, store
+from kube.resources import LEASES, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import Page, page, reader
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -114,3 +114,24 @@ def test_the_audit_of_a_namespace_is_for_its_operators(admin):
     admin.post("/access/namespaces/", {"name": "team-c"})
     olga = reader("olga-a", "operator", "team-a")
     assert "team-c" not in page(olga, "/audit/").text(tag="main")
+
+
+@pytest.mark.parametrize(
+    ("says", "allowed", "words"),
+    [
+        pytest.param("holds: Landlock (ABI 7)", False, "the machine here holds: Landlock (ABI 7).", id="there"),
+        pytest.param("none: pods reach all", False, "Only pods of administrators of all namespaces run there", id="lacking"),
+        pytest.param("none: pods reach all", True, "Pods of everybody run there all the same", id="done without"),
+    ],
+)  # fmt: skip
+def test_it_says_what_keeps_pods_from_a_machine(admin, settings, says, allowed, words):
+    settings.ALLOW_UNWALLED = allowed
+    machine, simulated = (
+        {"metadata": {"name": name, "annotations": annotations}, "spec": {}, "status": {}}
+        for name, annotations in (("here", {"ui.volcano.sh/wall": says}), ("simulated-0", {}))
+    )
+    store.commit([Group([Create(NODES, machine), Create(NODES, simulated)])])
+    store.write(Create(LEASES, {"metadata": {"name": "here", "namespace": "kube-node-lease"}, "spec": {}}))
+    said = page(admin, "/access/").text(tag="main")
+    assert words in said
+    assert "simulated-0" not in said

@@ -1,0 +1,29 @@
+"""What of root's power a command has that is started by root: what container engines leave to root by default.
+
+The rest would open every wall: mounting, tracing, loading modules, making
+devices, reading the disk under the file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from node.shim import linux
+
+_CHOWN, _DAC_OVERRIDE, _FOWNER, _FSETID, _KILL, _SETGID, _SETUID, _SETPCAP = 0, 1, 3, 4, 5, 6, 7, 8
+_NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP = 10, 18, 29, 31
+KEPT = frozenset((
+    _CHOWN, _DAC_OVERRIDE, _FOWNER, _FSETID, _KILL, _SETGID, _SETUID, _SETPCAP,
+    _NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP,
+))  # fmt: skip
+
+
+def drop() -> None:
+    """See to it that what root executes from here on has no capability but those; others never have any."""
+    if os.geteuid() != 0:
+        return
+    for number in range(64):
+        if number not in KEPT:
+            with contextlib.suppress(OSError):  # past the last one, or already without the right to drop
+                linux.prctl(linux.PR_CAPBSET_DROP, number)

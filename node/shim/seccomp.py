@@ -1,0 +1,159 @@
+"""A filter of system calls: what no batch program needs is refused with EPERM, whatever the kernel would say to it.
+
+It is a program for the kernel's classic BPF machine, put together here by
+hand. It looks at numbers and plain arguments only, never behind pointers, so
+nothing can be exchanged under it. References: seccomp(2), and the default
+profile of container engines for what is on the list.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+from typing import NamedTuple
+
+from node.shim import linux
+
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_ALLOW = 0x7FFF0000
+_ERRNO = 0x00050000
+_X32 = 0x40000000  # programs with short pointers have numbers of their own from here on
+_LOAD, _EQUAL, _LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in what a filter sees of a call
+
+_NAMESPACES = (
+    linux.CLONE_NEWNS
+    | linux.CLONE_NEWCGROUP
+    | linux.CLONE_NEWUTS
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWUSER
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+)
+# Requests to a terminal that put words into its input, as if somebody had typed them.
+_TYPING = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+
+
+class Machine(NamedTuple):
+    """What differs from one architecture to the next."""
+
+    audit: int  # its number in the kernel's audit, by which a filter knows it
+    calls: dict[str, int]
+    own: tuple[int, ...] = ()  # calls that only it has: of ports and old modules
+
+
+# Since Linux 5.0 new calls have the same number on all.
+_COMMON = {
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "clone3": 435,
+    "pidfd_getfd": 438,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "open_tree_attr": 467,
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+}
+MACHINES = {
+    "x86_64": Machine(
+        0xC000003E,
+        _COMMON
+        | {
+            "ioctl": 16, "clone": 56, "ptrace": 101, "syslog": 103, "pivot_root": 155, "acct": 163,
+            "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
+            "init_module": 175, "delete_module": 176, "quotactl": 179, "clock_settime": 227, "kexec_load": 246,
+            "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
+            "fanotify_init": 300, "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310,
+            "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
+            "userfaultfd": 323,
+        },
+        own=(172, 173),  # iopl, ioperm
+    ),
+    "aarch64": Machine(
+        0xC00000B7,
+        _COMMON
+        | {
+            "ioctl": 29, "umount2": 39, "mount": 40, "pivot_root": 41, "quotactl": 60, "acct": 89, "unshare": 97,
+            "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "syslog": 116,
+            "ptrace": 117, "reboot": 142, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219,
+            "clone": 220, "swapon": 224, "swapoff": 225, "perf_event_open": 241, "fanotify_init": 262,
+            "open_by_handle_at": 265, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272,
+            "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+        },
+    ),
+}  # fmt: skip
+# Refused for some arguments only, or with another answer.
+_BY_ARGUMENT = ("ioctl", "clone", "unshare", "clone3")
+# One process of the same user looks into another. Where nothing else keeps it among those of one container, nobody may;
+# elsewhere debuggers work, and the ranks of an MPI program copy from one another's memory.
+TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")
+
+
+def program(machine: str, *, tracing: bool) -> bytes:
+    """Return the filter for an architecture; KeyError for one that is not known.
+
+    tracing says that processes may look into others, because something else
+    keeps that among those of one container.
+    """
+    found = MACHINES[machine]
+    allow, refuse = _return(_ALLOW), _return(_ERRNO | errno.EPERM)
+    # Programs of another architecture, such as 32-bit ones, have other numbers: all of theirs are refused.
+    lines = [_load(_ARCHITECTURE), _when(_EQUAL, found.audit, 1), refuse, _load(_NUMBER)]
+    lines += [_when(_LEAST, _X32, 0, 1), refuse]
+    named = (name for name in found.calls if name not in _BY_ARGUMENT)
+    refused = [found.calls[name] for name in named if not (tracing and name in TRACING)]
+    for number in (*refused, *found.own):
+        lines += [_when(_EQUAL, number, 0, 1), refuse]
+    # The C libraries then use clone(), whose flags are no structure behind a pointer.
+    lines += [_when(_EQUAL, found.calls["clone3"], 0, 1), _return(_ERRNO | errno.ENOSYS)]
+    for name, flags in (("clone", _NAMESPACES), ("unshare", _NAMESPACES | linux.CLONE_NEWTIME)):
+        lines += [
+            _when(_EQUAL, found.calls[name], 0, 4),
+            _load(_argument(0)),
+            _when(_ANY_BIT, flags, 0, 1),
+            refuse,
+            allow,
+        ]
+    lines += [_when(_EQUAL, found.calls["ioctl"], 0, 1 + len(_TYPING)), _load(_argument(1))]
+    lines += [_when(_EQUAL, request, len(_TYPING) - at) for at, request in enumerate(_TYPING)]
+    return b"".join([*lines, allow, refuse])
+
+
+def install(code: bytes) -> None:
+    """Put this process, and all that it starts, behind a filter; no new privileges must have been given up before."""
+    linux.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(_Filter(len(code) // 8, code)))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def _load(offset: int) -> bytes:
+    return struct.pack("=HBBI", _LOAD, 0, 0, offset)
+
+
+def _when(test: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    """Skip so many of the next instructions when what was loaded passes a test, or does not."""
+    return struct.pack("=HBBI", test, then, otherwise, value)
+
+
+def _return(value: int) -> bytes:
+    return struct.pack("=HBBI", _RETURN, 0, 0, value)
+
+
+def _argument(place: int) -> int:
+    """Return where the lower half of an argument is: both architectures are little-endian."""
+    return _ARGUMENTS + 8 * place
+
+
+def known() -> str:
+    """Return this machine's architecture where a filter for it is known, else nothing."""
+    machine = os.uname().machine
+    return machine if machine in MACHINES else ""

@@ -1,0 +1,54 @@
+"""Running tests' code as a user without rights, who can read neither this clone nor where its Python may lie."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from node.shim import mounts
+
+PROJECT = Path(__file__).resolve().parents[2]
+NEEDED = (
+    "node/__init__.py",
+    "node/agent/__init__.py",
+    "node/agent/spawn.py",
+    "node/programs.py",
+    *(f"tests/{name}" for name in ("__init__.py", "waiting.py", "node/__init__.py")),
+    *(f"tests/node/{name}.py" for name in ("attempts", "escapes", "breakouts", "breaking_out")),
+)
+
+
+def code(home):
+    """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
+    shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").glob("*.py")]
+    for name in (*NEEDED, *shim):
+        copy = home / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(PROJECT / name, copy)
+    subprocess.run(["chmod", "-R", "a+rX", home], check=True)
+    return home
+
+
+def closed_above(path):
+    """Return the outermost directory on the way to a path that others may not enter, None when there is none."""
+    return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
+
+
+def opened(path):
+    """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
+    closed = closed_above(path)
+    if closed is not None:
+        mounts.enter("root")
+        mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
+
+
+def become(user):
+    """Turn this process into another user's, who can reach the Python that the tests run with, wherever it lies."""
+    opened(Path(sys.base_prefix).resolve())
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)

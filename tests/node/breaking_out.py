@@ -1,0 +1,166 @@
+"""A stage on which `breakouts.py` runs: a state directory, another pod, a process outside, a home; and each wall.
+
+The standard library, node and tests.waiting are all that is imported, so that it can
+run for a user who can read nothing else: `python -m tests.node.breaking_out FOLDER`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from node.shim.order import Bind, Wall
+from tests.node.attempts import Attempts
+
+PROGRAM = Path(__file__).with_name("breakouts.py")
+LEAST = Wall("none", 0, False)
+
+
+def walls(found):
+    """Return the walls to try on a machine that allows what was found, by what they are called."""
+    modes = [mode for mode in ("root", "user") if mode == found.mounts or found.mounts == "root"]
+    tried = {"no wall": LEAST}
+    for mode in (*modes, "none"):
+        tried[name(Wall(mode, found.landlock, found.seccomp))] = Wall(mode, found.landlock, found.seccomp)
+        tried[name(Wall(mode, 0, found.seccomp))] = Wall(mode, 0, found.seccomp)
+        tried[name(Wall(mode, found.landlock))] = Wall(mode, found.landlock)
+    return tried
+
+
+def name(wall):
+    """Return what a wall is called: its layers."""
+    mounts = {"root": ["mounts of root"], "user": ["user namespace"], "none": []}[wall.mounts]
+    landlock, seccomp = ["Landlock"] * bool(wall.landlock), ["filter"] * bool(wall.seccomp)
+    return " + ".join(mounts + landlock + seccomp) or "no wall"
+
+
+class Stage:
+    """What there is to be reached, below one directory."""
+
+    def __init__(self, root, attempts):
+        self.attempts = attempts
+        self.home = root / "home"
+        self.state = self.home / "state"
+        self.tools = root / "tools"
+        self.own = self.state / "pods" / "own"
+        self.other = self.state / "pods" / "other"
+        self.count = 0
+        for path in (self.tools, self.own, self.other / "work", self.other / "volume"):
+            path.mkdir(parents=True)
+        (self.state / "secret-key").write_text("hush")
+        (self.state / "victim").write_text("whole")
+        for path in (self.home / "file", self.other / "work" / "file", self.other / "volume" / "file"):
+            path.write_text("private")
+        shutil.copy(PROGRAM, self.tools)
+        self.sockets = [self._listen(str(self.state / "socket")), self._listen(str(self.home / "socket"))]
+        self.abstract = f"volcano-{os.getpid()}-{root.name}"
+        self.sockets.append(self._listen("\0" + self.abstract))
+        self.terminal = os.openpty()
+        with (self.state / "secret-key").open() as secret:
+            self.outside = subprocess.Popen(
+                [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"],
+                env={"SECRET": "hush", "PATH": os.environ["PATH"]}, stdin=secret,
+                stdout=subprocess.PIPE, cwd=self.state,
+            )  # fmt: skip
+        self.outside.stdout.readline()
+
+    def _listen(self, address):
+        found = socket.socket(socket.AF_UNIX)
+        found.bind(address)
+        found.listen(64)
+        return found
+
+    def close(self):
+        self.outside.kill()
+        self.outside.wait()
+        self.outside.stdout.close()
+        for one in self.sockets:
+            one.close()
+        for fd in self.terminal:
+            os.close(fd)
+
+    def order(self, wall, *, whose):
+        """Return what an order says of a wall, as the agent would."""
+        mounted = wall.mounts != "none"
+        keep = (str(whose / "work"),)
+        return {
+            "mounts": wall.mounts, "landlock": wall.landlock, "seccomp": wall.seccomp,
+            "hide": str(self.state), "keep": keep if mounted else (),
+            "covers": (str(self.home), "/run") if mounted else (),
+            "read": (str(self.tools), *python()), "write": keep,
+            "binds": (Bind(str(self.own / "volume"), "/mnt"),) if mounted and whose == self.own else (),
+        }  # fmt: skip
+
+    def reached(self, wall, setuid):
+        """Run the program behind a wall; return by attack whether it got through."""
+        shutil.rmtree(self.own)
+        for path in (self.own / "work", self.own / "volume"):
+            path.mkdir(parents=True)
+        (self.state / "victim").write_text("whole")
+        other = self._start("sleep", "600", wall=wall, whose=self.other, env={"SECRET": "private"})
+        other_pid = self.attempts.started(other)["pid"]
+        directory = self._directory()
+        at = {
+            "state": str(self.state), "own": str(self.own / "work"), "attempt": str(directory),
+            "home": str(self.home), "home_inode": self.home.stat().st_ino,
+            "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
+            "other": str(self.other), "other_pid": other_pid,
+            "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
+        }  # fmt: skip
+        self._start(
+            sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
+            wall=wall, whose=self.own, directory=directory,
+        )  # fmt: skip
+        status = self.attempts.end(directory)
+        self.attempts.kill_shim(other)
+        self.attempts.until_gone(other_pid)
+        said = self.attempts.output(directory)
+        assert status["exitCode"] == 0, (status, self.attempts.log(directory))
+        return json.loads(said)
+
+    def _directory(self):
+        self.count += 1
+        path = self.state / "attempts" / str(self.count)
+        path.mkdir(parents=True)
+        return path
+
+    def _start(self, *argv, wall, whose, directory=None, env=None):
+        return self.attempts.start(
+            *argv, directory=directory or self._directory(), env=env, cwd="/", **self.order(wall, whose=whose)
+        )
+
+
+def python():
+    """Return what a program in Python needs, wherever that is installed."""
+    base = Path(sys.base_prefix).resolve()
+    return () if base == Path("/usr") else (str(base / "bin"), str(base / "lib"))
+
+
+def table(folder, setuid):
+    """Return by wall and attack whether it got through, for the user who runs this."""
+    attempts = Attempts(folder)
+    try:
+        found = attempts.spawner.probe(folder / "probe")
+        with contextlib.closing(Stage(folder, attempts)) as stage:
+            return {words: stage.reached(wall, setuid) for words, wall in walls(found).items()}
+    finally:
+        attempts.close()
+
+
+def make_setuid(folder):
+    """Return a program that says whose rights it has and would give root's: `id` with the setuid bit."""
+    path = folder / "id"
+    shutil.copy(shutil.which("id"), path)
+    path.chmod(0o755 | stat.S_ISUID)
+    return path
+
+
+if __name__ == "__main__":
+    json.dump(table(Path(sys.argv[1]), sys.argv[2]), sys.stdout)

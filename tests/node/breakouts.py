@@ -1,0 +1,446 @@
+"""What a program in a container tries, to get at what is not its own: run there, it writes what it reached.
+
+    python3 breakouts.py '{"state": "/srv/state", ...}'
+
+Each attempt is a function that returns whether it got through, and runs in a
+process of its own. An error of the kernel is an answer too: it did not get
+through. The standard library is all that is imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import pty
+import signal
+import socket
+import stat
+import struct
+import sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+X86 = os.uname().machine == "x86_64"
+BPF, ADD_KEY, KEYCTL, PERF_EVENT_OPEN = (321, 248, 250, 298) if X86 else (280, 217, 219, 241)
+USERFAULTFD, OPEN_BY_HANDLE_AT, NAME_TO_HANDLE_AT = (323, 304, 303) if X86 else (282, 265, 264)
+PROCESS_VM_READV, PTRACE, IO_URING_SETUP, PIDFD_GETFD = (310, 101, 425, 438) if X86 else (270, 117, 425, 438)
+NEWUSER, NEWNS = 0x10000000, 0x00020000
+PTRACE_SEIZE, TIOCSTI = 0x4206, 0x5412
+ATTACKS = {}
+
+
+def attack(words):
+    def add(function):
+        ATTACKS[words] = function
+        return function
+
+    return add
+
+
+def call(number, *arguments):
+    given = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result = libc.syscall(ctypes.c_long(number), *given)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return result
+
+
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return True
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+# Files.
+
+
+@attack("read the cluster's secret key")
+def read_secret(at):
+    return b"hush" in content(f"{at['state']}/secret-key")
+
+
+@attack("list the state directory")
+def list_state(at):
+    return "secret-key" in os.listdir(at["state"])
+
+
+@attack("make a file in the state directory")
+def write_state(at):
+    with open(f"{at['state']}/made", "w"):
+        return at["outside_inode"] == os.stat(at["state"]).st_ino
+
+
+@attack("truncate a file of the state directory")
+def truncate_state(at):
+    os.truncate(f"{at['state']}/victim", 0)
+    return True
+
+
+@attack("change the mode of the state directory")
+def chmod_state(at):
+    os.chmod(at["state"], 0o755)
+    return at["outside_inode"] == os.stat(at["state"]).st_ino
+
+
+@attack("forge how its own container ended")
+def forge(at):
+    with open(f"{at['attempt']}/forged", "w"):
+        return True
+
+
+@attack("read the secret key through a hard link")
+def hard_link(at):
+    os.link(f"{at['state']}/secret-key", f"{at['own']}/link")
+    return b"hush" in content(f"{at['own']}/link")
+
+
+@attack("read the secret key through a symbolic link")
+def symbolic_link(at):
+    os.symlink(at["state"], f"{at['own']}/symbolic")
+    return b"hush" in content(f"{at['own']}/symbolic/secret-key")
+
+
+@attack("read the secret key by `..` from a directory that is moved meanwhile")
+def moved(at):
+    os.makedirs(f"{at['own']}/deep/er")
+    folder = os.open(f"{at['own']}/deep/er", os.O_RDONLY)
+    os.rename(f"{at['own']}/deep/er", f"{at['own']}/er")
+    up = "/".join([".."] * 40)
+    fd = os.open(f"{up}{at['state']}/secret-key", os.O_RDONLY, dir_fd=folder)
+    return b"hush" in os.read(fd, 100)
+
+
+@attack("read the secret key by /proc/self/root")
+def own_root(at):
+    return b"hush" in content(f"/proc/self/root{at['state']}/secret-key")
+
+
+@attack("read the secret key by the root directory of a process outside")
+def outside_root(at):
+    return b"hush" in content(f"/proc/{at['outside']}/root{at['state']}/secret-key")
+
+
+@attack("read the secret key by the working directory of a process outside")
+def outside_cwd(at):
+    return b"hush" in content(f"/proc/{at['outside']}/cwd/secret-key")
+
+
+@attack("read the secret key by a descriptor of a process outside")
+def outside_descriptor(at):
+    folder = f"/proc/{at['outside']}/fd"
+    for name in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            if b"hush" in content(f"{folder}/{name}"):
+                return True
+    return False
+
+
+@attack("read the secret key by a handle of its file")
+def by_handle(at):
+    handle = ctypes.create_string_buffer(struct.pack("=Ii", 128, 0) + bytes(128))
+    mount = ctypes.c_int()
+    path = f"{at['state']}/secret-key".encode()
+    call(NAME_TO_HANDLE_AT, -100, path, handle, ctypes.byref(mount), 0)
+    place = os.open(at["own"], os.O_RDONLY)
+    fd = call(OPEN_BY_HANDLE_AT, place, handle, os.O_RDONLY)
+    return b"hush" in os.read(fd, 100)
+
+
+@attack("read the secret key after leaving a chroot")
+def leave_chroot(at):
+    os.mkdir(f"{at['own']}/cage")
+    os.chroot(f"{at['own']}/cage")
+    for _ in range(64):
+        os.chdir("..")
+    os.chroot(".")
+    return b"hush" in content(f"{at['state']}/secret-key")
+
+
+@attack("read a file of another pod")
+def other_work(at):
+    return b"private" in content(f"{at['other']}/work/file")
+
+
+@attack("read a volume of another pod")
+def other_volume(at):
+    return b"private" in content(f"{at['other']}/volume/file")
+
+
+@attack("read a file below the user's home")
+def home(at):
+    return b"private" in content(f"{at['home']}/file")
+
+
+@attack("leave a file below the user's home")
+def write_home(at):
+    with open(f"{at['home']}/made", "w"):
+        return at["home_inode"] == os.stat(at["home"]).st_ino
+
+
+@attack("use a descriptor that was left open")
+def leaked(at):
+    known = {0, 1, 2, *at["pipe"]}
+    return any(fd not in known and is_open(fd) for fd in map(int, os.listdir("/proc/self/fd")))
+
+
+def is_open(fd):
+    try:
+        os.fstat(fd)
+    except OSError:  # the one by which the listing was read
+        return False
+    return True
+
+
+# Processes and sockets.
+
+
+@attack("read the environment of a process outside")
+def environment(at):
+    return b"SECRET=hush" in content(f"/proc/{at['outside']}/environ")
+
+
+@attack("read the environment of another pod")
+def other_environment(at):
+    return b"SECRET=private" in content(f"/proc/{at['other_pid']}/environ")
+
+
+@attack("see the command line of another pod")
+def other_arguments(at):
+    return b"sleep" in content(f"/proc/{at['other_pid']}/cmdline")
+
+
+@attack("send a signal to a process outside")
+def signal_outside(at):
+    os.kill(at["outside"], 0)
+    return True
+
+
+@attack("send a signal to another pod")
+def signal_other(at):
+    os.kill(at["other_pid"], 0)
+    return True
+
+
+@attack("send a signal to another pod by its descriptor")
+def signal_by_descriptor(at):
+    signal.pidfd_send_signal(os.pidfd_open(at["other_pid"]), 0)
+    return True
+
+
+@attack("trace a process outside")
+def trace(at):
+    return call(PTRACE, PTRACE_SEIZE, at["outside"], 0, 0) == 0
+
+
+@attack("open the memory of a process outside")
+def memory(at):
+    os.open(f"/proc/{at['outside']}/mem", os.O_RDONLY)
+    return True
+
+
+@attack("open the memory of its own shim")
+def shim_memory(at):
+    os.open(f"/proc/{at['shim']}/mem", os.O_RDONLY)
+    return True
+
+
+@attack("copy the memory of a process outside")
+def copy_memory(at):
+    with open(f"/proc/{at['outside']}/maps") as file:
+        start = int(file.readline().partition("-")[0], 16)
+    buffer = ctypes.create_string_buffer(8)
+    ours = struct.pack("=QQ", ctypes.addressof(buffer), 8)
+    return call(PROCESS_VM_READV, at["outside"], ours, 1, struct.pack("=QQ", start, 8), 1, 0) > 0
+
+
+@attack("take a descriptor of a process outside")
+def take_descriptor(at):
+    return call(PIDFD_GETFD, os.pidfd_open(at["outside"]), 0, 0) >= 0
+
+
+@attack("connect to a socket without a path")
+def abstract(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect("\0" + at["abstract"])
+    return True
+
+
+@attack("connect to a socket in the state directory")
+def state_socket(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(f"{at['state']}/socket")
+    return True
+
+
+@attack("connect to a socket below the user's home")
+def home_socket(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(f"{at['home']}/socket")
+    return True
+
+
+# The kernel. What it lets users do depends on its settings, whatever wall there is.
+
+_BEFORE = frozenset(ATTACKS)
+
+
+@attack("make a user namespace")
+def user_namespace(at):
+    return checked(libc.unshare(NEWUSER))
+
+
+@attack("make a user namespace from a thread")
+def user_namespace_from_clone(at):
+    pid = call(56 if X86 else 220, NEWUSER | signal.SIGCHLD, 0, 0, 0, 0)
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return True
+
+
+@attack("make a mount namespace")
+def mount_namespace(at):
+    return checked(libc.unshare(NEWNS))
+
+
+@attack("mount something")
+def mount(at):
+    return checked(libc.mount(b"none", at["own"].encode(), b"tmpfs", ctypes.c_ulong(0), None))
+
+
+@attack("show the state directory at another path")
+def bind(at):
+    checked(libc.mount(at["state"].encode(), at["own"].encode(), None, ctypes.c_ulong(4096), None))
+    return os.path.exists(f"{at['own']}/secret-key")
+
+
+@attack("take away what covers the state directory")
+def uncover(at):
+    checked(libc.umount2(at["state"].encode(), 2))
+    return True
+
+
+@attack("join the mount namespace of a process outside")
+def join(at):
+    fd = os.open(f"/proc/{at['outside']}/ns/mnt", os.O_RDONLY)
+    return checked(libc.setns(fd, 0))
+
+
+@attack("keep a key in the kernel's keyring")
+def add_key(at):
+    return call(ADD_KEY, b"user", b"volcano", b"x", 1, -3) > 0
+
+
+@attack("use the keyring of the user's session")
+def keyring(at):
+    return call(KEYCTL, 0, -4, 1) > 0
+
+
+@attack("load a program into the kernel (bpf)")
+def bpf(at):
+    attributes = struct.pack("=IIII", 2, 4, 4, 1) + bytes(112)  # an array of one number
+    return call(BPF, 0, attributes, len(attributes)) >= 0
+
+
+@attack("count what processors do (perf_event_open)")
+def perf(at):
+    attributes = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 0, 0, 0, 0, 1 << 6) + bytes(128))
+    return call(PERF_EVENT_OPEN, attributes, 0, -1, -1, 0) >= 0
+
+
+@attack("handle page faults itself (userfaultfd)")
+def userfaultfd(at):
+    return call(USERFAULTFD, 1) >= 0
+
+
+@attack("make system calls through io_uring")
+def io_uring(at):
+    return call(IO_URING_SETUP, 1, ctypes.create_string_buffer(120)) >= 0
+
+
+@attack("type into its terminal (TIOCSTI)")
+def type_in(at):
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            fcntl.ioctl(0, TIOCSTI, b"x")
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    status = os.waitpid(pid, 0)[1]
+    os.close(fd)
+    return status == 0
+
+
+@attack("gain root by a setuid program")
+def setuid(at):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setresuid(65534, 65534, 65534)
+        os.dup2(writer, 1)
+        os.execv(at["setuid"], [at["setuid"], "-u"])
+    os.close(writer)
+    return os.read(reader, 10).strip() == b"0"
+
+
+@attack("make a device")
+def device(at):
+    os.mknod(f"{at['own']}/device", stat.S_IFBLK | 0o600, os.makedev(7, 0))
+    return True
+
+
+@attack("open a device of the machine")
+def open_device(at):
+    os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    return True
+
+
+@attack("open another terminal of the user")
+def other_terminal(at):
+    os.open(at["terminal"], os.O_RDWR | os.O_NOCTTY)
+    return True
+
+
+@attack("change a setting of the kernel")
+def setting(at):
+    os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)
+    return True
+
+
+KERNEL_DECIDES = ATTACKS.keys() - _BEFORE
+
+
+def tried(function, at):
+    """Run one attempt in a process of its own; return whether it got through."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        got = b"0"
+        with contextlib.suppress(BaseException):
+            got = b"1" if function({**at, "pipe": (reader, writer)}) else b"0"
+        os.write(writer, got)
+        os._exit(0)
+    os.close(writer)
+    answer = os.read(reader, 1)
+    os.close(reader)
+    os.waitpid(pid, 0)
+    return answer == b"1"
+
+
+def main():
+    at = json.loads(sys.argv[1])
+    at["shim"] = os.getppid()
+    json.dump({words: tried(function, at) for words, function in ATTACKS.items()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from node import walls
+from node.agent import reach
+from node.shim.order import Wall
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """The home of the user who runs this, for what looks it up, with nothing on the search path."""
+    path = tmp_path / "home"
+    path.mkdir()
+    entry = pwd.struct_passwd(("u", "x", os.getuid(), os.getgid(), "", str(path), "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    monkeypatch.setenv("PATH", "/usr/bin")
+    return path
+
+
+def of(home, *folders, monkeypatch, data=None):
+    for folder in folders:
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("PATH", os.pathsep.join(["/usr/bin", *(str(home / folder) for folder in folders)]))
+    found = reach.of_this_machine(data or home / "data")
+    return found, {os.path.relpath(path, home) for path in found.read if Path(path).is_relative_to(home)}
+
+
+def test_home_is_covered_and_its_programs_are_kept_with_their_libraries(home, monkeypatch):
+    for each in ("conda/lib", "conda/share", "conda/pkgs", "documents"):
+        (home / each).mkdir(parents=True)
+    found, read = of(home, "conda/bin", monkeypatch=monkeypatch)
+    assert read == {"conda/bin", "conda/lib"}
+    assert str(home) in found.covers
+    assert {str(home / each) for each in read} <= set(found.keep)
+
+
+@pytest.mark.parametrize("folder", [".", "..", "data/tools", "data"])
+def test_search_path_shows_neither_the_home_nor_the_state_directory(home, monkeypatch, folder):
+    (home / "data" / "tools").mkdir(parents=True)
+    _, read = of(home, folder, monkeypatch=monkeypatch)
+    assert read == set()
+
+
+def test_link_beside_programs_is_not_followed(home, monkeypatch):
+    (home / "tools").mkdir()
+    (home / "tools" / "lib").symlink_to(home)
+    _, read = of(home, "tools/bin", monkeypatch=monkeypatch)
+    assert read == {"tools/bin"}
+
+
+@pytest.mark.parametrize("place", ["/", "/usr", "/tmp", "/var", "/nonexistent"])
+def test_home_that_all_programs_need_is_not_covered(home, monkeypatch, place):
+    entry = pwd.struct_passwd(("u", "x", os.getuid(), os.getgid(), "", place, "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
+    assert reach.of_this_machine(home / "data").covers == ("/run",)
+
+
+@pytest.mark.parametrize(
+    ("wall", "holds", "says"),
+    [
+        pytest.param(
+            Wall("user", 7, True), True,
+            "holds: Landlock (ABI 7), mounts in a user namespace, a filter of system calls", id="all",
+        ),
+        pytest.param(
+            Wall("none", 4, False), True, "holds: Landlock (ABI 4); pods may send signals to each other", id="old Landlock",
+        ),
+        pytest.param(
+            Wall("user", 0, True), True,
+            "holds: mounts in a user namespace, a filter of system calls; pods may send signals to each other",
+            id="no Landlock",
+        ),
+        pytest.param(
+            Wall("root", 0, True), False,
+            "none: pods reach what the user may who runs the cluster; there is only mounts of their own, a filter of system calls",
+            id="root without Landlock",
+        ),
+        pytest.param(Wall(), False, "none: pods reach what the user may who runs the cluster", id="none"),
+    ],
+)  # fmt: skip
+def test_a_wall_in_words(wall, holds, says):
+    assert walls.holds(wall) is holds
+    assert walls.describe(wall) == says

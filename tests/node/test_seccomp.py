@@ -1,0 +1,102 @@
+"""The filter of system calls, run by a machine made here after the kernel's description of it (classic BPF)."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from node.shim import seccomp
+
+ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
+FORK, THREAD = 17, 0x3D0F00  # the flags of fork() and of pthread_create()
+
+
+def answer(code, audit, number, *arguments):
+    """Return what a filter says to a call."""
+    given = [*arguments, 0, 0, 0, 0, 0, 0][:6]
+    seen = struct.pack("=IIQ6Q", number, audit, 0, *(each & (2**64 - 1) for each in given))
+    lines = [struct.unpack_from("=HBBI", code, at) for at in range(0, len(code), 8)]
+    at, loaded = 0, 0
+    while True:
+        operation, then, otherwise, value = lines[at]
+        at += 1
+        if operation == 0x06:
+            return value
+        if operation == 0x20:
+            (loaded,) = struct.unpack_from("=I", seen, value)
+        else:
+            passed = {0x15: loaded == value, 0x35: loaded >= value, 0x45: bool(loaded & value)}[operation]
+            at += then if passed else otherwise
+
+
+@pytest.fixture(params=sorted(seccomp.MACHINES))
+def machine(request):
+    return request.param
+
+
+@pytest.mark.parametrize("tracing", [False, True])
+def test_every_number_is_refused_or_allowed_as_the_table_says(machine, tracing):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=tracing)
+    refused = {
+        number for name, number in known.calls.items() if name not in ("ioctl", "clone", "unshare", "clone3")
+    }
+    refused |= set(known.own)
+    if tracing:
+        refused -= {known.calls[name] for name in seccomp.TRACING}
+    said = {number: answer(code, known.audit, number) for number in range(1200)}
+    assert {number for number, each in said.items() if each == EPERM} == refused
+    assert {number for number, each in said.items() if each == ENOSYS} == {known.calls["clone3"]}
+    assert all(
+        each == ALLOW for number, each in said.items() if number not in refused | {known.calls["clone3"]}
+    )
+
+
+@pytest.mark.parametrize("name", ["clone", "unshare"])
+@pytest.mark.parametrize("flag", NAMESPACES, ids=hex)
+def test_flags_of_namespaces_are_refused(machine, name, flag):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=True)
+    assert answer(code, known.audit, known.calls[name], flag | FORK) == EPERM
+    assert answer(code, known.audit, known.calls[name], flag | 1 << 40) == EPERM
+
+
+@pytest.mark.parametrize("flags", [FORK, THREAD, 0x4111], ids=["fork", "thread", "vfork"])
+def test_processes_and_threads_are_made(machine, flags):
+    known = seccomp.MACHINES[machine]
+    assert answer(seccomp.program(machine, tracing=False), known.audit, known.calls["clone"], flags) == ALLOW
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        pytest.param(0x5412, EPERM, id="TIOCSTI"),
+        pytest.param(0x541C, EPERM, id="TIOCLINUX"),
+        pytest.param(0x5412 | 1 << 32, EPERM, id="TIOCSTI, with upper bits that the kernel does not look at"),
+        pytest.param(0x5413, ALLOW, id="TIOCGWINSZ"),
+        pytest.param(0x5401, ALLOW, id="TCGETS"),
+    ],
+)
+def test_terminals(machine, request_, said):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=False)
+    assert answer(code, known.audit, known.calls["ioctl"], 0, request_) == said
+
+
+@given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
+def test_calls_of_other_architectures_and_with_short_pointers_are_refused(audit, number):
+    for machine, known in seccomp.MACHINES.items():
+        code = seccomp.program(machine, tracing=True)
+        if audit != known.audit:
+            assert answer(code, audit, number) == EPERM
+        assert answer(code, known.audit, number | 0x40000000) == EPERM
+
+
+def test_it_is_short_enough_for_the_kernel_and_ends_everywhere(machine):
+    code = seccomp.program(machine, tracing=False)
+    assert len(code) // 8 < 4096
+    assert struct.unpack("=HBBI", code[-8:])[0] == 0x06
