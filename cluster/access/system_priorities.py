@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access.hostpaths import is_administrator
+from cluster.access.makers import is_administrator
 from cluster.rules.priorities import RESERVED
 from kube import lenient, resources
 from kube.errors import Forbidden
