@@ -8,8 +8,10 @@ from cluster import access
 from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events
-from kube.resources import JOBS
+from kube.resources import CONFIGMAPS, JOBS
+from kube.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
+from queues.scheduler import parts as scheduler
 
 if TYPE_CHECKING:
     from dashboard.live import TopicRequest
@@ -27,6 +29,12 @@ def queue_detail(request: TopicRequest) -> Parts:
     jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
     watches = [*cluster_usage.WATCHES, *jobs]
     return Parts(listing.parts(request.actor, request.params.get("name", ""))[1], watches=watches)
+
+
+@live.topic(scheduler.TOPIC)
+def scheduler_page(request: TopicRequest) -> Parts:
+    """What is in force of the scheduler's configuration, and its versions."""
+    return Parts(scheduler.look(request.actor)[1], watches=[live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)])
 
 
 @live.topic(listing.JOBS_SPEC.name)

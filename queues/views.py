@@ -19,7 +19,7 @@ from kube.errors import ApiError
 from kube.kinds.scheduling import Queue, QueueState
 from kube.resources import COMMANDS, EVENTS, QUEUES
 from queues import forms, listing, state_commands
-from queues.scheduler import views as scheduler
+from queues.scheduler import parts as scheduler
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -16,7 +16,7 @@ from cluster import access
 from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
-from kube import resources
+from kube import resources, scheduler_configuration
 from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
         whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
         return Verdict(False, f"There is no resource {whole} here.")
     if len(targets) == 1 and asked.verb != "*":
-        return _judge_one(actor, asked, targets[0])
+        return _judge_one(actor, asked, _named(asked, targets[0]))
     for target in targets:
         for verb in VERBS if asked.verb == "*" else (asked.verb,):
             place = _place(asked, target)
@@ -54,6 +54,14 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
             if possible and not access.allowed(actor, verb, target, place):
                 return Verdict(False, f"Not all of it: {_missing(verb, target, place)}")
     return Verdict(True, _by_role(actor, _place(asked, targets[0])))
+
+
+def _named(asked: ResourceAttributes, target: str) -> str:
+    """Return what a right is asked on: writing the scheduler's ConfigMap takes another than others of its namespace."""
+    kind = resources.CONFIGMAPS
+    writes = target == kind.id and LETTER.get(asked.verb) not in ("r", None)
+    is_configuration = writes and scheduler_configuration.is_kept_in(kind, asked.namespace, asked.name)
+    return rights.SCHEDULER if is_configuration else target
 
 
 def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:

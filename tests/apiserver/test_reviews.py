@@ -96,6 +96,18 @@ def test_what_one_created_oneself_is_known_by_its_name(api, alice, root):
         assert status["reason"].startswith("alice did not create it.")
 
 
+def test_configuring_the_scheduler_is_another_right_than_that_on_config_maps(api, alice, root):
+    RoleBinding.objects.create(user_id=alice.user_id, namespace="volcano-system", role="operator")
+    name, place = "volcano-scheduler-configmap", "volcano-system"
+    for actor, verb, asked, allowed in (
+        (alice, "update", name, False), (alice, "update", "another", True), (alice, "get", name, True),
+        (root, "update", name, True),
+    ):  # fmt: skip
+        assert may(api.as_(actor), verb, "configmaps", place, name=asked)["allowed"] is allowed
+    status = may(api.as_(alice), "delete", "configmaps", place, name=name)
+    assert status["reason"] == "It takes the role administrator in volcano-system."
+
+
 def test_an_administrator_may_do_all_that_anybody_may(api, root):
     assert may(api.as_(root), "*", "*", "")["allowed"]
     assert may(api.as_(root), "*", "*", "other", group="*")["allowed"]

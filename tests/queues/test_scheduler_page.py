@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.access import SYSTEM
 from cluster.api import backend
 from cluster.models import AuditEntry
 from cluster.remote.backend import Remote
 from cluster.store import Patch, store
+from dashboard.live import topics
 from kube.resources import CONFIGMAPS, NAMESPACES
 from queues.scheduler import words
 from queues.scheduler.versions import difference
@@ -49,7 +51,7 @@ def test_without_a_configuration_the_page_says_what_holds_and_offers_to_write_on
     assert "the defaults hold" in shown.text(tag="main")
     assert "1.2 times the cluster" in shown.text(id="in-force")
     assert shown.one(id="id_text").text.strip() == words.STARTER.strip()
-    assert shown.one(id="versions") is None
+    assert shown.one(id="versions").get("hidden") is not None
 
 
 def test_saving_makes_the_namespace_and_the_config_map(admin):  # noqa: F811
@@ -165,6 +167,21 @@ def test_where_another_scheduler_works_there_is_no_page(admin, monkeypatch):  # 
     monkeypatch.setattr(backend, "runs", Remote().runs)
     assert page(admin, ADDRESS).status == 404
     assert ADDRESS not in [link.get("href") for link in page(admin, "/queues/").all(tag="a")]
+
+
+def test_the_page_is_live(admin):  # noqa: F811
+    """A part of the topic is what the page shows; it hears of this config map alone."""
+    topic = topics.find("queues:scheduler")
+    request = topics.TopicRequest(SYSTEM, topics.parse("queues:scheduler")[1])
+    save(admin, GOOD)
+    told = topic(request)
+    assert [(watch.resource, watch.namespace, watch.name) for watch in told.watches] == [
+        ("configmaps", *PLACE)
+    ]
+    assert "2 times the cluster" in told.parts["in-force"]
+    shown = page(admin, ADDRESS)
+    assert all(shown.one(id=part) is not None for part in told.parts)
+    assert shown.one(data_live="queues:scheduler") is not None
 
 
 def test_strangers_log_in_first(client):

@@ -1,0 +1,57 @@
+"""The parts of the scheduler's page that change by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.api import backend, rights
+from cluster.runtime import registry
+from kube.errors import NotFound
+from kube.resources import CONFIGMAPS
+from kube.scheduler_configuration import NAME, NAMESPACE
+from queues.scheduler import versions, words
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from queues.scheduler.versions import Kept
+
+TOPIC = "queues:scheduler"
+
+
+def is_shown(actor: Actor) -> bool:
+    """Tell whether there is a scheduler of ours to look at, and the actor may."""
+    return _is_ours() and access.allowed(actor, "get", CONFIGMAPS, NAMESPACE)
+
+
+def may_write(actor: Actor) -> bool:
+    """Tell whether the actor may configure the scheduler."""
+    return access.allowed(actor, "patch", rights.configuring(), NAMESPACE)
+
+
+def look(actor: Actor) -> tuple[Kept, dict[str, str]]:
+    """Return the configuration and the parts about it; call it inside `store.reading()`.
+
+    NotFound where another scheduler works, Forbidden for who may not read it.
+    """
+    if not _is_ours():
+        raise NotFound("Another scheduler works on this cluster; configure it where it runs.")
+    access.require(actor, "get", CONFIGMAPS, NAMESPACE, NAME)
+    kept = versions.kept()
+    context = {
+        "kept": kept,
+        "said": words.said(kept.policy),
+        "may_write": may_write(actor),
+        "names_writers": access.allowed(actor, "get", "audit", NAMESPACE),
+    }
+    names = {"scheduler-state": "_state", "in-force": "_in_force", "versions": "_versions"}
+    return kept, {
+        part: render_to_string(f"queues/scheduler/{template}.html", context)
+        for part, template in names.items()
+    }
+
+
+def _is_ours() -> bool:
+    return backend.runs(registry.get("scheduler"))
