@@ -38,7 +38,7 @@ GRACE_MS = 10_000
 
 
 def schedule(snapshot: Snapshot, now: int) -> Decisions:
-    """Return what is to be done now; the snapshot is not changed, but for layouts that it caches.
+    """Return what is to be done now; the snapshot is not changed, but for layouts and fruitless searches that it remembers.
 
     The same snapshot and time give the same decisions, whatever order the
     changes came in.
@@ -97,7 +97,7 @@ class _Cycle:
         self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
         self._causes: dict[tuple[Gang, int], Cause] = {}
-        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods)
+        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods, now)
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order."""
@@ -117,6 +117,8 @@ class _Cycle:
     def make_room(self, groups: list[Group]) -> list[Eviction]:
         """Return which pods end for those of these groups, in order, for which there was no room."""
         self._evictions.make_room(groups, self._attempts)
+        for due in self._evictions.wakes:
+            self._decisions.wake_at(due)
         return self._evictions.found
 
     def is_unchanged(self, group: Group) -> bool:

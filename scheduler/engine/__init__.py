@@ -8,6 +8,9 @@ cluster   nodes by resources, pod classes, the room of queues
 ranking   the nodes in the order in which one class fills them
 gang      what a gang is, and what came out of placing it
 place     all or nothing for the minimum, then as many of the rest as fit
+evict     whom to evict so that a gang fits, of what units tells
+leaving   the room to come of pods that are going
+reclaim   what queues may take from each other
 explain   why a gang was not placed: a cause with numbers
 cause     the closed set of reasons
 sentence  causes in words
