@@ -13,11 +13,13 @@ what he cannot have yet is kept for him.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.candidates import Candidates
 from scheduler.cycle.decisions import ROOM, Eviction
+from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
 from scheduler.engine.explain import on_empty_nodes
@@ -146,20 +148,38 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            for action, source in sources if self._may_have_others_go(group) else ():
-                if self._try(action, source, group, gang):
+            for action, source in sources:
+                if not self._somebody_may_go(action, group, gang):
+                    continue
+                if self._may_have_others_go(group) and self._try(action, source, group, gang):
                     break
+
+    def _somebody_may_go(self, action: Action, group: Group, gang: Gang) -> bool:
+        """Tell, at little cost, whether there is anybody from whom a group could take something."""
+        if action is Action.RECLAIM:
+            return bool(self._giving - {group.queue})
+        return self._lowest.get(group.queue, gang.level) < gang.level
+
+    @cached_property
+    def _giving(self) -> set[str]:
+        return giving_queues(self._snapshot, self._accounts)
+
+    @cached_property
+    def _lowest(self) -> dict[str, int]:
+        """The lowest priority of pods on nodes, by queue."""
+        lowest: dict[str, int] = {}
+        for queue, name in self._snapshot.usage:
+            level = self._snapshot.priority_of(name)
+            lowest[queue] = min(lowest.get(queue, level), level)
+        return lowest
 
     def _may_have_others_go(self, group: Group) -> bool:
         pods = group.pending.values()
         return self._snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
 
-    def _preempt(self, group: Group, gang: Gang) -> Source | None:
-        """Return the groups of lower priority in the same queue; None where there are none."""
+    def _preempt(self, group: Group, gang: Gang) -> Source:
+        """Return the groups of lower priority in the same queue."""
         priority_of = self._snapshot.priority_of
-        names = (name for queue, name in self._snapshot.usage if queue == group.queue)
-        if not any(priority_of(name) < gang.level for name in names):
-            return None
         levels = ((priority_of(other.priority_class), other) for other in self._holding())
         lower = (
             ((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue
@@ -180,7 +200,7 @@ class Evictions:
         givers = sorted(
             (-reclaim.nearness(account), queues[name].priority, -account.share(), name)
             for name, account in self._accounts.items()
-            if name in queues and queues[name].reclaimable and reclaim.may_have_to_give(account)
+            if name in self._giving and reclaim.may_have_to_give(account)
         )
         if not givers:
             return None
