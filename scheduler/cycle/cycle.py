@@ -45,7 +45,7 @@ GRACE_MS = 10_000
 
 
 def schedule(snapshot: Snapshot, now: int) -> Decisions:
-    """Return what is to be done now; the snapshot is not changed, but for layouts that it caches.
+    """Return what is to be done now; the snapshot is not changed, but for layouts and fruitless searches that it remembers.
 
     The same snapshot and time give the same decisions, whatever order the
     changes came in.
@@ -116,7 +116,7 @@ class _Cycle:
         self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
         self._causes: dict[tuple[Gang, int], Cause] = {}
-        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods)
+        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods, now)
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order, if that is an action of the policy."""
@@ -138,6 +138,8 @@ class _Cycle:
     def make_room(self, groups: list[Group]) -> list[Eviction]:
         """Return which pods end for those of these groups, in order, for which there was no room."""
         self._evictions.make_room(groups, self._attempts)
+        for due in self._evictions.wakes:
+            self._decisions.wake_at(due)
         return self._evictions.found
 
     def wake_when_due(self, kept_out: Iterable[Group]) -> None:

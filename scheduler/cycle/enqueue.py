@@ -42,7 +42,7 @@ import numpy as np
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
-from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.cycle.queue_accounts import giving_queues, queue_cause
 from scheduler.cycle.waits import deadline
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import UNLIMITED
@@ -102,23 +102,10 @@ def enqueue(
                 asking.append(group)
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
-        answers |= _ask(snapshot, gate, asking, _give_back(snapshot, accounts), now)
+        giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
+        answers |= _ask(snapshot, gate, asking, giving, now)
         answers |= _behind(ordered, answers, accounts)
     return answers
-
-
-def _give_back(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[str]:
-    """Return the queues that others may reclaim from: those that use more of something than they deserve."""
-    if Action.RECLAIM not in snapshot.policy.actions:
-        return set()
-    pods = snapshot.nodes.columns.get("pods", -1)
-    return {
-        name
-        for name, queue in snapshot.queues.items()
-        if queue.reclaimable and (account := accounts.get(name)) is not None and not account.below
-        for column, used in enumerate(account.used)
-        if column != pods and used > account.deserved[column]
-    }
 
 
 def _ask(

@@ -13,14 +13,15 @@ what he cannot have yet is kept for him.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
+from scheduler.cycle.candidates import Candidates
 from scheduler.cycle.decisions import ROOM, Eviction
-from scheduler.cycle.evictable import Evictable, evictable
+from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
-from scheduler.engine.evict import Unit, find_victims
+from scheduler.engine.evict import find_victims
 from scheduler.engine.explain import on_empty_nodes
 from scheduler.engine.gang import minimum
 from scheduler.engine.leaving import Leaving
@@ -30,18 +31,20 @@ from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from scheduler.cycle.candidates import Ranked
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
-    Ranked = Iterable[tuple[tuple[int, ...], Group]]
-    """Groups, each with what decides whose pods go first: the least."""
+
+COSTLY = 2000
+"""After so many units were drawn in vain, which takes some 10 ms, those who are alike are let rest."""
+REST_MS = 5000
 
 
 class Source(NamedTuple):
@@ -61,19 +64,19 @@ class Evictions:
         accounts: Mapping[str, Account],
         gangs: Mapping[str, Gang],
         pods: int,
+        now: int,
     ) -> None:
         """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
         self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
-        self._gangs, self._pods = gangs, pods
+        self._gangs, self._pods, self._now = gangs, pods, now
         self._keys: list[str] = []
-        self._nodes: dict[str, int] = {}
-        self._vectors: dict[PodShape, list[int]] = {}
+        self._candidates = Candidates(snapshot, accounts)
         self._leaving: Leaving | None = None
-        self._going: dict[str, set[str]] = {}
-        """The keys of pods that are asked to end in this cycle, by their groups."""
         self._failed: set[tuple[object, ...]] = set()
         self._waiting: dict[str, Cause] = {}
         self.found: list[Eviction] = []
+        self.wakes: list[int] = []
+        """When to look again although nothing changed."""
 
     def cause_of(self, key: str) -> Cause | None:
         """Return the cause of a group that waits for others to end; None for all others."""
@@ -145,20 +148,38 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            for action, source in sources if self._may_have_others_go(group) else ():
-                if self._try(action, source, group, gang):
+            for action, source in sources:
+                if not self._somebody_may_go(action, group, gang):
+                    continue
+                if self._may_have_others_go(group) and self._try(action, source, group, gang):
                     break
+
+    def _somebody_may_go(self, action: Action, group: Group, gang: Gang) -> bool:
+        """Tell, at little cost, whether there is anybody from whom a group could take something."""
+        if action is Action.RECLAIM:
+            return bool(self._giving - {group.queue})
+        return self._lowest.get(group.queue, gang.level) < gang.level
+
+    @cached_property
+    def _giving(self) -> set[str]:
+        return giving_queues(self._snapshot, self._accounts)
+
+    @cached_property
+    def _lowest(self) -> dict[str, int]:
+        """The lowest priority of pods on nodes, by queue."""
+        lowest: dict[str, int] = {}
+        for queue, name in self._snapshot.usage:
+            level = self._snapshot.priority_of(name)
+            lowest[queue] = min(lowest.get(queue, level), level)
+        return lowest
 
     def _may_have_others_go(self, group: Group) -> bool:
         pods = group.pending.values()
         return self._snapshot.preempts(group.priority_class) and all(pod.preempts for pod in pods)
 
-    def _preempt(self, group: Group, gang: Gang) -> Source | None:
-        """Return the groups of lower priority in the same queue; None where there are none."""
+    def _preempt(self, group: Group, gang: Gang) -> Source:
+        """Return the groups of lower priority in the same queue."""
         priority_of = self._snapshot.priority_of
-        names = (name for queue, name in self._snapshot.usage if queue == group.queue)
-        if not any(priority_of(name) < gang.level for name in names):
-            return None
         levels = ((priority_of(other.priority_class), other) for other in self._holding())
         lower = (
             ((level,), other) for level, other in levels if level < gang.level and other.queue == group.queue
@@ -179,7 +200,7 @@ class Evictions:
         givers = sorted(
             (-reclaim.nearness(account), queues[name].priority, -account.share(), name)
             for name, account in self._accounts.items()
-            if name in queues and queues[name].reclaimable and reclaim.may_have_to_give(account)
+            if name in self._giving and reclaim.may_have_to_give(account)
         )
         if not givers:
             return None
@@ -210,8 +231,8 @@ class Evictions:
         self, action: Action, source: Callable[[Group, Gang], Source | None], group: Group, gang: Gang
     ) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
-        likeness = action, gang.bins, gang.steps, gang.account, gang.level
-        if likeness in self._failed:
+        likeness = action, gang.bins, gang.steps, group.queue, gang.level
+        if likeness in self._failed or self._is_resting(likeness):
             return False
         going: list[tuple[Group, tuple[Pod, ...]]] = []
         found = None
@@ -220,14 +241,31 @@ class Evictions:
             if drawn is not None:
                 if self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
-                units = self._units(drawn.groups, going)
+                units = self._candidates.units(drawn.groups, going)
                 if self._could_fit(gang):
                     found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
             if found is None:
                 self._failed.add(likeness)
+                if len(going) > COSTLY:
+                    self._rest(likeness)
                 return False
             self._evict(action, group, [going[number] for number in found[0]])
             return True
+
+    def _rest(self, likeness: tuple[object, ...]) -> None:
+        known = self._snapshot.fruitless
+        for each in [each for each, due in known.items() if due <= self._now]:
+            del known[each]
+        known[likeness] = self._now + REST_MS
+        self.wakes.append(self._now + REST_MS)
+
+    def _is_resting(self, likeness: tuple[object, ...]) -> bool:
+        """Tell whether so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
+        due = self._snapshot.fruitless.get(likeness, 0)
+        if self._now < due <= self._now + REST_MS:
+            self.wakes.append(due)
+            return True
+        return False
 
     def _fits(self, gang: Gang) -> bool:
         placer = Placer(self._cluster, pods=self._pods)
@@ -254,70 +292,16 @@ class Evictions:
         text = f"Pod is evicted, because of {action}: pod group {group.key} gets its room."
         for other, pods in victims:
             counts[other.name] += len(pods)
-            self._going.setdefault(other.key, set()).update(pod.key for pod in pods)
+            self._candidates.note_going(other, pods)
             for pod in pods:
                 self.found.append(Eviction(pod, action, group.key, text))
-                leaving.add(self._node(pod), self._vector(pod.shape), self._accounts[other.queue])
+                leaving.add(
+                    self._candidates.node(pod),
+                    self._candidates.vector(pod.shape),
+                    self._accounts[other.queue],
+                )
         told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
         self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=told)
-
-    # What may go
-
-    def _units(self, ranked: Ranked, going: list[tuple[Group, tuple[Pod, ...]]]) -> Iterator[Unit]:
-        """Yield what may go, in order, and note in `going` whose pods each is.
-
-        Groups of the least rank go first, of these all loose pods before gangs as a whole, and newer groups before older ones.
-        """
-        newest_first = sorted(ranked, key=lambda pair: (pair[1].created, pair[1].key), reverse=True)
-        by_rank = sorted(newest_first, key=lambda pair: pair[0])
-        for tier, (_, some) in enumerate(groupby(by_rank, key=lambda pair: pair[0])):
-            before: dict[str, tuple[int, ...]] = {}
-            groups = [group for _, group in some]
-            for group in groups:
-                if self._has_loose(group):
-                    first = len(going)
-                    for pod in self._evictable(group).loose:
-                        going.append((group, (pod,)))
-                        yield self._unit(group, (pod,), tier, ())
-                    before[group.key] = tuple(range(first, len(going)))
-            for group in groups:
-                if pods := self._evictable(group).core:
-                    going.append((group, pods))
-                    yield self._unit(group, pods, tier, before.get(group.key, ()))
-
-    def _has_loose(self, group: Group) -> bool:
-        """Tell, without looking at its pods, whether not all of a group goes together."""
-        return group.ready() - len(self._going.get(group.key, ())) != group.min_member
-
-    def _evictable(self, group: Group) -> Evictable:
-        if going := self._going.get(group.key):
-            return evictable(group, self._snapshot.priority_of, going)
-        return self._snapshot.evictable_of(group)
-
-    def _unit(self, group: Group, pods: tuple[Pod, ...], tier: int, before: tuple[int, ...]) -> Unit:
-        account = self._accounts[group.queue]
-        if len(pods) == 1:
-            node, holds = self._node(pods[0]), self._vector(pods[0].shape)
-            return Unit({} if node is None else {node: holds}, holds, 1, account, tier, before)
-        by_node: dict[int, list[int]] = {}
-        total = [0] * len(self._vector(pods[0].shape))
-        for pod in pods:
-            node, holds = self._node(pod), self._vector(pod.shape)
-            _add(total, holds)
-            if node is not None:
-                _add(by_node.setdefault(node, [0] * len(holds)), holds)
-        return Unit(by_node, total, len(pods), account, tier, before)
-
-    def _vector(self, shape: PodShape) -> list[int]:
-        known = self._vectors.get(shape)
-        if known is None:
-            known = self._vectors[shape] = self._snapshot.nodes.vector(shape).tolist()
-        return known
-
-    def _node(self, pod: Pod) -> int | None:
-        if not self._nodes:
-            self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
-        return self._nodes.get(pod.node)
 
     def _all_leaving(self) -> Leaving:
         """Return what is going, with those whom this cycle has asked to end."""
@@ -325,10 +309,5 @@ class Evictions:
             self._leaving = Leaving(self._cluster)
             for pod in self._snapshot.releasing.values():
                 account = self._accounts.get(self._snapshot.queue_of(pod)) or self._accounts[ROOT_QUEUE]
-                self._leaving.add(self._node(pod), self._vector(pod.shape), account)
+                self._leaving.add(self._candidates.node(pod), self._candidates.vector(pod.shape), account)
         return self._leaving
-
-
-def _add(total: list[int], amounts: Sequence[int]) -> None:
-    for column, amount in enumerate(amounts):
-        total[column] += amount

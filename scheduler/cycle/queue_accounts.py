@@ -54,6 +54,18 @@ def queue_cause(snapshot: Snapshot, group: Group) -> Cause | None:
     return None
 
 
+def giving_queues(snapshot: Snapshot, accounts: Mapping[str, Account]) -> set[str]:
+    """Return the queues that others may reclaim from: those that use more of something than they deserve, `pods` aside."""
+    pods = snapshot.nodes.columns.get("pods", -1)
+    return {
+        name
+        for name, queue in snapshot.queues.items()
+        if queue.reclaimable and (account := accounts.get(name)) is not None and not account.below
+        for column, used in enumerate(account.used)
+        if column != pods and used > account.deserved[column]
+    }
+
+
 def _whole(taking: np.ndarray[tuple[int], np.dtype[np.bool_]], allocatable: Matrix, used: Matrix) -> Vector:
     """Return what pods use and what is free on nodes that take pods; a node that shrank under its pods takes from no other."""
     whole: Vector = np.where(taking[:, None], np.maximum(allocatable, used), used).sum(axis=0)

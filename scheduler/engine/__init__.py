@@ -10,6 +10,9 @@ relations where pods may be because of other pods
 scored_ranking  the same where nodes are compared by weights, as scoring has them
 gang      what a gang is, and what came out of placing it
 place     all or nothing for the minimum, then as many of the rest as fit
+evict     whom to evict so that a gang fits, of what units tells
+leaving   the room to come of pods that are going
+reclaim   what queues may take from each other
 explain   why a gang was not placed: a cause with numbers
 obstacle  which other pods are in the way
 cause     the closed set of reasons

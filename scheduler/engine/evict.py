@@ -5,27 +5,25 @@ one, each the node where the least is lost: first nodes with room, then those wh
 these where the fewest pods go, then where the youngest go. A unit that goes leaves room on all of its nodes, which the next pods
 find there. Then units go whose queues have to use less, if a ceiling is in the way. In the end it is tried for each unit, the last
 first, whether it can stay after all. The answer counts only if `Placer.place_minimum`, which places the gang later, finds room for it then.
-
-Looking at all units of a large cluster takes long, and the first ones mostly do. So they are drawn as needed: some times as
-much as the gang asks for, then more.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from scheduler.engine.place import Placer
+from scheduler.engine.units import Drawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, PodClass
     from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.units import Unit
 
     Yields = Callable[[Account, Sequence[int]], bool]
     """Whether pods that hold so much may be taken from a queue, as it stands."""
@@ -35,28 +33,7 @@ if TYPE_CHECKING:
 
 FEW = 64
 """Of so many units each is tried with all nodes anew whether it can stay, which takes about 1 ms on thousands of nodes."""
-_DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
 _NOTHING: Cost = (-1, 0, -1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """Pods that go together or stay.
-
-    holds    what leaves each node, by column
-    total    the same on all nodes together
-    pods     how many they are
-    account  that of their queue
-    tier     units of a lower one go first
-    before   the numbers of units that go as well when this one does
-    """
-
-    holds: Mapping[int, Sequence[int]]
-    total: Sequence[int]
-    pods: int
-    account: Account
-    tier: int = 0
-    before: tuple[int, ...] = ()
 
 
 def find_victims(
@@ -67,7 +44,7 @@ def find_victims(
     units come in the order in which they are to go, numbered from 0. Afterwards the victims are gone from the cluster and from
     the accounts, and the gang is on them; with None nothing has changed.
     """
-    drawn = _Drawn(units, gang, cluster)
+    drawn = Drawn(units, gang, cluster)
     while True:
         more = drawn.draw()
         search = _Search(cluster, gang, drawn, yields, pods)
@@ -77,43 +54,10 @@ def find_victims(
             return search.run(search.settle_at_any_cost)
 
 
-class _Drawn:
-    """Units as far as they were drawn, also by the nodes on which they hold something."""
-
-    def __init__(self, units: Iterable[Unit], gang: Gang, cluster: Cluster) -> None:
-        self._left: Iterator[Unit] = iter(units)
-        self._wanted = [0] * cluster.free.shape[1]
-        for some in gang.bins:
-            for column, amount in cluster.classes[some.pod_class].asked:
-                self._wanted[column] += amount * some.count
-        self._held = [0] * len(self._wanted)
-        self._times = _DRAWN
-        self.units: list[Unit] = []
-        self.on_node: dict[int, list[int]] = {}
-
-    def draw(self) -> bool:
-        """Draw more units; tell whether there may be others."""
-        for unit in self._left:
-            number = len(self.units)
-            self.units.append(unit)
-            for node in unit.holds:
-                self.on_node.setdefault(node, []).append(number)
-            for column, amount in enumerate(unit.total):
-                self._held[column] += amount
-            if self._is_enough():
-                self._times *= _MORE
-                return True
-        return False
-
-    def _is_enough(self) -> bool:
-        pairs = zip(self._held, self._wanted, strict=True)
-        return all(held >= wanted * self._times for held, wanted in pairs)
-
-
 class _Search:
     """One try with the units that were drawn."""
 
-    def __init__(self, cluster: Cluster, gang: Gang, drawn: _Drawn, yields: Yields, pods: int) -> None:
+    def __init__(self, cluster: Cluster, gang: Gang, drawn: Drawn, yields: Yields, pods: int) -> None:
         self._cluster, self._gang, self._yields, self._pods = cluster, gang, yields, pods
         self._units, self._on_node = drawn.units, drawn.on_node
         self._gone: set[int] = set()

@@ -96,6 +96,8 @@ class Snapshot:
         """Groups for which pods were asked to end, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
+        self.fruitless: dict[tuple[object, ...], int] = {}
+        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.invariants import (
     commands,
+    evictions,
     gangs,
     jobs,
     log,
@@ -18,7 +19,21 @@ from tests.invariants import (
 )
 from tests.invariants.picture import Picture
 
-MODULES = (log, nodes, pods, gangs, jobs, policies, made, queues, quotas, ownership, commands, waiting)
+MODULES = (
+    log,
+    nodes,
+    pods,
+    gangs,
+    evictions,
+    jobs,
+    policies,
+    made,
+    queues,
+    quotas,
+    ownership,
+    commands,
+    waiting,
+)
 INVARIANTS = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began
 
@@ -78,7 +93,14 @@ class Judge:
 
 
 # These expect what is done together in neighbouring rows of the log, as one transaction writes it.
-TOGETHER = frozenset({gangs.BoundWhole.name, gangs.RunsWhole.name, commands.CarriedOut.name})
+TOGETHER = frozenset(
+    {
+        gangs.BoundWhole.name,
+        gangs.RunsWhole.name,
+        commands.CarriedOut.name,
+        *(each.name for each in evictions.INVARIANTS),
+    }
+)
 
 # What is asked of a log in which controllers work by one request after the other.
 BY_REQUESTS = frozenset(each.name for each in INVARIANTS) - TOGETHER

@@ -68,6 +68,30 @@ def gang(count, minimum=2, **fields):
     return log
 
 
+VICTIM = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+WAITS = {
+    "type": "Unschedulable",
+    "status": "True",
+    "reason": "WaitingForVictims",
+    "message": "2 pods are asked to end",
+}
+
+
+def evicting(*numbers, minimum=2, waits="h"):
+    """A gang of two that runs, some pods of which are evicted, for another group or for nobody."""
+    log = (
+        gang(2, minimum)
+        .wait(9000)
+        .group("h")
+        .put(GROUPS, waits, status={"conditions": [WAITS] if waits == "h" else []})
+    )
+    for n in numbers:
+        log.pod(f"p{n}", group="g", status={"conditions": VICTIM})
+    for n in numbers:
+        log.pod(f"p{n}", group="g", deleted=SOON)
+    return log.queue()
+
+
 def in_queue(capability, **pod):
     log = Log().node().queue(capability=capability).group(queue="q").pod(group="g", **pod)
     return log.pod("r", group="g", **pod)
@@ -266,6 +290,9 @@ WRONG = [
         "2 of 3 placed",
     ),
     (lambda: gang(1, 1, roles={"main": 0, "other": 1}), "gang is bound whole", "0 of 1 of other placed"),
+    # evictions
+    (lambda: evicting(0, waits="g"), "evicted for somebody", "no other pod group waits"),
+    (lambda: evicting(0), "gang is evicted whole", "leaves d/g with 1 of 2, 1 of them on nodes"),
     # jobs
     (lambda: Log().job(phase="Pending").job(phase="Completed"), "job phase follows the table", "to Completed"),
     (lambda: Log().job(phase="Failed").job(phase="Restarting"), "job phase follows the table", "from Failed"),
@@ -591,6 +618,8 @@ UNSETTLED = [
 ]
 
 RIGHT = {
+    "a gang that is evicted whole": lambda: evicting(0, 1),
+    "a pod beyond a minimum that is evicted": lambda: evicting(0, minimum=1),
     "jobs of a flow, one after the other, and one that is made again before it ended": lambda: made(
         ran_through(made(flow(), "f-a", "Pending", uid="first").gone(JOBS, "f-a"), "f-a"), "f-b"
     ),

@@ -86,6 +86,7 @@ class SaysWhy(Invariant):
 class SaysTrue(Invariant):
     """Source: design §1, "see why it waits"; §4, "a gang that does not fit holds nothing partially".
 
+    Nor while somebody waits for victims that do not go, as some with finalizers never do: room is kept for him.
     Only gangs whose waiting pods are all alike: then counting how often one
     fits is exact. For pods of several kinds the order of placing decides, and
     to find none is no proof that there is none.
@@ -96,6 +97,8 @@ class SaysTrue(Invariant):
     kinds = ()
 
     def settle(self, now):
+        if any(_waits_for_victims(group) for group in self.picture.groups.values()):
+            return
         nodes = {
             key.removeprefix("/"): node for key, node in self.picture.nodes.items() if type(node) is Node
         }
@@ -116,6 +119,11 @@ class SaysTrue(Invariant):
                 f"is told {waiting.reason!r}, and nodes have room for {fitting} of {waiting.needed} such pods"
             )
             raise self.broken(f"{GROUPS}/{key}", text)
+
+
+def _waits_for_victims(group):
+    conditions = group.status.conditions if type(group) is Group else ()
+    return any((each.status, each.reason) == ("True", "WaitingForVictims") for each in conditions)
 
 
 def waiting_of(picture, key, group):

@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 from typing import NamedTuple
 
 from kube import usage
-from kube.resources import NODES, POD_GROUPS, PODS, QUEUES
+from kube.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
 from tests.scheduler.change import Change
@@ -61,7 +61,30 @@ def run(cases=CASES):
         entered = sum(some.status.get("phase") == "Inqueue" for some in decided.groups)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[str(case)] = {**took, "entered": entered} if case.entering else {**took, "bound": bound}
-    return figures | {"nothing_changed_50000_running": idle()}
+    return figures | {"nothing_changed_50000_running": idle()} | evicting()
+
+
+def evicting(nodes=5000):
+    """Return how long it takes to find the victims of a gang of 100 on full nodes, and how many they are.
+
+    The pods on them have one CPU each and are in gangs of 20, which go whole, or as far as one wants. The gang preempts in its
+    queue, or reclaims for a queue in which nobody runs.
+    """
+    figures = {}
+    for minimum, kind in ((20, "whole_gangs"), (1, "loose_pods")):
+        snapshot = cluster(nodes)
+        _put(snapshot, PRIORITY_CLASSES, "", "high", {"value": 100})
+        for number in range(nodes * 32 // 20):
+            name = f"r{number:05}"
+            _gang(snapshot, name, 20, 1, (number * 20, nodes), minimum=minimum, queue=QUEUE_NAMES[number % 3])
+        for cpu in (1, 8):
+            for action, queue in (("preempt", QUEUE_NAMES[0]), ("reclaim", QUEUE_NAMES[3])):
+                urgency = "high" if action == "preempt" else ""
+                _gang(snapshot, "g", 100, cpu, None, queue=queue, urgency=urgency)
+                decided, took = measured(snapshot)
+                name = f"{action}_{nodes}n_full_of_{kind}_for_100_times_{cpu}_cpu"
+                figures[name] = {**took, "victims": len(decided.evictions)}
+    return figures
 
 
 def idle():
@@ -107,11 +130,12 @@ def cluster(nodes):
     return snapshot
 
 
-def _gang(snapshot, name, pods, cpu, running, *, entering=False):
-    """Put a gang into one of the queues; running is the number of its first node and that of all nodes, None if it waits."""
-    queue = QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
+def _gang(snapshot, name, pods, cpu, running, *, entering=False, minimum=None, queue="", urgency=""):
+    """Put a gang into a queue, or one of them; running is the number of its first node and that of all nodes, None if it waits."""
+    queue = queue or QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
     phase = "Running" if running else "Pending" if entering else "Inqueue"
-    spec = {"minMember": pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
+    spec = {"minMember": minimum or pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
+    spec |= {"priorityClassName": urgency} if urgency else {}
     _put(
         snapshot,
         POD_GROUPS,

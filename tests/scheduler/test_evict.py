@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
-from scheduler.engine.evict import Unit, find_victims
+from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.leaving import Leaving
+from scheduler.engine.units import Unit
 
 PODS = 1
 

@@ -303,3 +303,16 @@ def test_same_snapshot_gives_the_same_victims():
     here = world(*objects, nodes=("n1", "n2"))
     there = world(*reversed(objects), nodes=("n2", "n1"))
     assert [e.pod.name for e in here.cycle().evictions] == [e.pod.name for e in there.cycle().evictions]
+
+
+def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
+    """Each change of a large cluster would cost it again."""
+    monkeypatch.setattr("scheduler.cycle.evictions.COSTLY", 3)
+    fixed = running("fixed", priorityClassName="system-node-critical")
+    here = world(*low(4), fixed, *waiting(1, "5"), cpu="5")
+    decisions = here.cycle()
+    assert decisions.evictions == []
+    assert decisions.wake is not None
+    here.remove(resources.PODS, "fixed")
+    assert here.cycle(seconds=1).evictions == []
+    assert len(here.cycle(seconds=5).evictions) == 4

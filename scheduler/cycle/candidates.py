@@ -1,0 +1,98 @@
+"""What may be evicted in one cycle, as units in the order in which they are to go."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from scheduler.cycle.evictable import Evictable, evictable
+from scheduler.engine.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from scheduler.engine.accounts import Account
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.snapshot import Snapshot
+
+    Ranked = Iterable[tuple[tuple[int, ...], Group]]
+    """Groups, each with what decides whose pods go first: the least."""
+
+
+class Candidates:
+    """The pods of groups as units, with what they hold of the nodes and columns of a cycle."""
+
+    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account]) -> None:
+        self._snapshot, self._accounts = snapshot, accounts
+        self._nodes: dict[str, int] = {}
+        self._vectors: dict[PodShape, list[int]] = {}
+        self._going: dict[str, set[str]] = {}
+        """The keys of pods that are asked to end in this cycle, by their groups."""
+
+    def note_going(self, group: Group, pods: Iterable[Pod]) -> None:
+        """Note that pods of a group are asked to end: it may lose so many fewer."""
+        self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
+
+    def units(self, ranked: Ranked, going: list[tuple[Group, tuple[Pod, ...]]]) -> Iterator[Unit]:
+        """Yield what may go, in order, and note in `going` whose pods each is.
+
+        Groups of the least rank go first, of these all loose pods before gangs as a whole, and newer groups before older ones.
+        """
+        newest_first = sorted(ranked, key=lambda pair: (pair[1].created, pair[1].key), reverse=True)
+        by_rank = sorted(newest_first, key=lambda pair: pair[0])
+        for tier, (_, some) in enumerate(groupby(by_rank, key=lambda pair: pair[0])):
+            before: dict[str, tuple[int, ...]] = {}
+            groups = [group for _, group in some]
+            for group in groups:
+                if self._has_loose(group):
+                    first = len(going)
+                    for pod in self._evictable(group).loose:
+                        going.append((group, (pod,)))
+                        yield self._unit(group, (pod,), tier, ())
+                    before[group.key] = tuple(range(first, len(going)))
+            for group in groups:
+                if pods := self._evictable(group).core:
+                    going.append((group, pods))
+                    yield self._unit(group, pods, tier, before.get(group.key, ()))
+
+    def _has_loose(self, group: Group) -> bool:
+        """Tell, without looking at its pods, whether not all of a group goes together."""
+        return group.ready() - len(self._going.get(group.key, ())) != group.min_member
+
+    def _evictable(self, group: Group) -> Evictable:
+        if going := self._going.get(group.key):
+            return evictable(group, self._snapshot.priority_of, going)
+        return self._snapshot.evictable_of(group)
+
+    def _unit(self, group: Group, pods: tuple[Pod, ...], tier: int, before: tuple[int, ...]) -> Unit:
+        account = self._accounts[group.queue]
+        if len(pods) == 1:
+            node, holds = self.node(pods[0]), self.vector(pods[0].shape)
+            return Unit({} if node is None else {node: holds}, holds, 1, account, tier, before)
+        by_node: dict[int, list[int]] = {}
+        total = [0] * len(self.vector(pods[0].shape))
+        for pod in pods:
+            node, holds = self.node(pod), self.vector(pod.shape)
+            _add(total, holds)
+            if node is not None:
+                _add(by_node.setdefault(node, [0] * len(holds)), holds)
+        return Unit(by_node, total, len(pods), account, tier, before)
+
+    def vector(self, shape: PodShape) -> list[int]:
+        """Return what pods of a shape hold, by column."""
+        known = self._vectors.get(shape)
+        if known is None:
+            known = self._vectors[shape] = self._snapshot.nodes.vector(shape).tolist()
+        return known
+
+    def node(self, pod: Pod) -> int | None:
+        """Return the number of the node of a pod, None when it is not there."""
+        if not self._nodes:
+            self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
+        return self._nodes.get(pod.node)
+
+
+def _add(total: list[int], amounts: Sequence[int]) -> None:
+    for column, amount in enumerate(amounts):
+        total[column] += amount

@@ -1,0 +1,72 @@
+"""Units: pods that may be evicted, as the search for victims sees them.
+
+Looking at all units of a large cluster takes long, and the first ones mostly do. So they are drawn as needed: some times as
+much as the gang asks for, then more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.gang import Gang
+
+_DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """Pods that go together or stay.
+
+    holds    what leaves each node, by column
+    total    the same on all nodes together
+    pods     how many they are
+    account  that of their queue
+    tier     units of a lower one go first
+    before   the numbers of units that go as well when this one does
+    """
+
+    holds: Mapping[int, Sequence[int]]
+    total: Sequence[int]
+    pods: int
+    account: Account
+    tier: int = 0
+    before: tuple[int, ...] = ()
+
+
+class Drawn:
+    """Units as far as they were drawn, also by the nodes on which they hold something."""
+
+    def __init__(self, units: Iterable[Unit], gang: Gang, cluster: Cluster) -> None:
+        self._left: Iterator[Unit] = iter(units)
+        self._wanted = [0] * cluster.free.shape[1]
+        for some in gang.bins:
+            for column, amount in cluster.classes[some.pod_class].asked:
+                self._wanted[column] += amount * some.count
+        self._held = [0] * len(self._wanted)
+        self._times = _DRAWN
+        self.units: list[Unit] = []
+        self.on_node: dict[int, list[int]] = {}
+
+    def draw(self) -> bool:
+        """Draw more units; tell whether there may be others."""
+        for unit in self._left:
+            number = len(self.units)
+            self.units.append(unit)
+            for node in unit.holds:
+                self.on_node.setdefault(node, []).append(number)
+            for column, amount in enumerate(unit.total):
+                self._held[column] += amount
+            if self._is_enough():
+                self._times *= _MORE
+                return True
+        return False
+
+    def _is_enough(self) -> bool:
+        pairs = zip(self._held, self._wanted, strict=True)
+        return all(held >= wanted * self._times for held, wanted in pairs)

@@ -1,0 +1,124 @@
+"""The scheduler has pods end only for somebody, and leaves no gang half (docs/design/evictions.md; reference: volcano-scheduler §2.4 to §2.6).
+
+A pod that the scheduler evicts is known by its condition DisruptionTarget with the reason PreemptionByScheduler, from which its
+deletion follows in the same transaction.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kube.kinds.fields import View
+from tests.invariants.invariant import Invariant
+from tests.invariants.views import GROUPS, PODS, Condition, Group, Pod, key_of
+
+WAITING = "WaitingForVictims"
+
+
+class MarkedStatus(View):
+    """What is reported of a pod that goes."""
+
+    conditions: list[Condition] = []
+
+
+class MarkedPod(View):
+    """A pod that may have been evicted."""
+
+    status: MarkedStatus = MarkedStatus()
+
+
+_decode = msgspec.json.Decoder(MarkedPod).decode
+
+
+def is_evicted(step):
+    """Say whether a step asks a pod to end because the scheduler wants it."""
+    before, after = step.before, step.after
+    if type(after) is not Pod or not after.deleting or (type(before) is Pod and before.deleting):
+        return False
+    try:
+        conditions = _decode(step.change.body).status.conditions
+    except msgspec.ValidationError:
+        return False
+    return any(
+        each.type == "DisruptionTarget" and each.reason == "PreemptionByScheduler" for each in conditions
+    )
+
+
+class ForSomebody(Invariant):
+    """Source: docs/design/evictions.md: who waits for his victims says so in the write by which they are evicted."""
+
+    name = "evicted for somebody"
+    meaning = "When the scheduler evicts a pod, another pod group waits for its victims."
+    kinds = (PODS, GROUPS)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._waiting = set()
+
+    def take(self, step):
+        if step.change.resource == GROUPS:
+            conditions = step.after.status.conditions if type(step.after) is Group else ()
+            is_waiting = any(
+                (each.type, each.status, each.reason) == ("Unschedulable", "True", WAITING)
+                for each in conditions
+            )
+            (self._waiting.add if is_waiting else self._waiting.discard)(step.key)
+        elif is_evicted(step) and not self._waiting - {step.after.group}:
+            raise self.broken(key_of(step.change), "is evicted, and no other pod group waits for its victims")
+
+
+class LeavesWhole(Invariant):
+    """Source: reference volcano-scheduler §3.1 and §2.6: what is beyond a minimum goes alone, the rest of a gang as a whole.
+
+    A gang that was below its minimum, or became so by something else lately, has none to keep; so has one whose minimum was
+    raised lately.
+    """
+
+    name = "gang is evicted whole"
+    meaning = "After a burst of evictions no pod group that had its minimum is below it, unless none of its pods is left on a node."
+    kinds = None
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._begun = {}  # key of a group → a step by which a pod of it was evicted in this burst
+        self._disturbed = {}  # key of a group → when its minimum changed, or it lost a pod otherwise
+
+    def take(self, step):
+        if is_evicted(step):
+            self._evicted(step)
+            return
+        if self._begun:
+            self.finish()
+        before, after = step.before, step.after
+        if step.change.resource == GROUPS:
+            if type(before) is Group and type(after) is Group and before.minimum != after.minimum:
+                self._disturbed[step.key] = self.picture.at
+        elif type(before) is Pod and before.ready and not (type(after) is Pod and after.ready):
+            self._disturbed[before.group] = self.picture.at
+
+    def _evicted(self, step):
+        group = self.picture.groups.get(f"{step.change.namespace}/{step.after.group.partition('/')[2]}")
+        if type(group) is not Group or step.after.group in self._begun:
+            return
+        ready = len(self._ready(step.after.group)) + 1
+        at = self._disturbed.get(step.after.group, 0)
+        if ready >= group.minimum and not self.picture.is_recent(at):
+            self._begun[step.after.group] = step.change
+
+    def finish(self):
+        begun, self._begun = self._begun, {}
+        for key, change in begun.items():
+            group, ready = self.picture.groups.get(key), self._ready(key)
+            if type(group) is not Group or len(ready) >= group.minimum:
+                continue
+            if left := sum(pod.holds for pod in ready):
+                text = (
+                    f"its eviction leaves {key} with {len(ready)} of {group.minimum}, {left} of them on nodes"
+                )
+                raise self.broken(key_of(change), text, revision=change.revision)
+
+    def _ready(self, key):
+        return [pod for pod in self.picture.members.get(key, {}).values() if pod.ready]
+
+
+INVARIANTS = (ForSomebody, LeavesWhole)
