@@ -21,6 +21,10 @@ from scheduler.snapshot.reading import PodSpecView
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from msgspec import Raw
+
+    from scheduler.snapshot.demands import Demands
+
 
 def warning(spec: Mapping[str, Any], path: str) -> str:
     """Return what the author of a pod spec at a path should know; empty when every demand can be judged."""
@@ -28,16 +32,16 @@ def warning(spec: Mapping[str, Any], path: str) -> str:
         view = msgspec.json.decode(json.dumps(spec), type=PodSpecView)
     except msgspec.DecodeError:
         return ""  # the schema says what is wrong
-    constraint = unknown_constraint(view)
+    constraint = understood(view, "", NOTHING)[1]
     return f"{path}.{constraint}: the pods will wait: {unknown(constraint)}" if constraint else ""
 
 
-def unknown_constraint(spec: PodSpecView) -> Constraint | None:
-    """Return the first demand of a pod that cannot be read or obeyed, or None."""
+def understood(spec: PodSpecView, namespace: str, labels: Raw) -> tuple[Demands | None, Constraint | None]:
+    """Return what a pod demands because of others, and its first demand that cannot be read or obeyed."""
     try:
-        demands_of(spec, "", NOTHING)
+        demands = demands_of(spec, namespace, labels)
     except UnreadableError as error:
-        return error.constraint
+        return None, error.constraint
     if bytes(spec.resource_claims) not in (b"", b"[]", b"null"):
-        return Constraint.RESOURCE_CLAIMS
-    return None
+        return demands, Constraint.RESOURCE_CLAIMS
+    return demands, None

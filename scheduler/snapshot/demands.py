@@ -121,14 +121,6 @@ def demands_of(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demand
     return _read(affinity, spread, ports, namespace, own)
 
 
-def readable_demands(spec: PodSpecView, namespace: str, labels: msgspec.Raw) -> Demands | None:
-    """Return what a pod demands, None also when it cannot be read: such a pod is not placed."""
-    try:
-        return demands_of(spec, namespace, labels)
-    except UnreadableError:
-        return None
-
-
 class _Selector(View):
     match_labels: dict[str, str] | None = None
     match_expressions: list[dict[str, Any]] | None = None

@@ -17,7 +17,6 @@ from kube import amounts, quantity
 from kube.usage import request_key, request_of, value_of
 from scheduler.engine.cluster import OPEN, PodClass, Vector, Verdicts
 from scheduler.engine.relations import in_all
-from scheduler.snapshot.constraints import unknown_constraint
 from scheduler.snapshot.ground import Marks, NodeGround
 from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
 from scheduler.snapshot.ties import Eligible, ties_of
@@ -120,10 +119,10 @@ class NodeTable:
 
     # Pods
 
-    def shape_of(self, spec: PodSpecView) -> PodShape:
+    def shape_of(self, spec: PodSpecView, constraint: Constraint | None) -> PodShape:
         """Return the shape of a pod that has nothing to do with others; the same object for equal pods as long as hold() keeps it."""
         rule_key = (bytes(spec.node_selector), bytes(spec.affinity), bytes(spec.tolerations))
-        return self._shape((rule_key, request_key(spec), unknown_constraint(spec), None))
+        return self._shape((rule_key, request_key(spec), constraint, None))
 
     def with_profile(self, shape: PodShape, profile: Profile | None) -> PodShape:
         """Return the shape of pods that differ from others in their profile only."""

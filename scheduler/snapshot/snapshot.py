@@ -24,7 +24,7 @@ from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
-from scheduler.snapshot.demands import readable_demands
+from scheduler.snapshot.constraints import understood
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -215,8 +215,9 @@ class Snapshot:
                 continue
             pod = replace(old)
             self._replace(key, old, pod, 0)
-            if key in self.orphans:
-                self.orphans[key] = Orphan(pod, self.orphans[key].owner)
+            orphan = self.orphans.get(key)
+            if orphan is not None and orphan.pod is old:
+                self.orphans[key] = Orphan(pod, orphan.owner)
 
     def _read_pod(self, change: Changed, key: str) -> Pod:
         view = _decode(change.body, reading.PodView)
@@ -226,6 +227,7 @@ class Snapshot:
         status = _status(view)
         controller = next((each for each in metadata.owner_references or () if each.controller), None)
         ours = (spec.scheduler_name or "") in self._schedulers
+        demands, constraint = understood(spec, change.namespace, metadata.labels)
         pod = Pod(
             change.namespace,
             change.name,
@@ -235,7 +237,7 @@ class Snapshot:
             notes.queue or notes.job_queue,
             ours,
             notes.role or labels.role,
-            self.nodes.shape_of(spec),
+            self.nodes.shape_of(spec, constraint),
             spec.node_name or "",
             status,
             bool(spec.scheduling_gates),
@@ -246,7 +248,7 @@ class Snapshot:
             controller is not None,
             claims.named(change.name, spec.volumes) if self._heeds_claims else (),
             metadata.labels,
-            readable_demands(spec, change.namespace, metadata.labels),
+            demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
         )

@@ -162,8 +162,14 @@ class Judge:
                 for each in on_it
                 if self.is_counted(rule, pod, each) and not each["metadata"].get("deletionTimestamp")
             ]
-            found[here] = found.get(here, 0) + (len(standing) if rule.get("labelSelector") != {} else 0)
+            found[here] = found.get(here, 0) + (0 if self.is_of_everybody(rule, pod) else len(standing))
         return found
+
+    def is_of_everybody(self, rule, pod):
+        """Whether a constraint selects without any condition: kube-scheduler counts nobody then."""
+        selector = rule.get("labelSelector")
+        keys = [key for key in rule.get("matchLabelKeys") or () if key in labels_of(pod)]
+        return selector is not None and not any(selector.values()) and not keys
 
     def counts_node(self, rule, pod, node):
         if rule.get("nodeAffinityPolicy", "Honor") == "Honor":

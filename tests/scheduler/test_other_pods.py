@@ -57,6 +57,7 @@ def running(name, on, **spec):
 
 
 NODES = [at("a1", "a"), at("a2", "a"), at("b1", "b")]
+TAINTED = at("c1", "c", taints=[{"key": "k", "effect": "NoSchedule"}])
 
 
 @pytest.mark.parametrize(
@@ -160,6 +161,12 @@ NODES = [at("a1", "a"), at("a2", "a"), at("b1", "b")]
             gang(3, **X, **spread(nodeAffinityPolicy="Ignore"), nodeSelector={ZONE: "a"}),
             "",
             id="other zones are out of reach, and count",
+        ),
+        pytest.param([*gang(3, **X, **spread()), TAINTED], "", id="a zone that is tainted counts"),
+        pytest.param(
+            [*gang(3, **X, **spread(nodeTaintsPolicy="Honor")), TAINTED],
+            "a1 a1 b1",
+            id="a zone that is tainted does not count where taints are honoured",
         ),
         pytest.param(gang(3, **X, **spread(minDomains=3)), "", id="fewer zones than wanted"),
         pytest.param(gang(9, **X, **spread(labelSelector={})), "a1 a1 a1 a1 a2 a2 a2 a2 b1", id="spread of no labels"),
@@ -268,6 +275,16 @@ def test_labels_of_namespaces_may_change():
     world.put(namespace("ns", team="red"))
     world.cycle()
     assert world.where()["g-0"] == "b1"
+
+
+def test_labels_of_nodes_may_change():
+    world = World(queue(), *NODES, running("r", "b1", **X), *gang(1, **apart(term(ZONE, app="x"))))
+    world.put(at("a1", "b"), at("a2", "b"))
+    world.cycle()
+    assert "g-0" not in world.where()
+    world.put(at("a2", "a"))
+    world.cycle()
+    assert world.where()["g-0"] == "a2"
 
 
 def with_nodes(draw, most=4):

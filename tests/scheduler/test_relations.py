@@ -144,6 +144,23 @@ EVERY = [True] * 4
             id="another domain when the gang is short in the first",
         ),
         pytest.param(
+            tied(
+                [[1, 9], [1, 9], [1, 9], [1, 9], [2, 9]],
+                [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
+                zones=[0, 0, 1, 1, 2],
+                standing={"b": {1: 1, 3: 1}},
+            ),
+            [gang((0, 1), (1, 1))],
+            [[[4], [4]]],
+            id="and another one when it is short there too",
+        ),
+        pytest.param(
+            tied([[1, 9]] * 9 + [[3, 9]], [(("a",), (together("a"),))], zones=range(10)),
+            [gang((0, 3))],
+            [[[9, 9, 9]]],
+            id="domains without room for all are not tried",
+        ),
+        pytest.param(
             tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]),
             [gang((0, 1), (1, 1))],
             [[[0], [0]]],
@@ -230,6 +247,15 @@ def ties(draw, nodes):
 
 
 @st.composite
+def needing(draw, nodes):
+    """Pods that need each other, and perhaps something else."""
+    rule = together("a", draw(st.sampled_from([ZONE, ZONE, RACK])))
+    marks, more = draw(ties(nodes))
+    others = [each for each in more if not isinstance(each, Together) and each.mark != "a"]
+    return tuple(sorted({"a", *marks})), (rule, *(each for each in others if isinstance(each, Apart)))
+
+
+@st.composite
 def worlds(draw):
     nodes = draw(st.integers(0, 7))
     count = draw(st.integers(1, 4))
@@ -237,6 +263,8 @@ def worlds(draw):
     zones = [draw(st.integers(-1, 2)) for _ in range(nodes)]
     racks = [draw(st.integers(0, 3)) for _ in range(nodes)]
     some_ties = st.one_of(st.none(), ties(nodes), ties(nodes))
+    if draw(st.booleans()):
+        some_ties = st.one_of(st.none(), needing(nodes), needing(nodes))
     world = tied(
         free.reshape(-1, 3),
         [draw(some_ties) for _ in range(count)],

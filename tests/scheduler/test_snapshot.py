@@ -15,6 +15,7 @@ from scheduler.snapshot.records import TaskStatus
 from scheduler.writes import groups_of
 
 from . import demanding
+from .definitions import REQUIRED
 from .world import World, group, node, pod, priority_class, queue
 
 NODES = ("n1", "n2", "n3")
@@ -40,7 +41,7 @@ def facts(snapshot):
         },
         "usage": {key: shapes(used) for key, used in snapshot.usage.items()},
         "waiting": snapshot.waiting,
-        "orphans": set(snapshot.orphans),
+        "orphans": {key: o.pod is snapshot.pods[key] for key, o in snapshot.orphans.items()},
         "queues": {name: (q.state, q.capability, q.parent) for name, q in snapshot.queues.items()},
         "priorities": (snapshot.priorities, snapshot.default_priority),
         "namespaces": snapshot.namespace_queues,
@@ -192,6 +193,19 @@ def test_a_world_at_rest_is_not_written_to(script):
     written = world.writes
     world.cycle(seconds=3600)
     assert world.writes == written
+
+
+def test_a_pod_without_a_group_that_changes_what_it_demands_is_known_as_it_is():
+    """The new demand is about the pod as it was, which is looked at again before it goes."""
+
+    def apart(app):
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+        return {"podAntiAffinity": {REQUIRED: [term]}}
+
+    world = World(pod("p", "", labels={"app": "x"}, affinity=apart("y")))
+    world.put(pod("p", "", "2", labels={"app": "x"}, affinity=apart("x")))
+    assert world.snapshot.orphans["ns/p"].pod is world.snapshot.pods["ns/p"]
+    assert facts(world.snapshot) == facts(world.rebuilt())
 
 
 def _seconds_per_change(pods):
