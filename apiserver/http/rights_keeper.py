@@ -2,9 +2,10 @@
 
 Every `LOOK_S` seconds it asks once for all that was opened with the same
 credentials for the same: are they still good, and do they still carry the
-right? What it asks is read anew or at most `authorizer.FRESH_S` old, so a
-right that is taken away, by whichever process, ends what it allowed within
-two seconds. Tens of thousands of watches of a few clients cost a few queries.
+right? Roles are read anew for it, and tokens are at most
+`authentication.KEPT_S` old, so a right that is taken away, by whichever
+process, ends what it allowed within two seconds. Tens of thousands of watches
+of a few clients cost a few queries.
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ def _lost(claims: Sequence[Claim]) -> list[Claim]:
     found = []
     for claim in claims:
         right = claim.right
+        if right.actor not in same:
+            access.renew(right.actor)
         actor = same.setdefault(right.actor, right.actor)
         try:
             if not access.is_system(actor):

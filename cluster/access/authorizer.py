@@ -3,8 +3,8 @@
 What each role may do is the table of `cluster.access.roles`; here it meets the
 accounts. An actor's roles cost one query, are kept with the actor object
 (a request has its own) and are read again after `FRESH_S` seconds, or at
-once when an account changes in this process. So whoever keeps an actor, and
-asks once a second, ends what lasts within two seconds of a right's being taken away.
+once when an account changes in this process, or for who asks for it (`renew`):
+the keepers of what lasts do so each second.
 
 Controllers, scheduler and nodes act as `SYSTEM` and write to the store
 directly: what they do follows from what people did, is in the log and is not
@@ -63,12 +63,13 @@ __all__ = [
     "of",
     "refuse",
     "remedy",
+    "renew",
     "require",
     "scope",
     "somewhere",
 ]
 
-FRESH_S = 0.75
+FRESH_S = 10.0
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
 ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
 _generation = 0
@@ -174,6 +175,11 @@ def grants(actor: Actor) -> Grants:
         known.generation, known.until = _generation, now + FRESH_S
         known.grants = _resolve(actor)
     return known.grants
+
+
+def renew(actor: Actor) -> None:
+    """Have the roles of an actor read from the database when they are asked for next."""
+    actor._known.until = 0.0
 
 
 def allowed(

@@ -2,8 +2,8 @@
 
 Every `LOOK_S` seconds it asks in one step for all of them: does the session
 stand, in which scope of rights are topics read now, may the streams go on?
-What it asks is read anew or at most `FRESH_S` old (of `sessions` and of
-`authorizer`), so whatever is taken away is out within two seconds.
+Roles are read anew for it, and a session is at most `sessions.FRESH_S` old, so
+whatever is taken away is out within two seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dashboard.live import sessions
 from kube.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 
     from cluster.access import Actor
     from dashboard.live.streams import Stream, StreamRequest
@@ -98,10 +98,18 @@ class RightsKeeper:
 
     async def _look(self) -> None:
         asked = [(each, each.flowing()) for each in self._sockets]
-        found = await self._in_thread(lambda: [_standing(*one) for one in asked])
+        found = await self._in_thread(_standings, asked)
         await asyncio.gather(
             *(socket.heed(standing) for (socket, _), standing in zip(asked, found, strict=True))
         )
+
+
+def _standings(
+    asked: Sequence[tuple[Socket, Mapping[str, tuple[Stream, StreamRequest]]]],
+) -> list[Standing]:
+    for actor in {socket.actor for socket, _ in asked}:
+        access.renew(actor)
+    return [_standing(*one) for one in asked]
 
 
 def _standing(socket: Socket, flowing: Mapping[str, tuple[Stream, StreamRequest]]) -> Standing:

@@ -12,7 +12,6 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from cluster import access
-from cluster.access import authorizer
 from cluster.models import RoleBinding
 from cluster.store import store
 from dashboard import live
@@ -433,7 +432,7 @@ async def test_a_ping_is_answered_with_the_newest_revision(alice):
 
 
 def test_the_time_that_is_promised_holds_what_a_look_can_take():
-    assert max(sessions.FRESH_S, authorizer.FRESH_S) + rights_keeper.LOOK_S < 2
+    assert sessions.FRESH_S + rights_keeper.LOOK_S < 2
 
 
 async def test_tabs_of_one_user_share_what_is_read_of_his_rights(alice):
