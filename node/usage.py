@@ -75,6 +75,9 @@ class Sampler:
         self.node = node
         self._running = running
         self._before: dict[int, Total] = {}  # by shim
+        self._inits: dict[
+            int, int
+        ] = {}  # by shim: the init of its container's namespace of processes, 0 if it has none
         self._machine = Total(0.0, 0.0)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
@@ -118,6 +121,7 @@ class Sampler:
         if not containers:
             return {}
         processes = all_processes()
+        self._know_inits(processes, {one.shim for one in containers})
         totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
         owners = dict.fromkeys(totals, 0) | {shim: shim for shim in totals}
         for pid, process in processes.items():
@@ -126,11 +130,20 @@ class Sampler:
                 # A shim's own time is the cluster's; what it has collected is the container's.
                 own = process.ticks if pid != owner else 0
                 totals[owner][0] += own + process.collected
-                totals[owner][1] += process.memory if pid != owner else 0
+                totals[owner][1] += process.memory if pid not in (owner, self._inits.get(owner)) else 0
         for shim in totals:
             if shim not in self._before:
                 self._begin(shim, processes[shim].started / TICKS, now)
         return {shim: Total(now, ticks / TICKS, memory) for shim, (ticks, memory) in totals.items()}
+
+    def _know_inits(self, processes: dict[int, Process], shims: set[int]) -> None:
+        """Learn of new containers which process is their init, which is the cluster's as the shim is."""
+        self._inits = {shim: init for shim, init in self._inits.items() if shim in shims}
+        fresh = shims - self._inits.keys()
+        self._inits |= dict.fromkeys(fresh, 0)
+        for pid, process in processes.items():
+            if process.parent in fresh and _is_init(pid):
+                self._inits[process.parent] = pid
 
     def _begin(self, shim: int, started: float, now: float) -> None:
         """A container that has started since the last look had used nothing when it did."""
@@ -152,6 +165,16 @@ def _owner(pid: int, processes: dict[int, Process], owners: dict[int, int]) -> i
     for each in path:
         owners[each] = owner
     return owner
+
+
+def _is_init(pid: int) -> bool:
+    """Whether a process is the first of a namespace of its own: there it has the number 1."""
+    try:
+        with Path(f"/proc/{pid}/status").open() as file:
+            numbers = next((line.split()[1:] for line in file if line.startswith("NSpid:")), [])
+    except OSError:  # it ended meanwhile
+        return False
+    return len(numbers) > 1 and numbers[-1] == "1"
 
 
 def _between(before: Total | None, after: Total) -> Usage | None:

@@ -19,10 +19,10 @@ _MOUNTS = {
 def holds(wall: Wall) -> bool:
     """Whether pods are kept from the cluster's files and from each other.
 
-    Landlock does it, and so does a user namespace. Mounts that root makes for itself only cover
-    the cluster's files, and a filter of system calls knows nothing of files.
+    Landlock does it, and so do a user namespace, and mounts of root with a namespace of processes. Mounts of root
+    alone only cover the cluster's files: other processes show them. A filter of system calls knows nothing of files.
     """
-    return wall.landlock > 0 or wall.mounts == "user"
+    return wall.landlock > 0 or wall.mounts == "user" or (wall.mounts == "root" and wall.pids)
 
 
 def describe(wall: Wall) -> str:
@@ -32,11 +32,13 @@ def describe(wall: Wall) -> str:
         layers.append(f"Landlock (ABI {wall.landlock})")
     if wall.mounts in _MOUNTS:
         layers.append(_MOUNTS[wall.mounts])
+    if wall.pids and wall.mounts != "none":
+        layers.append("processes of their own")
     if wall.seccomp:
         layers.append("a filter of system calls")
     if not holds(wall):
         return "none: pods reach what the user may who runs the cluster" + _list("; there is only ", layers)
-    signals = "" if wall.landlock >= SCOPES_ABI else "; pods may send signals to each other"
+    signals = "" if wall.landlock >= SCOPES_ABI or wall.pids else "; pods may send signals to each other"
     return _list(f"{HOLDS}: ", layers) + signals
 
 

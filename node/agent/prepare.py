@@ -91,6 +91,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         node=pod.spec.node_name,
         streak=start.streak,
         mounts=wall.mounts,
+        pids=wall.pids and mounted,
         binds=(*binds, *own) if mounted else binds,
         # The cluster's database, secrets and other pods' files are nothing to a container.
         hide=str(layout.root.parent),

@@ -211,7 +211,7 @@ class ControlSocket:
         given = dict.fromkeys(STREAMS, fds[0]) if tty else dict(zip(names, fds, strict=True))
         env = {"TERM": "xterm", **self.order.env} if tty else self.order.env
         order = self.order._replace(argv=[str(word) for word in request["argv"]], env=env)
-        line.pid = launch(order, Streams(**given, tty=tty), beside=self.main)
+        line.pid = launch(order, Streams(**given, tty=tty), beside=self.main).pid
         line.say({"started": line.pid})
 
     def _attach(self, line: Line) -> None:

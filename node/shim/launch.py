@@ -13,7 +13,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, linux, mounts, wall
+from node.shim import absent, init, mounts, tree, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -43,30 +43,55 @@ class Streams(NamedTuple):
     tty: bool = False
 
 
-def launch(order: Order, streams: Streams, beside: int = 0) -> int:
-    """Fork and exec the order's command; return its process id, or raise LaunchError.
+class Launched(NamedTuple):
+    """A command that runs, and the init of its namespace of processes; 0 where it has none or joined another's."""
+
+    pid: int
+    init: int = 0
+
+
+def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
+    """Fork and exec the order's command; return its process, or raise LaunchError.
 
     With `beside`, the process id of a container's running command, the new one
-    joins it: it sees the same files and may use the same processors.
+    joins it: it sees the same files and processes and may use the same processors.
     Returns only when exec has succeeded: the pipe that would carry an error is
     closed by exec itself.
     """
     reader, writer = os.pipe()
+    told, telling = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(order, streams, beside, writer)
+        _become(order, streams, beside, writer, telling)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        problem = pipe.read()
+    os.close(telling)
+    problem, pids = _all_of(reader), _all_of(told)
+    launched = Launched(pid)
+    if pids:  # the first one has divided and gone
+        os.waitpid(pid, 0)
+        launched = Launched(*map(int, pids.split()))
     if not problem:
-        return pid
-    os.waitpid(pid, 0)
+        return launched
+    # In this order: an init ends when all in its namespace have been collected.
+    for each in (pid for pid in launched if pid):
+        tree.send(each, signal.SIGKILL)
+        os.waitpid(each, 0)
     raise LaunchError(problem.decode(errors="replace"))
 
 
-def _become(order: Order, streams: Streams, beside: int, writer: int) -> NoReturn:
+def _all_of(pipe: int) -> bytes:
+    with os.fdopen(pipe, "rb") as file:
+        return file.read()
+
+
+def _become(order: Order, streams: Streams, beside: int, writer: int, telling: int) -> NoReturn:
     try:
-        _prepare(order, streams, beside)
+        shim = os.pidfd_open(os.getppid())
+        own = _settle(order, beside)
+        if order.pids:
+            init.divide(shim, telling, joins=bool(beside))
+        _prepare(order, streams, shim, joins=bool(beside))
+        wall.close(order, own)
         _execute(order)
     except (OSError, ValueError, mounts.MountError) as error:
         _tell(writer, str(error))
@@ -79,11 +104,8 @@ def _tell(writer: int, text: str) -> None:
     os.write(writer, text.encode(errors="replace")[:4000])
 
 
-def _prepare(order: Order, streams: Streams, beside: int) -> None:
-    shim = os.getppid()
-    os.setsid()
-    _connect(streams)
-    _default_signals()
+def _settle(order: Order, beside: int) -> wall.Reach:
+    """Do what is still done with the machine's own view: limits, and the way into the namespaces."""
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(OOM_SCORE)
@@ -91,16 +113,25 @@ def _prepare(order: Order, streams: Streams, beside: int) -> None:
     own = wall.open_own(order, beside=bool(beside))
     if order.mounts != "none":
         if beside:
-            mounts.join(order.mounts, beside)
+            mounts.join(order.mounts, beside, pids=order.pids)
         else:
-            _enter(order)
+            mounts.enter(order.mounts, pids=order.pids)
+            mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+    return own
+
+
+def _prepare(order: Order, streams: Streams, shim: int, *, joins: bool) -> None:
+    os.setsid()
+    _connect(streams)
+    init.default_signals()
+    if order.mounts != "none" and not joins:
+        if order.pids:
+            mounts.show_processes()
+        mounts.keep_settings()
     _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
-    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != shim:
-        os._exit(128)
+    init.end_with(shim)
     _change_directory(order.cwd)
-    wall.close(order, own)
 
 
 def _connect(streams: Streams) -> None:
@@ -109,20 +140,6 @@ def _connect(streams: Streams) -> None:
         os.dup2(fd if fd >= 0 else null, standard)
     if streams.tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def _enter(order: Order) -> None:
-    mounts.enter(order.mounts)
-    mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
-    mounts.keep_settings()
-
-
-def _default_signals() -> None:
-    for number in signal.valid_signals():
-        with contextlib.suppress(OSError, ValueError):
-            signal.signal(number, signal.SIG_DFL)
-    signal.set_wakeup_fd(-1)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _limit(order: Order, beside: int) -> None:

@@ -38,24 +38,30 @@ class MountError(Exception):
     """A volume cannot appear where its pod wants it."""
 
 
-def enter(mode: str) -> None:
-    """Move this process into a mount namespace; mode is "root" or "user"."""
+def enter(mode: str, *, pids: bool = False) -> None:
+    """Move this process into a mount namespace; mode is "root" or "user".
+
+    With `pids` what it forks is in namespaces of processes and of System V's
+    shared memory, semaphores and messages.
+    """
+    more = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if pids else 0
     if mode == "user":
         uid, gid = os.getuid(), os.getgid()
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | more)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
     else:
-        linux.unshare(linux.CLONE_NEWNS)
+        linux.unshare(linux.CLONE_NEWNS | more)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
 
 
-def join(mode: str, pid: int) -> None:
+def join(mode: str, pid: int, *, pids: bool = False) -> None:
     """Move this process into the namespaces of another, a container's command, which enter() made."""
-    kinds = {"user": linux.CLONE_NEWUSER, "mnt": linux.CLONE_NEWNS}
-    if mode != "user":
-        del kinds["user"]
+    kinds = {"user": linux.CLONE_NEWUSER} if mode == "user" else {}
+    if pids:
+        kinds |= {"pid": linux.CLONE_NEWPID, "ipc": linux.CLONE_NEWIPC}
+    kinds["mnt"] = linux.CLONE_NEWNS
     # All are opened first: in the namespace /proc is another process's, and may be out of reach.
     opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
     for fd, kind in opened:
@@ -106,6 +112,11 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 def _lies_in(path: str, top: str) -> bool:
     return (path + "/").startswith(top.rstrip("/") + "/")
+
+
+def show_processes() -> None:
+    """Make /proc that of this process's own namespace; only its init and those that come after can."""
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
 
 
 def keep_settings() -> None:

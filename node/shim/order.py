@@ -32,6 +32,7 @@ class Wall(NamedTuple):
     mounts: str = "none"  # a mount namespace: "root", "user" (in a user namespace) or "none"
     landlock: int = 0  # the ABI; 0: none
     seccomp: bool = False  # a filter of system calls
+    pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
 
     def encode(self) -> str:
         """Return the layers as text."""
@@ -54,6 +55,7 @@ class Order(NamedTuple):
     key: str = ""  # what requests at its control socket have to have
     streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
     mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
+    pids: bool = False  # with mounts: whether it has namespaces of processes, too
     binds: tuple[Bind, ...] = ()
     hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
     keep: tuple[str, ...] = ()  # ... but for these directories in it

@@ -97,6 +97,7 @@ class Shim:
         self.notice = notice
         self.log = CriLog(order.directory, order.segment_bytes, order.segments)
         self.main = 0
+        self.init = 0
         self.status: int | None = None
         self.started_at = 0
         self.finished_at = 0
@@ -136,7 +137,7 @@ class Shim:
     def _start(self) -> None:
         theirs, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
         try:
-            self.main = launch(self.order, theirs)
+            self.main, self.init = launch(self.order, theirs)
         finally:
             for fd in {*theirs[:3]} - {-1}:
                 os.close(fd)
@@ -254,7 +255,7 @@ class Shim:
 
     def _watch_memory(self) -> float:
         limit = self.order.memory_bytes
-        pids = tree.below(os.getpid())
+        pids = [pid for pid in tree.below(os.getpid()) if pid != self.init]
         used = tree.resident_bytes(pids)
         # Pages shared after a fork are counted once for each process above; look closer before killing.
         if used > limit and (used := tree.proportional_bytes(pids)) > limit:

@@ -90,8 +90,10 @@ def _become_shim(order: Order, notice: int) -> NoReturn:
 def _probe(staging: str) -> Wall:
     """Return which layers of the wall this process can put up, each tried in a process of its own."""
     abi = landlock.abi()
+    found = next((mode for mode in _modes() if _works(partial(_try_mounts, mode, staging))), "none")
     return Wall(
-        mounts=next((mode for mode in _modes() if _works(partial(_try_mounts, mode, staging))), "none"),
+        mounts=found,
+        pids=found != "none" and _works(partial(_try_pids, found)),
         landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
         seccomp=bool(seccomp.known()) and _works(_try_seccomp),
     )
@@ -122,6 +124,20 @@ def _try_mounts(mode: str, staging: str) -> bool:
     mounts.arrange([Bind(staging, target)], staging)
     mounts.keep_settings()
     return os.path.isdir(target)
+
+
+def _try_pids(mode: str) -> bool:
+    """Have a child that is the first process of its namespace, and a /proc that says so."""
+    mounts.enter(mode, pids=True)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            mounts.show_processes()
+            mounts.keep_settings()
+            os._exit(0 if os.readlink("/proc/self") == "1" else 1)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _try_landlock(abi: int, staging: str) -> bool:

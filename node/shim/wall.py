@@ -3,7 +3,8 @@
 Layers are used where the kernel has them, as `node.shim.spawner` found out by
 trying; each holds by itself, and what one lets through another stops:
 
-* namespaces (`node.shim.mounts`): the state directory and the user's home are not there to be named
+* namespaces (`node.shim.mounts`, `node.shim.init`): the state directory, the user's home and other processes are not
+  there to be named
 * no new privileges, and of root's capabilities the harmless ones: no program gives back what was given up
 * Landlock (`node.shim.landlock`): no file but those that are named here, no process outside
 * the filter of system calls (`node.shim.seccomp`): what breaks walls is not called at all
@@ -87,7 +88,7 @@ def close(order: Order, own: Reach) -> None:
     if order.landlock:
         landlock.restrict(order.landlock, _reach(order, own))
     if order.seccomp:
-        seccomp.install(_filter(tracing=bool(order.landlock) or order.mounts == "user"))
+        seccomp.install(_filter(tracing=bool(order.landlock) or order.pids or order.mounts == "user"))
 
 
 @cache

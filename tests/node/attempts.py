@@ -28,6 +28,7 @@ class Attempts:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.spawner = Spawner()
+        self.layers = {}  # of the wall, for orders that say nothing of them
         self.count = 0
         (root / "work").mkdir()
 
@@ -40,7 +41,9 @@ class Attempts:
     def start(self, *argv, directory=None, env=None, cwd="", **fields) -> Path:
         directory = directory or self.directory()
         where = cwd or str(self.root / "work")
-        order = Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **fields)
+        order = Order(
+            str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **{**self.layers, **fields}
+        )
         self.said = ""
         notice = self.spawner.start(order)
         select.select([notice], [], [], HANG_S)

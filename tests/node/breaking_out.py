@@ -28,17 +28,18 @@ def walls(found):
     modes = [mode for mode in ("root", "user") if mode == found.mounts or found.mounts == "root"]
     tried = {"no wall": LEAST}
     for mode in (*modes, "none"):
-        tried[name(Wall(mode, found.landlock, found.seccomp))] = Wall(mode, found.landlock, found.seccomp)
-        tried[name(Wall(mode, 0, found.seccomp))] = Wall(mode, 0, found.seccomp)
-        tried[name(Wall(mode, found.landlock))] = Wall(mode, found.landlock)
+        whole = found._replace(mounts=mode, pids=found.pids and mode != "none")
+        without = (whole._replace(**each) for each in ({"pids": False}, {"landlock": 0}, {"seccomp": False}))
+        tried |= {name(wall): wall for wall in (whole, *without)}
     return tried
 
 
 def name(wall):
     """Return what a wall is called: its layers."""
     mounts = {"root": ["mounts of root"], "user": ["user namespace"], "none": []}[wall.mounts]
+    pids = ["processes"] * wall.pids
     landlock, seccomp = ["Landlock"] * bool(wall.landlock), ["filter"] * bool(wall.seccomp)
-    return " + ".join(mounts + landlock + seccomp) or "no wall"
+    return " + ".join(mounts + pids + landlock + seccomp) or "no wall"
 
 
 class Stage:
@@ -91,7 +92,7 @@ class Stage:
         mounted = wall.mounts != "none"
         keep = (str(whose / "work"),)
         return {
-            "mounts": wall.mounts, "landlock": wall.landlock, "seccomp": wall.seccomp,
+            "mounts": wall.mounts, "pids": wall.pids, "landlock": wall.landlock, "seccomp": wall.seccomp,
             "hide": str(self.state), "keep": keep if mounted else (),
             "covers": (str(self.home), "/run") if mounted else (),
             "read": (str(self.tools), *python()), "write": keep,

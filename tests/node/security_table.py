@@ -6,6 +6,7 @@ As root, because it also tries as a user without rights.
 from __future__ import annotations
 
 import json
+import os
 import pwd
 import re
 import shutil
@@ -30,7 +31,8 @@ def measured(user):
         folder.chmod(0o755)
         (folder / "stage").mkdir()
         program = breaking_out.make_setuid(folder)
-        return (_as_nobody if user == USERS[1] else breaking_out.table)(folder / "stage", program)
+        tried = _as_nobody if user == USERS[1] and os.geteuid() == 0 else breaking_out.table
+        return tried(folder / "stage", program)
     finally:
         shutil.rmtree(folder)
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -9,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from node.shim import control_socket, tree
 from node.shim.order import Bind
 from tests.node import as_nobody, escapes
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 
 @pytest.fixture(params=["root", "user"])
@@ -103,6 +106,60 @@ def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, 
     assert attempts.end(directory)["exitCode"] == 1, attempts.log(directory)
     assert attempts.output(directory) == b"home\n"
     assert (state / "v" / "made" / "here").is_dir()
+
+
+@pytest.fixture
+def apart(attempts, mode):
+    """Layers with a namespace of processes."""
+    if not attempts.spawner.probe(attempts.root / "probe").pids:
+        pytest.skip("this machine allows no namespaces of processes")
+    attempts.layers = {"mounts": mode, "pids": True}
+    return attempts
+
+
+class TestProcesses:
+    def test_container_sees_its_own_only(self, apart):
+        directory = apart.shell("echo $$; cat /proc/[0-9]*/comm")
+        apart.end(directory)
+        assert apart.output(directory).decode().split() == ["2", "volcano-init", "sh"]
+
+    def test_what_it_leaves_behind_is_collected(self, apart):
+        zombies = "grep -qs '^State:.*zombie' /proc/[0-9]*/status"
+        directory = apart.shell(f"(sh -c 'sleep 0.01' &); while {zombies}; do sleep 0.01; done")
+        assert apart.end(directory)["exitCode"] == 0
+
+    def test_end_of_its_init_is_the_end_of_all(self, apart):
+        directory = apart.shell("setsid sleep 60 & sleep 60")
+        main = apart.started(directory)["pid"]
+        (init,) = set(tree.children(apart.shim(directory))) - {main}
+        os.kill(init, signal.SIGKILL)
+        assert apart.end(directory)["signal"] == signal.SIGKILL
+
+    def test_init_does_not_outlive_its_shim(self, apart):
+        directory = apart.start("sleep", "60")
+        processes = tree.children(apart.shim(directory))
+        assert len(processes) == 2
+        apart.kill_shim(directory)
+        for pid in processes:
+            apart.until_gone(pid)
+
+    def test_exec_joins_them(self, apart):
+        directory = apart.shell("trap 'exit 7' USR1; while :; do sleep 0.01; done")
+        until((directory / control_socket.NAME).exists)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            request = {"do": "exec", "argv": ["kill", "-USR1", "2"], "streams": [], "tty": False}
+            control_socket.send(str(directory), request, [theirs.fileno()])
+            assert apart.end(directory)["exitCode"] == 7
+
+    def test_memory_of_other_containers_is_not_shared(self, apart):
+        made = subprocess.run(["ipcmk", "-M", "4096"], capture_output=True, text=True, check=True)
+        number = made.stdout.split()[-1]
+        try:
+            directory = apart.shell(f"ipcs -m | grep -w {number}")
+            assert apart.end(directory)["exitCode"] == 1
+        finally:
+            subprocess.run(["ipcrm", "-m", number], check=True)
 
 
 AS_NOBODY = """

@@ -80,6 +80,9 @@ def test_home_that_all_programs_need_is_not_covered(home, monkeypatch, place):
             "none: pods reach what the user may who runs the cluster; there is only mounts of their own, a filter of system calls",
             id="root without Landlock",
         ),
+        pytest.param(
+            Wall("root", 0, False, pids=True), True, "holds: mounts of their own, processes of their own", id="root with processes apart",
+        ),
         pytest.param(Wall(), False, "none: pods reach what the user may who runs the cluster", id="none"),
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from tests.node import security_table
 from tests.node.breakouts import KERNEL_DECIDES
 
-HERE = ["root", "an ordinary user"] if os.geteuid() == 0 else []
+HERE = security_table.USERS if os.geteuid() == 0 else security_table.USERS[1:]
 
 
 @pytest.fixture(scope="module", params=HERE)
