@@ -46,6 +46,7 @@ def said(policy: Policy) -> list[Said]:
             "yes" if Action.ALLOCATE in policy.actions else "no: no waiting pod starts",
             "allocate",
         ),
+        Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
     ]
@@ -62,6 +63,15 @@ def _entry(policy: Policy) -> str:
     if policy.overcommit is None:
         return "whatever room the cluster has, up to the capability of their queues"
     return f"for {policy.overcommit / 1000:g} times the cluster, up to the capability of their queues"
+
+
+def _evictions(policy: Policy) -> str:
+    for_whom = {
+        Action.PREEMPT: "for more urgent jobs of their queue",
+        Action.RECLAIM: "for queues that have less than they deserve",
+    }
+    found = [words for action, words in for_whom.items() if action in policy.actions]
+    return ", and ".join(found) or "for nobody"
 
 
 def _wait(policy: Policy) -> str:

@@ -19,11 +19,9 @@ ORDER = tuple(Action)
 
 ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
     Action.BACKFILL: "",
-    Action.PREEMPT: "nobody is evicted for a more urgent job",
-    Action.RECLAIM: "nobody is evicted for another queue",
-    "gangpreempt": "nobody is evicted",
-    "gangreclaim": "nobody is evicted",
-    "shuffle": "nobody is evicted",
+    "gangpreempt": "preempt has whole gangs go, too",
+    "gangreclaim": "reclaim has whole gangs go, too",
+    "shuffle": "no running pod is moved",
 }
 """Actions that change nothing, with what is so instead. Backfill is done by allocate, with or without it."""
 
@@ -124,10 +122,10 @@ PLUGINS: Mapping[str, Plugin] = {
     ),
     "tdm": _without("nodes have no times of their own"),
     "task-topology": _without("tasks are not kept together or apart by annotations"),
-    "cdp": _without("nobody is evicted"),
-    "rescheduling": _without("nobody is evicted"),
+    "cdp": _without("pods that have just started are evicted like others"),
+    "rescheduling": _without("no running pod is moved"),
     "usage": _without("nodes are compared by what pods ask for, not by their load"),
-    "pdb": _without("nobody is evicted"),
+    "pdb": _without("budgets for disruptions do not protect from preempt and reclaim"),
     "nodegroup": _without("queues have no nodes of their own"),
     "numa-aware": _without("nodes are not divided by NUMA"),
     "extender": _without("no other program is asked"),

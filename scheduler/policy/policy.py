@@ -12,8 +12,8 @@ class Action(StrEnum):
     ENQUEUE = "enqueue"
     ALLOCATE = "allocate"
     BACKFILL = "backfill"
-    PREEMPT = "preempt"
     RECLAIM = "reclaim"
+    PREEMPT = "preempt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,25 @@ def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):  # noqa: F
 
 def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
     save(admin, "actions: allocate, shuffle")
-    assert "Line 1. shuffle has no effect here: nobody is evicted." in page(admin, ADDRESS).text(
+    assert "Line 1. shuffle has no effect here: no running pod is moved." in page(admin, ADDRESS).text(
         id="findings"
     )
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        pytest.param("allocate", "for nobody", id="neither"),
+        pytest.param("allocate, preempt", "for more urgent jobs of their queue", id="preempt"),
+        pytest.param("allocate, reclaim", "for queues that have less than they deserve", id="reclaim"),
+        pytest.param(
+            "allocate, preempt, reclaim", "of their queue, and for queues that have less", id="both"
+        ),
+    ],
+)
+def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # noqa: F811
+    save(admin, f"actions: {actions}")
+    assert words in page(admin, ADDRESS).text(id="in-force")
 
 
 def test_two_who_edit_do_not_overwrite_each_other(admin):  # noqa: F811

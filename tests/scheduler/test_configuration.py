@@ -247,10 +247,10 @@ def test_what_cannot_be_used(text, line, message):
             id="a flag that is none",
         ),
         pytest.param(conf("- name: gang", "- name: gang"), 5, "gang is listed before; what stands there counts.", id="twice"),
-        pytest.param("actions: allocate, shuffle", 1, "shuffle has no effect here: nobody is evicted.", id="an action"),
+        pytest.param("actions: allocate, shuffle", 1, "shuffle has no effect here: no running pod is moved.", id="an action"),
         pytest.param(
             "actions: allocate, enqueue", 1,
-            "Here actions are taken in the order enqueue, allocate, backfill, preempt, reclaim, however they are written.",
+            "Here actions are taken in the order enqueue, allocate, backfill, reclaim, preempt, however they are written.",
             id="another order",
         ),
         pytest.param("actions: enqueue", 1, "Without allocate no waiting pod gets a node.", id="nothing is placed"),
