@@ -12,6 +12,7 @@ from kube.resources import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner
 
+from .test_consumer import Hasty
 from .world import node, priority_class, queue
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -124,3 +125,23 @@ def test_scheduler_that_comes_next_evicts_nobody_else(settle):
     while another.step():
         pass
     assert going() == ["low-t-1"]
+
+
+def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
+    submit("low", 2, minAvailable=1)
+    settle()
+    run_all()
+    submit("high", 1, priorityClassName="high")
+    jobs = Runner(get("jobs"), 0, JobConsumer())
+    hasty = Runner(get("scheduler"), 0, Hasty())
+    while not any(name.startswith("high") for name in pods()):
+        jobs.step()
+        hasty.step()
+    hasty.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "low-t-1", grace=0))
+    while hasty.step():
+        pass
+    settle()
+    end_all()
+    settle()
+    assert on_node() == ["high-t-0", "low-t-0"]
+    assert going() == []
