@@ -4,7 +4,8 @@ The score is bin packing: the sum, over the resources that the class asks for,
 of the share of the node that would be in use after placing one more pod
 (`pods` counts only for classes that ask for nothing else). The fullest node
 wins, so that large holes stay large and whole nodes stay empty for gangs that
-need them; among equals the lowest index wins.
+need them; among equals the lowest index wins. Nodes that the class avoids come
+after all others.
 
 The score of a node only grows while pods are placed on it. So the best node
 stays the best until it is full, and placing n pods is: walk down the order,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
+
+AVOIDANCE = 1000.0
+"""What each reason to avoid a node takes off its score: more than any fullness adds."""
 
 FEW = 12
 """Up to so many changed nodes are measured one by one."""
@@ -142,6 +146,8 @@ class Ranking:
         for c, q in self._weights:
             whole = max(allocatable[c], 1)
             score += float(whole - free[c] + q) / float(whole)
+        if self._class.avoided is not None:
+            score -= AVOIDANCE * float(self._class.avoided[node])
         return max(capacity, 0), score
 
     def _measure(self, nodes: Vector | None) -> tuple[Vector, np.ndarray[tuple[int], np.dtype[np.float64]]]:
@@ -159,6 +165,8 @@ class Ranking:
         for c, q in self._weights:
             whole = np.maximum(allocatable[:, c], 1)
             score += (whole - free[:, c] + q) / whole
+        if self._class.avoided is not None:
+            score -= AVOIDANCE * self._class.avoided[rows]
         return capacity, score
 
     def _pop(self) -> int:

@@ -60,11 +60,11 @@ def _score(cluster, node, some, pods):
         whole = max(int(cluster.allocatable[node, column]), 1)
         used = whole - int(cluster.free[node, column])
         total += float(used + int(some.request[column])) / float(whole)
-    return total
+    return total if some.avoided is None else total - 1000.0 * float(some.avoided[node])
 
 
 def _best(cluster, some, pods, among):
-    best, winner = -1.0, -1
+    best, winner = float("-inf"), -1
     for node in among:
         open_ = some.verdicts[node] == 0 and not some.foreign
         if open_ and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0):
