@@ -39,6 +39,7 @@ class PodClass:
     request  (resources,)
     verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
     foreign  amounts of resources that no node has; not empty = fits nowhere
+    avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
     ties     what it has to do with other pods; None for most
     asked    the request again: the columns of which it asks for something, with the amounts
     """
@@ -47,6 +48,7 @@ class PodClass:
     verdicts: Verdicts
     foreign: tuple[tuple[str, int], ...] = ()
     ties: Ties | None = None
+    avoided: Vector | None = None
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -4,8 +4,8 @@ The score is bin packing: the sum, over the resources that the class asks for,
 of the share of the node that would be in use after placing one more pod
 (`pods` counts only for classes that ask for nothing else). The fullest node
 wins, so that large holes stay large and whole nodes stay empty for gangs that
-need them; among equals the lowest index wins. Where the policy has weights
-for nodes, `scheduler.engine.scored_ranking` stands in for this.
+need them; among equals the lowest index wins. Nodes that the class avoids come
+after all others. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
 
 The score of a node only grows while pods are placed on it. So the best node
 stays the best until it is full, and placing n pods is: walk down the order,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 MOST = 1 << 31
 """Capacity of a node for pods that ask for nothing at all; keeps sums in range."""
+
+AVOIDANCE = 1e9
+"""What each reason to avoid a node takes off its score: more than any fullness, or any sensible weight, adds."""
 
 FEW = 12
 """Up to so many changed nodes are measured one by one."""
@@ -141,7 +144,7 @@ class Ranking:
         free = self._cluster.free[node].tolist()
         allocatable = self._cluster.allocatable[node].tolist()
         capacity = min((free[c] // q for c, q in self._requests), default=MOST)
-        return max(capacity, 0), self._score_one(free, allocatable)
+        return max(capacity, 0), self._score_one(free, allocatable) - self._aversion(node)
 
     def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         score = 0.0
@@ -161,7 +164,14 @@ class Ranking:
         capacity[shut | (capacity < 0)] = 0
         if self._class.foreign:
             capacity[:] = 0
-        return capacity, self._score_many(free, allocatable)
+        score = self._score_many(free, allocatable)
+        if self._class.avoided is not None:
+            score -= AVOIDANCE * self._class.avoided[rows]
+        return capacity, score
+
+    def _aversion(self, node: int) -> float:
+        """Return by how much a node is worth less because the class avoids it."""
+        return 0.0 if self._class.avoided is None else AVOIDANCE * float(self._class.avoided[node])
 
     def _score_many(self, free: Matrix, allocatable: Matrix) -> Scores:
         score = np.zeros(len(free))

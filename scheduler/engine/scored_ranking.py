@@ -48,7 +48,8 @@ class ScoredRanking(Ranking):
                 for column, amount in self._requests:
                     left[column] -= amount
                 free[node] = left
-                self._score[node] = score = self._scorer.one(left, self._cluster.allocatable[node].tolist())
+                score = self._score_one(left, self._cluster.allocatable[node].tolist()) - self._aversion(node)
+                self._score[node] = score
                 heappush(self._heap, (-score, node))
         return list(taken), list(taken.values())
 

@@ -127,6 +127,13 @@ class NodeRule:
         """Whether no taint of a node keeps these pods off it."""
         return self._repelling(node) is None
 
+    def avoided(self, node: NodeFacts) -> int:
+        """Return how many taints of a node would rather have these pods elsewhere."""
+        return sum(
+            each.effect == TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(each)
+            for each in node.taints
+        )
+
     def _repelling(self, node: NodeFacts) -> Taint | None:
         return next(
             (each for each in node.taints if each.effect in REPELLING and not self._tolerates(each)), None

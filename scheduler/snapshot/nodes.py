@@ -41,12 +41,13 @@ LARGEST = 1 << 53
 class EligibleNodes:
     """Which nodes the pods of one rule may use, kept up to date lazily."""
 
-    __slots__ = ("rule", "seen", "verdicts")
+    __slots__ = ("avoided", "rule", "seen", "verdicts")
 
     def __init__(self, rule: NodeRule) -> None:
         self.rule = rule
         self.seen = -1
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
+        self.avoided: Vector = np.zeros(0, dtype=np.int64)
 
 
 ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None", "Profile | None"]
@@ -233,7 +234,15 @@ class NodeTable:
 
     def pod_class(self, shape: PodShape) -> PodClass:
         """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
-        return PodClass(self.vector(shape), self.verdicts(shape), shape.foreign, self._ties(shape))
+        verdicts = self.verdicts(shape)
+        avoided = self._eligible[shape.rule_key].avoided[self._order()[1]]
+        return PodClass(
+            self.vector(shape),
+            verdicts,
+            shape.foreign,
+            self._ties(shape),
+            avoided if avoided.any() else None,
+        )
 
     def ground(self) -> NodeGround:
         """Return the nodes as rules about other pods see them."""
@@ -297,10 +306,12 @@ class NodeTable:
         eligible.seen = len(self._changed)
         if fresh:
             eligible.verdicts = np.zeros(len(self._used), dtype=np.int16)
+            eligible.avoided = np.zeros(len(self._used), dtype=np.int64)
         for name in names:
             node = self._nodes.get(name)
             if node is not None and node.facts is not None:
                 eligible.verdicts[node.row] = self._code(eligible.rule.exclusion(node.facts))
+                eligible.avoided[node.row] = eligible.rule.avoided(node.facts)
 
     def _code(self, exclusion: Exclusion | None) -> int:
         if exclusion is None:

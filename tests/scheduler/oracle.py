@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from scheduler.engine.place import STARTS
+from scheduler.engine.ranking import AVOIDANCE
 from scheduler.engine.relations import Apart, Together
 from scheduler.engine.turns import GANG_GRAIN, QUEUE_GRAIN
 
@@ -98,11 +99,13 @@ def _deviation(parts):
 
 
 def _best(cluster, some, pods, weights, among):
-    best, winner = -1.0, -1
+    best, winner = float("-inf"), -1
     for node in among:
         open_ = some.verdicts[node] == 0 and not some.foreign
         if open_ and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0):
             score = _weighed(cluster, node, some, weights) if weights else _score(cluster, node, some, pods)
+            if some.avoided is not None:
+                score -= AVOIDANCE * float(some.avoided[node])
             if score > best:
                 best, winner = score, node
     return winner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -237,6 +238,11 @@ def worlds(draw):
         allocatable=np.array(whole, dtype=np.int64).reshape(-1, COLUMNS),
         verdicts=verdicts,
     )
+    if draw(st.booleans()):
+        avoided = st.lists(st.integers(0, 2), min_size=nodes, max_size=nodes)
+        world.classes = [
+            replace(each, avoided=np.array(draw(avoided), dtype=np.int64)) for each in world.classes
+        ]
     accounts, leaves = draw(trees())
     gangs = draw(st.lists(gangs_of(len(requests), leaves), max_size=6))
     return world, gangs, accounts
