@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import struct
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from kube.errors import BadRequest, TooManyRequests
 from kube.resources import PODS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from starlette.responses import Response
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     Output = AsyncIterator[list[tuple[str, bytes]]]
 
 MOST = 500  # at a time; each holds up to eight descriptors
+MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
 LAST_WORD_S = 0.2  # for a client that may not go on to take the reason
 LEFT_BYTES = 1 << 20  # what is still taken from it then
@@ -48,7 +50,7 @@ SPDY = (
     "and SPDY is not; use kubectl 1.30 or later, set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29, "
     "or take a client that speaks WebSocket."
 )
-_open = 0
+_open: Counter[str] = Counter()
 
 
 @routes.websocket(PODS, "exec")
@@ -56,7 +58,7 @@ async def pod_exec(request: Request) -> None:
     """Run a command in a container."""
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
-    async with _counted(), _while_allowed(request, talk) as lost:
+    async with _admitted(request, talk) as lost:
         process = await _in_thread(Process.start, target, asked)
         try:
             answer = await process.answer()
@@ -76,7 +78,7 @@ async def pod_attach(request: Request) -> None:
     """Connect to what a container's own command reads and writes from now on."""
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
-    async with _counted(), _while_allowed(request, talk) as lost:
+    async with _admitted(request, talk) as lost:
         output = await target.output()
         attached = Attached(await _in_thread(target.call, "attach", []))
         try:
@@ -145,34 +147,37 @@ def _note(request: Request, target: Target, asked: Asked) -> None:
     )
 
 
-class _counted:  # noqa: N801  reads as a word
-    """One of the connections that are open at a time; TooManyRequests when there are too many."""
-
-    async def __aenter__(self) -> None:
-        global _open
-        if _open >= MOST:
-            raise TooManyRequests(
-                "Too many commands are being run or attached to. Please wait and try again.", retry_after_s=1
-            )
-        _open += 1
-
-    async def __aexit__(self, *_: object) -> None:
-        global _open
-        _open -= 1
+@contextlib.contextmanager
+def _counted(who: str) -> Iterator[None]:
+    """Be one of the connections that are open at a time; TooManyRequests when there are too many, of all or of one actor."""
+    if _open.total() >= MOST or _open[who] >= MOST_OF_ONE:
+        raise TooManyRequests(
+            "Too many commands are being run or attached to. Please end some of them and try again.",
+            retry_after_s=1,
+        )
+    _open[who] += 1
+    try:
+        yield
+    finally:
+        _open[who] -= 1
 
 
 @contextlib.asynccontextmanager
-async def _while_allowed(request: Request, talk: Channels) -> AsyncIterator[asyncio.Event]:
-    """Yield what is set when the right to it is gone; the block is to be left then, and the client is told why."""
+async def _admitted(request: Request, talk: Channels) -> AsyncIterator[asyncio.Event]:
+    """Yield what is set when the right to it is gone; the block is to be left then, and the client is told why.
+
+    TooManyRequests when there are too many connections.
+    """
     lost = asyncio.Event()
-    with rights.holding(request, lost.set):
-        yield lost
-    if lost.is_set() and not talk.is_finished:
-        try:
-            async with asyncio.timeout(LAST_WORD_S):
-                await talk.finish(_ended(request))
-        except (Gone, TimeoutError):
-            connection.abort(request.scope)
+    with _counted(request.actor.name):
+        with rights.holding(request, lost.set):
+            yield lost
+        if lost.is_set() and not talk.is_finished:
+            try:
+                async with asyncio.timeout(LAST_WORD_S):
+                    await talk.finish(_ended(request))
+            except (Gone, TimeoutError):
+                connection.abort(request.scope)
 
 
 class Copier:

@@ -351,7 +351,7 @@ def test_nothing_is_left_open(running, node):
         door.shell("cat; exit 1", stdin=False)
         door.run("nosuch")
         door.connect("sh", stdin=True, tty=True).socket.close()
-    until(lambda: exec_attach._open == 0)
+    until(lambda: exec_attach._open.total() == 0)
     door.close()
     until(lambda: not sessions_beside_main(node))
     until(lambda: streams(shim_of(node)) <= before[1])
@@ -467,3 +467,17 @@ def test_attaching_to_what_a_container_does_not_have_is_refused(running, flag, m
     with pytest.raises(InvalidStatus) as refused:
         running().connect(kind="attach", **{flag: True})
     assert message in json.loads(refused.value.response.body)["message"]
+
+
+def test_one_actor_cannot_take_all_the_room(running, node, monkeypatch):
+    monkeypatch.setattr(exec_attach, "MOST_OF_ONE", 1)
+    door = running()
+    first = door.connect("sh", "-c", "echo here; read line", stdin=True)
+    node.during(lambda: first.read_until(b"here"))
+    with pytest.raises(InvalidStatus) as refused:
+        door.connect("true")
+    assert refused.value.response.status_code == 429
+    other = access.Actor("somebody else", (access.MASTERS,))
+    assert door.shell("true", actor=other)[1] == SUCCESS
+    first.write(b"go on\n")
+    assert node.during(first.finish) == SUCCESS

@@ -65,9 +65,9 @@ def test_a_command_ends_with_the_right_to_it(door, node, kind, lose):
 def test_who_reads_nothing_is_closed_with_his_right(door, node):
     flood = door.connect("sh", "-c", "while :; do head -c 65536 /dev/zero; done")
     node.during(lambda: flood.read_until(b"\0" * 1000))
-    assert exec_attach._open == 1
+    assert exec_attach._open.total() == 1
     RoleBinding.objects.update(namespace="elsewhere")
-    node.during(lambda: until(lambda: exec_attach._open == 0))
+    node.during(lambda: until(lambda: exec_attach._open.total() == 0))
 
 
 @pytest.mark.parametrize("lose", LOSSES)
