@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.gang import Gang
     from scheduler.engine.relations import Relations, Ties
     from scheduler.engine.scoring import Weights
 
@@ -75,6 +76,13 @@ class Cluster:
     """Every node whose free amounts changed, in order, with repeats."""
     relations: Relations | None = None
     weights: Weights | None = None
+
+    def has_rules(self, gang: Gang) -> bool:
+        """Tell whether some pods of a gang have rules about other pods."""
+        if self.relations is None:
+            return False
+        ties = (self.classes[some.pod_class].ties for some in gang.bins)
+        return any(each is not None and each.rules for each in ties)
 
     def fill(
         self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None

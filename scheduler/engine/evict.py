@@ -184,9 +184,7 @@ class _Search:
         return min((free[column] // amount for column, amount in pod_class.asked if amount > 0), default=1)
 
     def _put(self, some: int, node: int, number: int) -> None:
-        self._cluster.free[node] -= self._class(some).request * number
-        if self._gang.account is not None:
-            self._gang.account.charge(self._class(some).asked, number)
+        self._cluster.fill([node], [number], self._class(some), self._gang.account)
         self._places.append((some, node, number))
         self._note_asked(some, node)
 
@@ -196,9 +194,7 @@ class _Search:
     def _leave_places(self) -> None:
         """Take the gang off its nodes again, but not its victims' room."""
         for some, node, number in self._places:
-            self._cluster.free[node] += self._class(some).request * number
-            if self._gang.account is not None:
-                self._gang.account.charge(self._class(some).asked, -number)
+            self._cluster.fill([node], [-number], self._class(some), self._gang.account)
         self._places.clear()
 
     # Units that go

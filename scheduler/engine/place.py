@@ -115,7 +115,7 @@ class Placer:
         steps are tried as long as one of them places pods.
         """
         attempt = Attempt(gang, avoided)
-        has_rules = self._has_rules(gang)
+        has_rules = self.cluster.has_rules(gang)
         while True:
             before, attempt.short = attempt.placed(), None
             for number, step in enumerate(gang.steps):
@@ -210,13 +210,6 @@ class Placer:
         rooms = np.bincount(regions[among], weights=ranking.rooms()[among], minlength=int(regions.max()) + 1)
         roomy = among & (rooms >= together)[regions]
         return roomy if roomy.any() else among
-
-    def _has_rules(self, gang: Gang) -> bool:
-        """Whether some pods of a gang have rules about other pods."""
-        if self.cluster.relations is None:
-            return False
-        ties = (self._class_of(gang, number).ties for number in range(len(gang.bins)))
-        return any(each is not None and each.rules for each in ties)
 
     def _class_of(self, gang: Gang, bin_number: int) -> PodClass:
         return self.cluster.classes[gang.bins[bin_number].pod_class]

@@ -316,3 +316,42 @@ def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
     here.remove(resources.PODS, "fixed")
     assert here.cycle(seconds=1).evictions == []
     assert len(here.cycle(seconds=5).evictions) == 4
+
+
+AFFINITY = {"labelSelector": {"matchLabels": {"app": "low"}}, "topologyKey": "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param(
+            {
+                "containers": [
+                    {"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "1"}}}
+                ]
+            },
+            id="a port of the node",
+        ),
+        pytest.param(
+            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
+            id="away from others",
+        ),
+        pytest.param(
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
+            id="beside others",
+        ),
+    ],
+)
+def test_nobody_goes_for_pods_with_rules_about_others_and_those_find_room_when_it_is_there(rule):
+    """Victims are chosen by room alone; beside whom the group fits then is not known."""
+    victims = low(4)
+    for _, obj in victims:
+        obj["metadata"]["labels"] = {"app": "low"}
+    cluster = world(*victims, group("g", 1, **HIGH), pod("g-0", "g", **rule))
+    cluster.put(node("n1", pods=99, labels={"kubernetes.io/hostname": "n1"}))
+    assert cluster.cycle().evictions == []
+    assert cluster.condition()["reason"] not in ("WaitingForVictims", "UnknownConstraint")
+    cluster.remove(resources.PODS, "low-3")
+    cluster.put(node("n2", labels={"kubernetes.io/hostname": "n2"}))
+    cluster.cycle()
+    assert "g-0" in cluster.where()
