@@ -108,6 +108,12 @@ def begin_walled(node):
     node.begin("none")
 
 
+def test_programs_make_terminals(mounted):
+    script = "import os, pty; raise SystemExit(os.waitstatus_to_exitcode(pty.spawn(['tty'])))"
+    mounted.submit(command=["python3", "-c", script])
+    mounted.until_phase("Succeeded")
+
+
 def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_cannot(mounted):
     """Sshd's login writes into /proc/self; root may write settings without any capability."""
     script = """
