@@ -128,6 +128,7 @@ def _prepare(order: Order, streams: Streams, shim: int, *, joins: bool) -> None:
         if order.pids:
             mounts.show_processes()
         mounts.keep_settings()
+        mounts.own_terminals()
     _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
     init.end_with(shim)

@@ -114,6 +114,16 @@ def _lies_in(path: str, top: str) -> bool:
     return (path + "/").startswith(top.rstrip("/") + "/")
 
 
+def own_terminals() -> None:
+    """Give this process a /dev/pts of its own: programs make terminals there, and those of others are not to be opened."""
+    if not os.path.isdir("/dev/pts"):
+        return
+    flags = linux.MS_NOSUID | linux.MS_NOEXEC
+    linux.mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
+    if not os.path.islink("/dev/ptmx"):
+        linux.mount("/dev/pts/ptmx", "/dev/ptmx", flags=linux.MS_BIND)
+
+
 def show_processes() -> None:
     """Make /proc that of this process's own namespace; only its init and those that come after can."""
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)

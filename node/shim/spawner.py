@@ -123,6 +123,7 @@ def _try_mounts(mode: str, staging: str) -> bool:
     target = f"/.volcano-probe-{os.getpid()}/deep"
     mounts.arrange([Bind(staging, target)], staging)
     mounts.keep_settings()
+    mounts.own_terminals()
     return os.path.isdir(target)
 
 

@@ -117,6 +117,7 @@ def _reach(order: Order, own: Reach) -> Iterator[tuple[int, int]]:
     if order.mounts != "none":
         yield from _opened("/", landlock.READ_DIR)
         yield from _opened("/proc", landlock.READ | landlock.CHANGE_FILE)
+        yield from _opened("/dev/pts", landlock.READ | landlock.CHANGE_FILE)
     terminal = os.fstat(0)
     if stat.S_ISCHR(terminal.st_mode):  # its own one, by whatever name it has
         yield from _opened("/proc/self/fd/0", change)

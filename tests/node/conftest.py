@@ -9,6 +9,7 @@ import pytest
 from cluster.runtime import nudge
 from tests.node.attempts import Attempts
 from tests.node.driving import Node
+from tests.node.walled import beginning
 
 
 @pytest.fixture
@@ -31,3 +32,9 @@ def node(transactional_db, redis_url, settings, monkeypatch):
     machine.close()
     nudge.client.cache_clear()
     shutil.rmtree(data)
+
+
+@pytest.fixture(params=["root", "user"])
+def mounted(request, node):
+    """A node for each way in which containers have mounts of their own."""
+    return beginning(node, request.param)

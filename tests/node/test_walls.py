@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import signal
-import socket
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
-from django.contrib.auth import get_user_model
 
-from cluster.models import RoleBinding
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, PODS, SECRETS
 from node.agent import retention
 from node.paths import Layout
-from node.shim import control_socket
-from tests.waiting import until
-
-LOOT = "/loot"
-
-
-def beginning(node, mode):
-    """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
-    found = node.allowed().mounts
-    if mode != "none" and (found == "none" or (mode == "root" and found != "root")):
-        pytest.skip(f"this machine does not let this user make mounts the {mode} way")
-    node.begin(mode)
-    (node.data / "secret-key").write_text("hush")
-    return node
+from tests.node.walled import beginning, container, mount, person, refused
 
 
 @pytest.fixture(params=["root", "user", "none"])
 def begun(request, node):
     """A node for each way in which containers get their volumes."""
     return beginning(node, request.param)
-
-
-@pytest.fixture(params=["root", "user"])
-def mounted(request, node):
-    """A node for each way in which containers have mounts of their own."""
-    return beginning(node, request.param)
-
-
-def mount(name, path=LOOT, **fields):
-    return {"name": name, "mountPath": path, **fields}
-
-
-def container(script, *mounts, name="main"):
-    return {"name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts)}
-
-
-def refused(node, words, name="p"):
-    """Wait until a pod does not start, and return what it says."""
-    text = node.until(lambda: words in json.dumps(node.status(name)) and json.dumps(node.status(name)))
-    assert node.status(name)["phase"] in ("Pending", "Failed")
-    return text
 
 
 class TestSubPath:
@@ -188,11 +146,6 @@ class TestHostPath:
         begun.until_phase("Succeeded", "in")
         assert (begun.out / "allowed" / "made").exists()
         assert not (begun.out / "made").exists()
-
-
-def person(name, role, namespace="*"):
-    user = get_user_model().objects.create_user(name)
-    RoleBinding.objects.create(user=user, role=role, namespace=namespace)
 
 
 def job_of(name):
@@ -357,107 +310,3 @@ def test_a_shim_writes_its_log_through_no_link(attempts):
     attempts.shell("echo out", directory=directory)
     attempts.until_gone(attempts.shim(directory))
     assert victim.read_text() == "untouched"
-
-
-class TestControlSockets:
-    """Where there is no mount namespace a pod can connect to whatever socket it can name."""
-
-    def asked(self, node, folder, name, **more):
-        """Return what the node answers to a request for a command in pod p, by one of its control sockets."""
-        request = {
-            "do": "exec", "uid": node.uid, "container": "main", "attempt": 0, "argv": ["true"],
-            "streams": [], "tty": False, **more,
-        }  # fmt: skip
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            control_socket.send(str(folder), request, [theirs.fileno()], name)
-            theirs.close()
-            return node.during(ours.recv, 1000)
-
-    @pytest.mark.parametrize("socket_of", ["agent", "shim"])
-    def test_nothing_is_answered_without_the_node_s_key(self, node, socket_of):
-        node.begin("none")
-        node.uid = node.held("true")
-        node.until_phase("Running")
-        where = {
-            "agent": (node.data / "run", "agent.sock"),
-            "shim": (node.directory(node.uid), "control"),
-        }[socket_of]
-        key = (node.data / "run" / "node-key").read_text()
-        assert self.asked(node, *where) == b""
-        assert self.asked(node, *where, key=key[:-1] + "?") == b""
-        assert b"started" in self.asked(node, *where, key=key)
-
-    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, node):
-        node.begin("none")
-        file = node.data / "run" / "node-key"
-        before = file.read_text()
-        assert file.stat().st_mode & 0o777 == 0o600
-        node.crash()
-        node.again()
-        assert file.read_text() == before
-
-
-class TestWithoutAWall:
-    @pytest.mark.parametrize(
-        ("role", "namespace", "allowed", "phase"),
-        [
-            pytest.param("administrator", "*", False, "Succeeded", id="administrator of everything"),
-            pytest.param("administrator", "d", False, "Pending", id="administrator of the namespace"),
-            pytest.param("submitter", "d", False, "Pending", id="submitter"),
-            pytest.param("submitter", "d", True, "Succeeded", id="submitter, where a setting allows it"),
-        ],
-    )
-    def test_pods_of_others_than_administrators_wait(self, node, settings, role, namespace, allowed, phase):
-        settings.ALLOW_UNWALLED = allowed
-        person("pat", role, namespace)
-        node.begin("none", landlock=0)
-        node.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
-        if phase == "Pending":
-            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(node, "this machine has no wall")
-        node.until_phase(phase)
-
-
-class TestBehindTheWall:
-    def test_program_beyond_it_is_named_with_the_remedy(self, node):
-        folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
-        try:
-            shutil.copy("/bin/true", folder / "program")
-            begin_walled(node)
-            node.submit(command=[str(folder / "program")])
-            text = refused(node, "StartError")
-            assert (
-                "containers do not reach this directory of their node; mount it as a hostPath volume" in text
-            )
-        finally:
-            shutil.rmtree(folder)
-
-    def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
-        found = attempts.spawner.probe(attempts.root / "probe")
-        directory = attempts.start("sleep", "60", **{**found._asdict(), "mounts": "none"})
-        main = attempts.started(directory)["pid"]
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
-            until((directory / control_socket.NAME).exists)
-            control_socket.send(str(directory), request, [theirs.fileno()])
-            assert attempts.end(directory)["signal"] == signal.SIGUSR1
-
-
-def begin_walled(node):
-    found = node.allowed()
-    if not found.landlock:
-        pytest.skip("this machine has no Landlock")
-    node.begin("none")
-
-
-def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_cannot(mounted):
-    """Sshd's login writes into /proc/self; root may write settings without any capability."""
-    script = """
-        echo 900 > /proc/self/oom_score_adj
-        for setting in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger; do
-          if [ -e $setting ] && (exec 3>> $setting) 2> /dev/null; then echo open: $setting; exit 1; fi
-        done
-    """
-    mounted.submit(containers=[container(script)])
-    mounted.until_phase("Succeeded")

@@ -1,0 +1,126 @@
+"""What works behind the wall round a container, what is said at it, and whose pods run without one."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kube.resources import CREATOR_ANNOTATION
+from node.shim import control_socket
+from tests.node.walled import container, person, refused
+from tests.waiting import until
+
+
+class TestControlSockets:
+    """Where there is no mount namespace a pod can connect to whatever socket it can name."""
+
+    def asked(self, node, folder, name, **more):
+        """Return what the node answers to a request for a command in pod p, by one of its control sockets."""
+        request = {
+            "do": "exec", "uid": node.uid, "container": "main", "attempt": 0, "argv": ["true"],
+            "streams": [], "tty": False, **more,
+        }  # fmt: skip
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            control_socket.send(str(folder), request, [theirs.fileno()], name)
+            theirs.close()
+            return node.during(ours.recv, 1000)
+
+    @pytest.mark.parametrize("socket_of", ["agent", "shim"])
+    def test_nothing_is_answered_without_the_node_s_key(self, node, socket_of):
+        node.begin("none")
+        node.uid = node.held("true")
+        node.until_phase("Running")
+        where = {
+            "agent": (node.data / "run", "agent.sock"),
+            "shim": (node.directory(node.uid), "control"),
+        }[socket_of]
+        key = (node.data / "run" / "node-key").read_text()
+        assert self.asked(node, *where) == b""
+        assert self.asked(node, *where, key=key[:-1] + "?") == b""
+        assert b"started" in self.asked(node, *where, key=key)
+
+    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, node):
+        node.begin("none")
+        file = node.data / "run" / "node-key"
+        before = file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
+        node.crash()
+        node.again()
+        assert file.read_text() == before
+
+
+class TestWithoutAWall:
+    @pytest.mark.parametrize(
+        ("role", "namespace", "allowed", "phase"),
+        [
+            pytest.param("administrator", "*", False, "Succeeded", id="administrator of everything"),
+            pytest.param("administrator", "d", False, "Pending", id="administrator of the namespace"),
+            pytest.param("submitter", "d", False, "Pending", id="submitter"),
+            pytest.param("submitter", "d", True, "Succeeded", id="submitter, where a setting allows it"),
+        ],
+    )
+    def test_pods_of_others_than_administrators_wait(self, node, settings, role, namespace, allowed, phase):
+        settings.ALLOW_UNWALLED = allowed
+        person("pat", role, namespace)
+        node.begin("none", landlock=0)
+        node.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
+        if phase == "Pending":
+            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(node, "this machine has no wall")
+        node.until_phase(phase)
+
+
+class TestBehindTheWall:
+    def test_program_beyond_it_is_named_with_the_remedy(self, node):
+        folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
+        try:
+            shutil.copy("/bin/true", folder / "program")
+            begin_walled(node)
+            node.submit(command=[str(folder / "program")])
+            text = refused(node, "StartError")
+            assert (
+                "containers do not reach this directory of their node; mount it as a hostPath volume" in text
+            )
+        finally:
+            shutil.rmtree(folder)
+
+    def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
+        found = attempts.spawner.probe(attempts.root / "probe")
+        directory = attempts.start("sleep", "60", **{**found._asdict(), "mounts": "none"})
+        main = attempts.started(directory)["pid"]
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
+            until((directory / control_socket.NAME).exists)
+            control_socket.send(str(directory), request, [theirs.fileno()])
+            assert attempts.end(directory)["signal"] == signal.SIGUSR1
+
+
+def begin_walled(node):
+    found = node.allowed()
+    if not found.landlock:
+        pytest.skip("this machine has no Landlock")
+    node.begin("none")
+
+
+def test_programs_make_terminals(mounted):
+    script = "import os, pty; raise SystemExit(os.waitstatus_to_exitcode(pty.spawn(['tty'])))"
+    mounted.submit(command=["python3", "-c", script])
+    mounted.until_phase("Succeeded")
+
+
+def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_cannot(mounted):
+    """Sshd's login writes into /proc/self; root may write settings without any capability."""
+    script = """
+        echo 900 > /proc/self/oom_score_adj
+        for setting in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger; do
+          if [ -e $setting ] && (exec 3>> $setting) 2> /dev/null; then echo open: $setting; exit 1; fi
+        done
+    """
+    mounted.submit(containers=[container(script)])
+    mounted.until_phase("Succeeded")
