@@ -76,7 +76,7 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
     taken = placer.take(attempt, some, due)
     turns.placed(number, asked, taken)
     if taken < due:
-        attempt.full.add(some)  # room only shrinks
+        attempt.full.add(some)  # room only shrinks; where others who come make some, the next cycle finds it
     if attempt.rest() is not None:
         turns.again(number)
 
