@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scheduler.policy.policy import Policy, Scoring
 
 STARTER = """\
-actions: "enqueue, allocate, backfill, preempt, reclaim"
+actions: "enqueue, allocate, backfill, reclaim, preempt"
 tiers:
 - plugins:
   - name: priority

@@ -69,7 +69,7 @@ PLUGINS: Mapping[str, Plugin] = {
     ),
     "drf": _always("Beyond their minima the jobs of a queue share by what they use most of."),
     "predicates": _always(
-        "Pods go only where room, labels, affinity to nodes and taints allow.",
+        "Pods go only where room, labels, taints, ports and affinity to nodes and pods allow.",
         *(
             f"predicate.{name}Enable"
             for name in (

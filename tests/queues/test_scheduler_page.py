@@ -44,6 +44,7 @@ def save(browser, what, **more):
 
 def test_what_it_begins_with_is_what_holds_without_it():
     assert read(words.STARTER).policy == DEFAULT
+    assert not [each for each in read(words.STARTER).warnings if each.line]
 
 
 def test_without_a_configuration_the_page_says_what_holds_and_offers_to_write_one(admin):  # noqa: F811
