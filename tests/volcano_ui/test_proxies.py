@@ -9,12 +9,12 @@ import httpx
 import pytest
 import uvicorn
 from django.contrib.auth.models import User
+from django.core.asgi import get_asgi_application
 
 from cluster.access import logins
 from cluster.models import AuditEntry
 from tests.waiting import HANG_S
 from volcano_ui import web
-from volcano_ui.asgi import http as pages
 
 GUESSES = logins.MOST_FOR_NAME + 3
 
@@ -27,7 +27,8 @@ async def site(transactional_db, settings):
         async def start(*proxies):
             settings.TRUSTED_PROXIES = list(proxies)
             listener = web.listen("127.0.0.1", 0)
-            server = uvicorn.Server(web.config(pages))
+            # Not that of volcano_ui.asgi, whose middleware keeps the settings of whoever imports it first.
+            server = uvicorn.Server(web.config(get_asgi_application()))
             server.capture_signals = contextlib.nullcontext
             task = asyncio.create_task(server.serve([listener]))
             while not server.started:
