@@ -31,13 +31,18 @@ def may_write(actor: Actor) -> bool:
     return access.allowed(actor, "patch", rights.configuring(), NAMESPACE)
 
 
+def require_ours() -> None:
+    """Raise NotFound where another scheduler works."""
+    if not _is_ours():
+        raise NotFound("Another scheduler works on this cluster; configure it where it runs.")
+
+
 def look(actor: Actor) -> tuple[Kept, dict[str, str]]:
     """Return the configuration and the parts about it; call it inside `store.reading()`.
 
     NotFound where another scheduler works, Forbidden for who may not read it.
     """
-    if not _is_ours():
-        raise NotFound("Another scheduler works on this cluster; configure it where it runs.")
+    require_ours()
     access.require(actor, "get", CONFIGMAPS, NAMESPACE, NAME)
     kept = versions.kept()
     context = {

@@ -120,6 +120,7 @@ def _object(version: str, kind: str, metadata: Object) -> Object:
 @explained
 def reset_scheduler(request: HttpRequest) -> HttpResponse:
     """Delete the configuration that the reader saw, so that the defaults hold."""
+    parts.require_ours()
     try:
         api.delete(access.of(request), CONFIGMAPS, NAMESPACE, NAME, version=request.POST.get("version", ""))
     except ApiError as error:

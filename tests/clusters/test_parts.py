@@ -69,7 +69,7 @@ def test_each_runs_its_part_and_one_of_two_works(whole, webs, works):
     assert set(leader.children()) == WORKS
     assert set(other.children()) == set()
     assert [line for line in other.output if line.startswith("Stands by")]
-    servers = {"database": "ok", "redis": "ok"}
+    servers = {"database": "ok", "disk": "ok", "redis": "ok"}
     assert health(other) == (200, servers)
     assert health(leader) == (200, servers | {"workers": "ok", "mirror": "ok"})
 

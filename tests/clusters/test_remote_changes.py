@@ -67,6 +67,8 @@ READS = {
 }
 # Pages that need what these tests do not have, or answer without offering anything.
 OTHER_READS = {"dashboard:node", "jobs:operation", "jobs:validate", "jobs:log"}
+# About a scheduler of ours, which works on another cluster in-place alone: not there in the ways that are tried here.
+OF_OUR_SCHEDULER = {"queues:scheduler", "queues:reset-scheduler"}
 APPLICATIONS = ("dashboard", "jobs", "sweeps", "flows", "cronjobs", "queues")
 
 
@@ -131,7 +133,7 @@ def test_every_address_is_in_one_of_the_tables():
         for name in APPLICATIONS
         for pattern in get_resolver().namespace_dict[name][1].url_patterns
     }
-    assert known == changing() | FORMS | OWN | set(READS.values()) | OTHER_READS
+    assert known == changing() | FORMS | OWN | set(READS.values()) | OTHER_READS | OF_OUR_SCHEDULER
 
 
 def test_read_only_each_is_refused_and_beside_each_is_a_call(first, kubeconfig, world, tmp_path):
@@ -143,7 +145,9 @@ def none_is_offered_and_each_refused(first, kubeconfig, folder):
     with showing(first, kubeconfig, folder, VOLCANO_UI_WAY="read-only") as reader, first.store() as store:
         before = versions(store)
         offers = offered(reader, READS)
-        assert not offers & (changing() - {"jobs:operations"} | FORMS)
+        assert not offers & (changing() - {"jobs:operations"} | FORMS | OF_OUR_SCHEDULER)
+        assert reader.get("/queues/-/scheduler/").status_code == 404
+        assert reader.post("/queues/-/scheduler/reset/").status_code == 404
         for change in CHANGES:
             answer = reader.post(change.path, **change.fields)
             assert SAYS in told(reader, answer), (change.name, answer.status_code)

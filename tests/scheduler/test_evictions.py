@@ -92,27 +92,43 @@ class History(World):
             if self.jobs[name].where == where
         )
 
+    def kept(self, where):
+        """Return how many CPUs are kept for jobs of a queue that wait for their own victims."""
+        running = self.running()
+        return sum(
+            job.minimum * job.cpu
+            for job in self.jobs.values()
+            if job.where == where and running[job.name] < job.minimum and self.waits_for_victims(job)
+        )
+
+    def waits_for_victims(self, job):
+        return (self.condition(job.name) or {}).get("reason") == "WaitingForVictims"
+
     def judge_right(self, victim, beneficiary, eviction):
         if eviction.action == "reclaim":
             assert victim.where != beneficiary.where
             if self.deserved:
                 asked = beneficiary.minimum * beneficiary.cpu
-                assert self.used(victim.where) >= self.deserved[victim.where]
+                assert self.used(victim.where) + self.kept(victim.where) >= self.deserved[victim.where]
                 assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
             return
         assert victim.where == beneficiary.where
         assert PRIORITIES.index(victim.priority) < PRIORITIES.index(beneficiary.priority)
 
     def settle(self):
-        """Go on until nothing moves; who had others evicted runs then, unless somebody more urgent took the room."""
+        """Go on until nothing moves; who had others evicted runs then, unless somebody more urgent took the room.
+
+        Who was bound in one cycle can be evicted in the next one, so that is over only with a cycle in which nobody was bound either.
+        """
         helped = set()
         for _ in range(STEPS):
+            before = self.where()
             self.step()
             helped |= {each.beneficiary.partition("/")[2] for each in self.evicted}
-            if not self.evicted and not self.due:
+            if not self.evicted and not self.due and self.where() == before:
                 break
-        self.step()
-        assert not self.evicted
+        else:
+            raise AssertionError(f"not at rest after {STEPS} cycles")
         assert not self.going()
         return helped
 
