@@ -20,9 +20,13 @@ NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHR
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
 
-# How long an example takes says more about the machine than about what it tries.
+# How long an example takes says more about the machine than about what it tries. CI tries the same examples each time, as it plays
+# the same worlds: what a change breaks is found in its own run. New ones are for whoever types `make test`.
 hypothesis.settings.register_profile(
-    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "suite",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("suite")
 
