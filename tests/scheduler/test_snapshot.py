@@ -233,3 +233,18 @@ def test_rows_are_found_again_after_nodes_came_and_went(count):
         world.remove(resources.NODES, f"n{i:03}")
     world.cycle()
     assert world.where() == {"g-0": f"n{count - 1:03}"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "role", "preemptable"),
+    [
+        pytest.param(None, "", None, id="null is none"),
+        pytest.param({"volcano.sh/task-spec": None}, "", None, id="a value that is null is none"),
+        pytest.param({"volcano.sh/task-spec": "w", "volcano.sh/preemptable": "false"}, "w", False, id="both"),
+    ],
+)
+def test_labels_that_stand_for_annotations_are_read(labels, role, preemptable):
+    kind, obj = pod("one")
+    obj["metadata"]["labels"] = labels
+    read = World((kind, obj)).snapshot.pods["ns/one"]
+    assert (read.role, read.preemptable) == (role, preemptable)
