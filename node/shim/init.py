@@ -30,6 +30,8 @@ def divide(shim: int, telling: int, *, joins: bool) -> None:
     """
     first = 0
     if not joins:
+        # Before it is forked: the command may look at once, and takes a name of its own when it is executed.
+        linux.prctl(linux.PR_SET_NAME, b"volcano-init")
         first = linux.fork_sibling()
         if first == 0:
             _be(shim)
@@ -43,7 +45,6 @@ def _be(shim: int) -> NoReturn:
     """Collect what ends in the namespace, for as long as the shim lives."""
     try:
         os.setsid()
-        linux.prctl(linux.PR_SET_NAME, b"volcano-init")
         default_signals()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         end_with(shim)
