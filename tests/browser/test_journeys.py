@@ -438,6 +438,7 @@ def test_viewer_sees_and_may_not_and_logging_out_ends_the_sight(enter, person, s
     page.get_by_label("Password", exact=True).fill("correct-horse-battery")
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/jobs/")
+    page.goto("/jobs/?q=running")  # other tests may have made more jobs than a page has rows
     expect(page.locator("#table-rows")).to_contain_text("running")
     page.goto("/jobs/default/running/")
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
