@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-SET_US = 1_000_000  # the wall clock does not fall behind by so much unless somebody sets it
+SET_US = 1_000_000  # the wall clock does not fall behind the monotonic one by so much unless somebody sets it
 
 
 class Clock(Protocol):
@@ -70,3 +70,21 @@ def monotonic() -> float:
 def sleep(seconds: float) -> None:
     """Rest for so many seconds: for threads of programs that look at something again and again."""
     _clock.sleep(seconds)
+
+
+class SetBack:
+    """Notices when somebody sets the wall clock back."""
+
+    def __init__(self) -> None:
+        self._offset_us = _offset_us()
+
+    def since_last_look(self) -> int:
+        """Return by how many microseconds it was set back since the last look, or since this was made; 0 if it was not."""
+        before_us, self._offset_us = self._offset_us, _offset_us()
+        back_us = before_us - self._offset_us
+        return back_us if back_us > SET_US else 0
+
+
+def _offset_us() -> int:
+    """Return by how much the wall clock is ahead of the monotonic one."""
+    return microseconds() - round(monotonic() * 1e6)

@@ -31,7 +31,7 @@ class Clock(Scheduler):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self._outage = Outage("waking the workers", log)
-        self._offset_us = _offset_us()
+        self._set_back = clock.SetBack()
         self._back_ms = 0  # by how much timers are still to be brought forward
         super().__init__(*args, **options)
 
@@ -53,9 +53,7 @@ class Clock(Scheduler):
 
     def _follow_clock(self) -> None:
         """Begin anew when the wall clock was set back; what could not be said for want of Redis is said again."""
-        before_us, self._offset_us = self._offset_us, _offset_us()
-        back_us = before_us - self._offset_us
-        if back_us > clock.SET_US:
+        if back_us := self._set_back.since_last_look():
             log.warning("the clock was set back by %.0f s", back_us / 1e6)
             self._back_ms += back_us // 1000
             for entry in self.schedule.values():
@@ -88,8 +86,3 @@ class Clock(Scheduler):
     def _ensure_connected(self) -> Any:
         """Leave connecting to the first message; Celery's own would wait here, and log each try."""
         return self.connection
-
-
-def _offset_us() -> int:
-    """Return how far the wall clock is before the monotonic one."""
-    return clock.microseconds() - round(clock.monotonic() * 1e6)

@@ -75,7 +75,7 @@ class Simulator:
         self.own: set[int] = set()  # revisions that this process wrote: nothing to learn from them
         self.stopping = False
         self.write_again_at = 0.0
-        self.offset_us = _offset_us()
+        self.set_back = clock.SetBack()
         self.outage = Outage("the fleet's work with the database", log)
 
     def run(self) -> None:
@@ -151,9 +151,7 @@ class Simulator:
 
     def _follow_clock(self) -> None:
         """Have pods wait no longer when the wall clock was set back."""
-        before_us, self.offset_us = self.offset_us, _offset_us()
-        back_us = before_us - self.offset_us
-        if back_us > clock.SET_US:
+        if back_us := self.set_back.since_last_look():
             log.info("the clock was set back by %.0f s", back_us / 1e6)
             for uid, known in self.pods.items():
                 known.since_us -= back_us
@@ -352,8 +350,3 @@ class Simulator:
             self.pods.pop(uid, None)
         else:
             self._schedule(uid, known, now_us)
-
-
-def _offset_us() -> int:
-    """Return by how much the wall clock is ahead of the monotonic one."""
-    return clock.microseconds() - round(clock.monotonic() * 1e6)
