@@ -26,6 +26,8 @@ WAITING: Final[dict[str, str]] = {
     "NotAllocating": "Waits: the scheduler places nothing",
     "SchedulingGated": "Waits: scheduling gates",
     "WaitingForVictims": "Waits: pods that make room for it are ending",
+    "Reserved": "Waits: room is kept for it",
+    "KeptForAnother": "Waits: the room is kept for another job",
     "QueueLimit": "Waits: the queue is at its limit",
     "QueueTooSmall": "Waits: larger than its queue may be",
     "QueueGuarantees": "Waits: the rest is guaranteed to other queues",

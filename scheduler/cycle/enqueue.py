@@ -18,6 +18,9 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   backlog behind a low ceiling takes nothing from the others.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
+* A group that was kept out for too long gets a place in line for a reservation (`scheduler.cycle.reservations`) and is let in
+  whatever room there is, unless there can never be enough. What groups with reservations may take does not count here, as
+  their room is kept on nodes, where what runs now is counted already.
 * With the plugin sla a group that has waited for its time is let in whatever room there is, unless there can
   never be enough. What it may take counts for the others.
 * What groups of lower priority use or may take is no obstacle, so that an
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from kube.amounts import Amounts
+    from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector
     from scheduler.policy.policy import Policy
@@ -85,6 +89,7 @@ def enqueue(
     ordered: Sequence[Group],
     cluster: Cluster,
     accounts: Mapping[str, Account],
+    reservations: Reservations,
     now: int,
 ) -> dict[str, Cause | None]:
     """Decide about each group that is outside: None lets it in, a cause keeps it out.
@@ -103,13 +108,18 @@ def enqueue(
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
         giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
-        answers |= _ask(snapshot, gate, asking, giving, now)
+        answers |= _ask(snapshot, gate, asking, giving, reservations, now)
         answers |= _behind(ordered, answers, accounts)
     return answers
 
 
 def _ask(
-    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], giving: Collection[str], now: int
+    snapshot: Snapshot,
+    gate: Gate,
+    asking: Sequence[Group],
+    giving: Collection[str],
+    reservations: Reservations,
+    now: int,
 ) -> Iterator[tuple[str, Cause | None]]:
     """Yield for each group, by its key, None when it is let in or why it is not; giving are the queues that others may reclaim from."""
     priorities = [snapshot.priority_of(group.priority_class) for group in asking]
@@ -128,6 +138,9 @@ def _ask(
         )
         if cause is not None and not cause.never and is_promised:
             gate.admit(claim)
+            cause = None
+        if cause is not None and not cause.never and reservations.may_enter(group):
+            reservations.enter(group)
             cause = None
         yield group.key, cause
         if cause is not None and gate.account(group.queue).fifo:
@@ -216,6 +229,8 @@ def _expected(snapshot: Snapshot, ordered: Iterable[Group]) -> list[Claim]:
     claims: list[Claim] = []
     for group in ordered:
         if group.phase != PodGroupPhase.INQUEUE or not group.min_resources or queue_cause(snapshot, group):
+            continue
+        if group.key in snapshot.reserved:
             continue
         priority = snapshot.priority_of(group.priority_class)
         if group.shapes or group.barred:

@@ -40,6 +40,8 @@ class Reason(StrEnum):
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
+    RESERVED = "Reserved"
+    KEPT_FOR_ANOTHER = "KeptForAnother"
     NOT_ALLOCATING = "NotAllocating"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
@@ -118,7 +120,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many.
+    whose pods were asked to end now so that the gang has room, each with how many. since, expected (ms) and places are those of
+    its reservation: when the room was first kept, when it is to start, on which nodes.
     """
 
     reason: Reason
@@ -143,6 +146,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    since: int = 0
+    expected: int | None = None
+    places: tuple[str, ...] = ()
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.meta import moment_of
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
@@ -226,6 +227,28 @@ def _waiting_for_victims(cause: Cause) -> str:
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
+def _reserved(cause: Cause) -> str:
+    nodes = [*cause.places[:_NAMED_NODES]]
+    if more := len(cause.places) - len(nodes):
+        nodes.append(f"{_nodes(more)} more")
+    where = nodes[0] if len(nodes) == 1 else f"{', '.join(nodes[:-1])} and {nodes[-1]}"
+    kept = f"Room is kept for this since {_clock(cause.since)} on {where}"
+    if cause.expected is None:
+        return f"{kept}; it starts when enough of what runs there has ended."
+    return f"{kept}; by what the jobs there say of themselves it can start at {_clock(cause.expected)}."
+
+
+def _kept_for_another(cause: Cause) -> str:
+    return (
+        f"What this would fit in is kept for job group {cause.group}, which has waited long (reservation). "
+        "A job that states a runningEstimate and ends before that one starts may use it meanwhile."
+    )
+
+
+def _clock(time: int) -> str:
+    return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _not_allocating(_: Cause) -> str:
     return "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
 
@@ -283,6 +306,7 @@ def _others(cause: Cause) -> str:
 HOSTNAME = "kubernetes.io/hostname"
 _NAMED_QUEUES = 3
 _NAMED_GROUPS = 3
+_NAMED_NODES = 3
 _DEMANDS = {
     None: "does not know what the pods demand",
     Constraint.POD_AFFINITY: "cannot read the required podAffinity: each term has a topologyKey and a label selector",
@@ -320,6 +344,8 @@ _SENTENCES = {
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
+    Reason.RESERVED: _reserved,
+    Reason.KEPT_FOR_ANOTHER: _kept_for_another,
     Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

@@ -19,7 +19,7 @@ from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, Policy, Scoring
+from scheduler.policy.policy import DEFAULT, Action, Policy, Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,6 +110,7 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            self.reserves(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -224,6 +225,12 @@ class _Reader:
         """Return for how many thousandths of the cluster groups are let in."""
         arguments = self.at_work("overcommit")
         return None if arguments is None else arguments.thousandths("overcommit-factor", 1200)
+
+    def reserves(self) -> int | None:
+        """Return after how many ms room is kept for a group."""
+        arguments = self.listed.get("gang")
+        default = DEFAULT.reserves_ms or 0
+        return default if arguments is None else arguments.wait_or_never("reservation-wait", default)
 
     def scoring(self) -> Scoring | None:
         """Return how nodes are compared, None where no scorer has a weight."""

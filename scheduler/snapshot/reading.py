@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Raw, field
 
+from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
@@ -127,10 +128,11 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, and how long it may wait (sla, under both names; reference/volcano-scheduler §1.4)."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names; reference/volcano-scheduler §1.4), and how long it runs."""
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
+    estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
 
 
 class GroupMeta(View):

@@ -19,7 +19,7 @@ import msgspec
 from kube import resources, scheduler_configuration, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
-from scheduler.cycle import nominations
+from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.reserved import Reservation
     from scheduler.snapshot.nodes import PodShape
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,8 @@ class Snapshot:
         """Groups with pods on nodes."""
         self.nominated: set[str] = set()
         """Groups for which pods were asked to end, as their status says."""
+        self.reserved: dict[str, Reservation] = {}
+        """Groups for which room is kept because they have waited long, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
         self.fruitless: dict[tuple[object, ...], int] = {}
@@ -292,6 +295,11 @@ class Snapshot:
         group.created = _time(view.metadata.creation_timestamp) if view else 0
         group.min_resources = _minimum(view) if view else None
         _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
+        reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
+        if reservation is not None:
+            self.reserved[group.key] = reservation
+        else:
+            self.reserved.pop(group.key, None)
         if view:
             self.group_queues[group.key] = group.queue
         else:
