@@ -265,6 +265,8 @@ class _Cycle:
         cause = self._causes.get(key)
         if cause is None:
             cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            if keeping := self._evictions.keepers(gang):
+                cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
             self._causes[key] = cause
         return cause
 
