@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from cluster import clock
 from cluster.runtime import behind
 from jobs.pages import happenings
+from jobs.pages import place as places
 from jobs.rules import remedies
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
     from cluster.runtime.behind import Unread
     from jobs.pages.detail import Detail
+    from jobs.pages.place import Place
     from jobs.pages.reading import Pod
 
 WHOLE = ("Pending", "Restarting")
@@ -21,7 +23,7 @@ WHOLE = ("Pending", "Restarting")
 PARTLY = ("WaitingForTasks", "FailedCreate", "PluginBlocked", "NoReplicas")
 """Reasons of a job that runs, and some of which waits."""
 PROGRAMS = {"jobs": "job controller", "scheduler": "scheduler"}
-LOOK_AGAIN_MS = 5000  # while a controller is behind
+LOOK_AGAIN_MS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,14 @@ class Wait:
     """Why a job waits: in a sentence, "" where nothing does; reason is out of `jobs.rules.remedies`.
 
     pods are how many wait of a job that runs, 0 where all of it waits. unread is a change that the
-    controllers have not read yet.
+    controllers have not read yet, place is where it stands in its queue.
     """
 
     why: str = ""
     reason: str = ""
     pods: int = 0
     unread: Unread | None = None
+    place: Place | None = None
 
     @property
     def known(self) -> remedies.Waiting | None:
@@ -49,10 +52,10 @@ class Wait:
 
     @property
     def again(self) -> int | None:
-        """When to look again although nothing changes, in epoch ms."""
-        if self.unread is None:
-            return None
-        return self.unread.late_at if not self.unread.is_late else clock.milliseconds() + LOOK_AGAIN_MS
+        """When to look again although nothing of the job changes, in epoch ms: its place changes with others."""
+        soon = clock.milliseconds() + LOOK_AGAIN_MS if self.place is not None or self.behind else None
+        late = self.unread.late_at if self.unread is not None and not self.behind else None
+        return min((due for due in (soon, late) if due is not None), default=None)
 
 
 def of_job(shown: Detail) -> Wait:
@@ -64,7 +67,8 @@ def of_job(shown: Detail) -> Wait:
         group = shown.group
         why = (group.why if group else "") or state.message or happenings.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or state.reason
-        return Wait(why, reason, unread=_unread(shown))
+        place = places.of_group(shown.stored_group, shown.sees.jobs)
+        return Wait(why, reason, unread=_unread(shown), place=place)
     if shown.job.phase == "Running":
         return Wait(state.message, state.reason) if state.reason in PARTLY else _of_pods(shown)
     return Wait()

@@ -99,3 +99,17 @@ def test_a_job_that_runs_says_that_tasks_wait_for_others(client, alice, parse):
     shown = why(client, parse, "runs")
     assert "Task b waits for a." in shown
     assert "Nothing, while those others get on" in shown
+
+
+def test_a_waiting_job_says_its_place_and_who_is_before_it(client, alice, parse):
+    for number, namespace in enumerate(("default", "other", "default", "default")):
+        world.make(f"job-{number}", "Pending", namespace=namespace, now=world.START + number * 60_000)
+    assert "Place in queue default: 4 of 4, after 1 other and job-0, job-2." in why(client, parse, "job-3")
+    assert "Place in queue default: 1 of 4." in why(client, parse, "job-0")
+    store.write(Patch(POD_GROUPS, "default", group_of("job-0"), {"status": {"phase": "Running"}}, "status"))
+    assert "Place in queue default: 3 of 3, after 1 other and job-2." in why(client, parse, "job-3")
+    assert "2 of 3; 1 before it belongs to namespaces that you may not see." in why(client, parse, "job-2")
+
+
+def group_of(job):
+    return next(each.name for each in store.find(POD_GROUPS) if each.name.startswith(f"{job}-"))
