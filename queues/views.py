@@ -63,6 +63,7 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
         "topic": address("queues:detail", {"name": name}),
         "queue_revision": revision,
         "events": happened,
+        "shows_decisions": scheduler.shows_decisions(actor),
     }
     return responses.listing(request, "queues/detail.html", table, **context)
 
