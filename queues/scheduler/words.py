@@ -9,6 +9,7 @@ from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
+    from scheduler.engine.wishes import WishWeights
     from scheduler.policy.policy import Policy, Scoring
 
 STARTER = """\
@@ -49,6 +50,7 @@ def said(policy: Policy) -> list[Said]:
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
+        Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
     ]
 
 
@@ -93,3 +95,16 @@ def _choice(scoring: Scoring | None) -> str:
         (scoring.balanced, "CPU and memory used alike"),
     ]
     return "by weights: " + "; ".join(f"{text} × {weight}" for weight, text in parts if weight)
+
+
+def _preference(weights: WishWeights) -> str:
+    parts = [
+        (weights.nodes, "affinity to nodes"),
+        (weights.pods, "affinity to pods"),
+        (weights.spread, "spreading"),
+        (weights.taints, "taints of nodes"),
+    ]
+    found = ", ".join(f"{text} × {weight}" for weight, text in parts if weight)
+    if not found:
+        return "has no effect"
+    return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {found}"

@@ -276,7 +276,9 @@ class _Cycle:
     def _gang(self, group: Group, layout: Layout) -> Gang:
         for shape in (some.shape for some in layout.pod_sets):
             if shape.number not in self._classes:
-                self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)
+                self._classes[shape.number] = self._snapshot.nodes.pod_class(
+                    shape, self._snapshot.policy.wishes
+                )
         parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
         held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
         return replace(layout.gang, account=self.accounts.get(group.queue), held=held)

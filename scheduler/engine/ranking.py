@@ -5,7 +5,7 @@ of the share of the node that would be in use after placing one more pod
 (`pods` counts only for classes that ask for nothing else). The fullest node
 wins, so that large holes stay large and whole nodes stay empty for gangs that
 need them; among equals the lowest index wins. Nodes that the class avoids come
-after all others. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
+after all others. What a class prefers (`scheduler.engine.wishes`) is asked node by node. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
 
 The score of a node only grows while pods are placed on it. So the best node
 stays the best until it is full, and placing n pods is: walk down the order,
@@ -88,6 +88,9 @@ class Ranking:
         nodes = np.flatnonzero(among & (self._capacity > 0))
         if not len(nodes):
             return [], []
+        if (wishes := self._class.wishes) is not None:
+            node = wishes.best(nodes, self._score[nodes], self._cluster.relations)
+            return [node], [1 if wishes.moves_itself else min(int(self._capacity[node]), wanted)]
         if wanted == 1:
             return [int(nodes[np.argmax(self._score[nodes])])], [1]
         nodes = nodes[np.argsort(-self._score[nodes], kind="stable")]

@@ -15,6 +15,8 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
+from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
+from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
@@ -110,6 +112,7 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            self.wishes(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -237,6 +240,19 @@ class _Reader:
         )
         has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced
         return scoring if has_weight else None
+
+    def wishes(self) -> WishWeights:
+        """Return what comes of what pods prefer: where nodeorder is not listed it decides first, with the weights that are its defaults."""
+        nodes = self.at_work("nodeorder")
+        if nodes is None:
+            return DEFAULT_WISHES
+        return WishWeights(
+            nodes.weight("nodeaffinity.weight", 2),
+            nodes.weight("podaffinity.weight", 2),
+            nodes.weight("tainttoleration.weight", 3),
+            nodes.weight("podtopologyspread.weight", 2),
+            first=False,
+        )
 
     # The rest
 

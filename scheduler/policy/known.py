@@ -94,17 +94,19 @@ PLUGINS: Mapping[str, Plugin] = {
     "capacity": _always("Queues get what they name in deserved first, and never more than their capability."),
     "nodeorder": Plugin(
         Standing.SWITCHED,
-        "Nodes are compared by how much CPU and memory is free or used on them.",
-        frozenset({"leastrequested.weight", "mostrequested.weight", "balancedresource.weight"}),
+        "Nodes are compared by how much CPU and memory is free or used on them, and by what pods prefer.",
         frozenset(
             {
+                "leastrequested.weight",
+                "mostrequested.weight",
+                "balancedresource.weight",
                 "nodeaffinity.weight",
                 "podaffinity.weight",
                 "tainttoleration.weight",
-                "imagelocality.weight",
                 "podtopologyspread.weight",
             }
         ),
+        frozenset({"imagelocality.weight"}),
         switch="enableNodeOrder",
     ),
     "binpack": Plugin(

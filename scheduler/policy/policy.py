@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
+from scheduler.engine.wishes import WishWeights
+
 
 class Action(StrEnum):
     """What a cycle may do; the value is Volcano's name (reference/volcano-scheduler §2)."""
@@ -38,6 +41,7 @@ class Policy:
     actions     what it may do
     overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
+    wishes      what comes of what pods prefer (§3.8)
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     """
@@ -47,6 +51,7 @@ class Policy:
     scoring: Scoring | None = None
     sla: bool = False
     waits_ms: int | None = None
+    wishes: WishWeights = DEFAULT_WISHES
 
 
 DEFAULT = Policy()

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
@@ -69,6 +70,7 @@ tiers:
   - name: binpack
   - name: network-topology-aware
 """
+ADDED = WishWeights(first=False)
 SPREADING = Scoring(least=1, balanced=1)
 BOTH = Scoring(1, (("cpu", 1), ("memory", 1)), least=1, balanced=1)
 
@@ -86,9 +88,9 @@ def overcommit(factor):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING), id="compiled in"),
-        pytest.param(HELM, Policy(THREE, 1200, BOTH), id="Helm's"),
-        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True), id="of Volcano's own tests"),
+        pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING, wishes=ADDED), id="compiled in"),
+        pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
+        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
         pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
         pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
@@ -99,11 +101,25 @@ def overcommit(factor):
         ),
         pytest.param(
             conf("- name: nodeorder", "  arguments: {leastrequested.weight: 0, mostrequested.weight: '3'}"),
-            Policy(THREE, None, Scoring(most=3, balanced=1)),
+            Policy(THREE, None, Scoring(most=3, balanced=1), wishes=ADDED),
             id="weights of nodeorder",
         ),
         pytest.param(
             conf("- {name: nodeorder, enableNodeOrder: false}"), Policy(THREE, None), id="nodeorder switched off"
+        ),
+        pytest.param(
+            conf(
+                "- name: nodeorder",
+                "  arguments:",
+                "    leastrequested.weight: 0",
+                "    balancedresource.weight: 0",
+                "    nodeaffinity.weight: 9",
+                "    podaffinity.weight: '0'",
+                "    tainttoleration.weight: 1",
+                "    podtopologyspread.weight: 4",
+            ),
+            Policy(THREE, None, wishes=WishWeights(9, 0, 1, 4, first=False)),
+            id="weights of what pods prefer alone",
         ),
         pytest.param(
             conf(
