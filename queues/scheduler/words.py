@@ -10,7 +10,7 @@ from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
-    from scheduler.policy.policy import Policy, Scoring
+    from scheduler.policy.policy import NodeGrouping, Policy, Scoring
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -51,6 +51,7 @@ def said(policy: Policy) -> list[Said]:
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
+        Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
 
 
@@ -108,3 +109,12 @@ def _preference(weights: WishWeights) -> str:
     if not found:
         return "has no effect"
     return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {found}"
+
+
+def _node_groups(grouping: NodeGrouping | None) -> str:
+    if grouping is None:
+        return "are not heeded: every queue may use every node"
+    others = "nodes of no group only" if grouping.strict else "every node"
+    whose = "it, and no queue above it, names none" if grouping.inherits else "it names none"
+    order = "; those that it prefers in their order" if grouping.by_order else ""
+    return f"a queue uses those that its affinity names{order}, or {others} where {whose}"

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     NODES_UNAVAILABLE = "NodesUnavailable"
     NO_MATCHING_NODE = "NoMatchingNode"
     UNTOLERATED_TAINT = "UntoleratedTaint"
+    NODE_GROUP = "NodeGroup"
     NEVER_FITS = "NeverFits"
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
@@ -62,6 +63,7 @@ class ExclusionKind(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     SELECTOR = "selector"
     TAINT = "taint"
+    NODE_GROUP = "node group"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.gang import Gang
     from scheduler.engine.relations import Relations, Ties
-    from scheduler.engine.scoring import Weights
+    from scheduler.engine.scoring import Scores, Weights
     from scheduler.engine.wishes import Wishes
 
 Vector = NDArray[np.int64]
@@ -41,6 +41,7 @@ class PodClass:
     request  (resources,)
     verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
     foreign  amounts of resources that no node has; not empty = fits nowhere
+    worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
     avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
     ties     what it has to do with other pods; None for most
     wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
@@ -53,6 +54,7 @@ class PodClass:
     ties: Ties | None = None
     avoided: Vector | None = None
     wishes: Wishes | None = None
+    worth: Scores | None = None
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:

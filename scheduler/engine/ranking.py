@@ -52,6 +52,7 @@ class Ranking:
         self._cluster = cluster
         self._class = pod_class
         self._requests = [(c, int(pod_class.request[c])) for c in asked.tolist()]
+        self._fixed = _fixed(pod_class)
         self._weights = [(c, q) for c, q in self._requests if c != pods] or self._requests
         self._sort()
 
@@ -147,7 +148,7 @@ class Ranking:
         free = self._cluster.free[node].tolist()
         allocatable = self._cluster.allocatable[node].tolist()
         capacity = min((free[c] // q for c, q in self._requests), default=MOST)
-        return max(capacity, 0), self._score_one(free, allocatable) - self._aversion(node)
+        return max(capacity, 0), self._score_one(free, allocatable) + self._fixed_of(node)
 
     def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         score = 0.0
@@ -168,13 +169,12 @@ class Ranking:
         if self._class.foreign:
             capacity[:] = 0
         score = self._score_many(free, allocatable)
-        if self._class.avoided is not None:
-            score -= AVOIDANCE * self._class.avoided[rows]
+        if self._fixed is not None:
+            score += self._fixed[rows]
         return capacity, score
 
-    def _aversion(self, node: int) -> float:
-        """Return by how much a node is worth less because the class avoids it."""
-        return 0.0 if self._class.avoided is None else AVOIDANCE * float(self._class.avoided[node])
+    def _fixed_of(self, node: int) -> float:
+        return 0.0 if self._fixed is None else float(self._fixed[node])
 
     def _score_many(self, free: Matrix, allocatable: Matrix) -> Scores:
         score = np.zeros(len(free))
@@ -200,3 +200,12 @@ class Ranking:
 
     def _is_current(self, negative_score: float, node: int) -> bool:
         return bool(self._capacity[node] and self._score[node] == -negative_score)
+
+
+def _fixed(pod_class: PodClass) -> Scores | None:
+    """Return what nodes are worth to a class whatever is on them; None where it is nothing."""
+    if pod_class.avoided is None:
+        return pod_class.worth
+    aversion = np.float64(-AVOIDANCE) * pod_class.avoided
+    worth: Scores = aversion if pod_class.worth is None else pod_class.worth + aversion
+    return worth

@@ -19,6 +19,7 @@ LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
 PACKED = "binpack.resources."
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,21 @@ class Arguments:
         self.warn(
             child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used."
         )
+        return default
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        """Return whether something is so."""
+        value = self.values.get(name, default)
+        if isinstance(value, bool):
+            return value
+        try:
+            return _TRUTHS[_text(value).lower()]
+        except (ValueError, KeyError):
+            rule = "true or false"
+            self.warn(
+                child(self.path, name),
+                f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.",
+            )
         return default
 
     def wait(self, name: str) -> int | None:

@@ -20,8 +20,8 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
-from scheduler.policy.known import FLAGS, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, Policy, Scoring
+from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
+from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,6 +83,7 @@ class _Reader:
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, Arguments] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
+    hierarchical: set[str] = field(default_factory=set)
 
     def read(self, *, is_alone: bool) -> Reading:
         """Return what the document says."""
@@ -113,6 +114,7 @@ class _Reader:
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
             self.wishes(),
+            self.node_groups(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -216,6 +218,8 @@ class _Reader:
                 self.error(where, f"{flag} is true or false, not {shown(is_on)}.")
             elif flag == plugin.switch and not is_on:
                 self.off.add(name)
+            elif flag == HIERARCHY and plugin.heeds_hierarchy:
+                self.hierarchical |= {name} if is_on else set()
             elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not Standing.WITHOUT_EFFECT:
                 self.warn(where, f"{flag} has no effect here.")
 
@@ -252,6 +256,17 @@ class _Reader:
             nodes.weight("tainttoleration.weight", 3),
             nodes.weight("podtopologyspread.weight", 2),
             first=False,
+        )
+
+    def node_groups(self) -> NodeGrouping | None:
+        """Return how queues have node groups."""
+        arguments = self.at_work("nodegroup")
+        if arguments is None:
+            return None
+        return NodeGrouping(
+            arguments.truth("strict", default=True),
+            arguments.truth("enablePreferredOrder", default=False),
+            "nodegroup" in self.hierarchical,
         )
 
     # The rest

@@ -47,6 +47,7 @@ class Plugin:
     known: frozenset[str] = frozenset()
     prefix: str = ""
     switch: str = ""  # the flag that switches off what it does here
+    heeds_hierarchy: bool = False  # whether enableHierarchy changes something
 
 
 def _always(words: str, *known: str) -> Plugin:
@@ -128,7 +129,13 @@ PLUGINS: Mapping[str, Plugin] = {
     "rescheduling": _without("no running pod is moved"),
     "usage": _without("nodes are compared by what pods ask for, not by their load"),
     "pdb": _without("budgets for disruptions do not protect from preempt and reclaim"),
-    "nodegroup": _without("queues have no nodes of their own"),
+    "nodegroup": Plugin(
+        Standing.SWITCHED,
+        "Queues use the groups of nodes that their affinity names.",
+        frozenset({"strict", "enablePreferredOrder"}),
+        switch="enablePredicate",
+        heeds_hierarchy=True,
+    ),
     "numa-aware": _without("nodes are not divided by NUMA"),
     "extender": _without("no other program is asked"),
     "resourcequota": _without("quotas are kept where pods are made"),
@@ -137,10 +144,11 @@ PLUGINS: Mapping[str, Plugin] = {
     "network-topology-aware": _without("networks between nodes are not heeded"),
 }
 
+HIERARCHY = "enableHierarchy"
 FLAGS = frozenset(
     {
         "enableJobOrder",
-        "enableHierarchy",
+        HIERARCHY,
         "enableJobReady",
         "enableJobPipelined",
         "enableTaskOrder",
@@ -166,5 +174,5 @@ FLAGS = frozenset(
         "enabledHyperNodeGradient",
     }
 )
-OFF_UNLESS_SAID = frozenset({"enableHierarchy", "enabledClusterOrder"})
+OFF_UNLESS_SAID = frozenset({HIERARCHY, "enabledClusterOrder"})
 """Flags that are false where they are not written; the others are true."""

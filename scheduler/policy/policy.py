@@ -35,6 +35,20 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeGrouping:
+    """How queues have node groups (§3.11).
+
+    strict    a queue that says nothing uses nodes of no group only
+    by_order  groups that a queue prefers count the more the earlier they stand
+    inherits  for a queue that says nothing holds what the nearest one above it says
+    """
+
+    strict: bool = True
+    by_order: bool = False
+    inherits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What holds for one cycle.
 
@@ -42,6 +56,7 @@ class Policy:
     overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
     wishes      what comes of what pods prefer (§3.8)
+    node_groups how queues have node groups; None: they have none
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     """
@@ -52,6 +67,7 @@ class Policy:
     sla: bool = False
     waits_ms: int | None = None
     wishes: WishWeights = DEFAULT_WISHES
+    node_groups: NodeGrouping | None = None
 
 
 DEFAULT = Policy()

@@ -316,14 +316,16 @@ class NodeTable:
         for name in names:
             node = self._nodes.get(name)
             if node is not None and node.facts is not None:
-                eligible.verdicts[node.row] = self._code(eligible.rule.exclusion(node.facts))
+                eligible.verdicts[node.row] = self._code_of(eligible.rule.exclusion(node.facts))
                 eligible.avoided[node.row] = eligible.rule.avoided(node.facts)
                 if eligible.rule.prefers:
                     eligible.matched[node.row] = eligible.rule.matched(node.facts)
 
-    def _code(self, exclusion: Exclusion | None) -> int:
-        if exclusion is None:
-            return 0
+    def _code_of(self, exclusion: Exclusion | None) -> int:
+        return 0 if exclusion is None else self.code(exclusion)
+
+    def code(self, exclusion: Exclusion) -> int:
+        """Return the index of an exclusion, which has one from now on."""
         code = self._codes.get(exclusion)
         if code is None:
             code = self._codes[exclusion] = len(self.exclusions)

@@ -210,6 +210,16 @@ class Group:
         return self.phase != PodGroupPhase.COMPLETED and self.scheduled() < self.min_member
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAffinity:
+    """The node groups that a queue uses: which it must, and which it would rather; which it must not, and which it would rather not."""
+
+    required: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    kept_off: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Queue:
     """A queue: its state, where it stands, and its part of the cluster.
@@ -231,3 +241,4 @@ class Queue:
     created: int = 0
     strategy: str = DequeueStrategy.TRAVERSE
     reclaimable: bool = True
+    affinity: GroupAffinity | None = None

@@ -112,8 +112,9 @@ def _best(cluster, some, pods, weights, among, around):
 
     def value(node):
         score = _weighed(cluster, node, some, weights) if weights else _score(cluster, node, some, pods)
-        if some.avoided is not None:
-            score -= AVOIDANCE * float(some.avoided[node])
+        if some.avoided is not None or some.worth is not None:
+            worth = 0.0 if some.worth is None else float(some.worth[node])
+            score += worth + (0.0 if some.avoided is None else -AVOIDANCE * float(some.avoided[node]))
         wish = wished.get(node, 0)
         return (wish, score) if is_first else (0, score + wish)
 

@@ -13,7 +13,7 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, Policy, Scoring
+from scheduler.policy.policy import DEFAULT, Action, NodeGrouping, Policy, Scoring
 
 from .world import configuration
 
@@ -138,6 +138,20 @@ def overcommit(factor):
             id="weights of binpack",
         ),
         pytest.param(
+            conf("- name: nodegroup"), Policy(THREE, None, node_groups=NodeGrouping()), id="node groups"
+        ),
+        pytest.param(
+            conf("- {name: nodegroup, enableHierarchy: true}"),
+            Policy(THREE, None, node_groups=NodeGrouping(inherits=True)), id="node groups are inherited",
+        ),
+        pytest.param(
+            conf("- name: nodegroup", "  arguments: {strict: 'false', enablePreferredOrder: true}"),
+            Policy(THREE, None, node_groups=NodeGrouping(strict=False, by_order=True)), id="options of node groups",
+        ),
+        pytest.param(
+            conf("- {name: nodegroup, enablePredicate: false}"), Policy(THREE, None), id="nodegroup switched off"
+        ),
+        pytest.param(
             conf("- name: sla", "  arguments: {sla-waiting-time: 1h30m}"),
             Policy(THREE, None, sla=True, waits_ms=5_400_000),
             id="a time to wait",
@@ -255,6 +269,11 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: nodeorder", "  arguments: {imagelocality.weight: 2}"), 5,
             "imagelocality.weight has no effect here.",
             id="a scorer that is not here",
+        ),
+        pytest.param(
+            conf("- name: nodegroup", "  arguments: {strict: perhaps}"), 5,
+            "strict is true or false, not perhaps; true is used.",
+            id="no truth",
         ),
         pytest.param(conf("- {name: gang, enablePreemptable: false}"), 4, "enablePreemptable has no effect here.", id="a flag"),
         pytest.param(

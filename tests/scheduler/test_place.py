@@ -243,6 +243,9 @@ def worlds(draw):
         world.classes = [
             replace(each, avoided=np.array(draw(avoided), dtype=np.int64)) for each in world.classes
         ]
+    if draw(st.booleans()):
+        worth = st.lists(st.sampled_from([0.0, -1.0, 0.5, 50.0, 1e6]), min_size=nodes, max_size=nodes)
+        world.classes = [replace(each, worth=np.array(draw(worth))) for each in world.classes]
     accounts, leaves = draw(trees())
     gangs = draw(st.lists(gangs_of(len(requests), leaves), max_size=6))
     return world, gangs, accounts

@@ -1,0 +1,80 @@
+"""What the policy says of nodes beside what pods say themselves: which of them a group may not use, and what they are worth to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.cycle.node_groups import NodeGroups
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from scheduler.engine.cluster import PodClass, Verdicts
+    from scheduler.engine.scoring import Scores
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+MOST_KINDS = 1 << 20
+FIRST = 1e6
+"""What one point of these scores weighs where no weights are configured: more than any fullness."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ruling:
+    """What holds for all pods of some groups.
+
+    closed (nodes,) an index into Cluster.exclusions where a node may not be used, 0 elsewhere
+    worth  (nodes,) what each node is worth beside its other scores
+    """
+
+    closed: Verdicts
+    worth: Scores
+
+
+class NodeRules:
+    """The rules of one cycle. Where the policy has none, classes are those of shapes alone."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._nodes = snapshot.nodes
+        policy = snapshot.policy
+        self._factor = FIRST if policy.scoring is None else 1.0
+        self._wishes = policy.wishes
+        self._groups = NodeGroups(snapshot, policy.node_groups) if policy.node_groups else None
+        self._rulings: dict[Hashable, Ruling] = {}
+        self._kinds: dict[Hashable, int] = {}
+
+    def number(self, group: Group, shape: PodShape) -> int:
+        """Return the number of the class that pods of a shape have in a group: below 0 where it is not that of the shape alone."""
+        kind = self._kind(group)
+        if kind is None:
+            return shape.number
+        return -1 - (shape.number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
+
+    def pod_class(self, group: Group, shape: PodShape) -> PodClass:
+        """Return that class."""
+        found = self._nodes.pod_class(shape, self._wishes)
+        kind = self._kind(group)
+        if kind is None:
+            return found
+        ruling = self._rulings.get(kind)
+        if ruling is None:
+            ruling = self._rulings[kind] = self._rule(group)
+        verdicts = np.where(found.verdicts == 0, ruling.closed, found.verdicts)
+        return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
+
+    def _kind(self, group: Group) -> Hashable | None:
+        """Return what groups have in common to which the same holds; None where nothing does."""
+        return None if self._groups is None else self._groups.rule(group.queue)
+
+    def _rule(self, group: Group) -> Ruling:
+        nodes = len(self._nodes.names())
+        closed, worth = np.zeros(nodes, dtype=np.int16), np.zeros(nodes)
+        for rules in (each for each in (self._groups,) if each is not None):
+            more, score = rules.judge(group)
+            closed = np.where(closed == 0, more, closed)
+            worth += score * self._factor
+        return Ruling(closed, worth)
