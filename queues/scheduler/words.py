@@ -10,7 +10,7 @@ from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
-    from scheduler.policy.policy import NodeGrouping, Policy, Scoring
+    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -49,7 +49,7 @@ def said(policy: Policy) -> list[Said]:
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Jobs that wait long", _wait(policy), "sla"),
-        Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
+        Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
         Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
@@ -94,6 +94,7 @@ def _choice(scoring: Scoring | None) -> str:
         (scoring.least, "little CPU and memory used"),
         (scoring.most, "much CPU and memory used"),
         (scoring.balanced, "CPU and memory used alike"),
+        *(_fit(scoring.fit) if scoring.fit else ()),
     ]
     return "by weights: " + "; ".join(f"{text} × {weight}" for weight, text in parts if weight)
 
@@ -118,3 +119,11 @@ def _node_groups(grouping: NodeGrouping | None) -> str:
     whose = "it, and no queue above it, names none" if grouping.inherits else "it names none"
     order = "; those that it prefers in their order" if grouping.by_order else ""
     return f"a queue uses those that its affinity names{order}, or {others} where {whose}"
+
+
+def _fit(fit: Fit) -> list[tuple[int, str]]:
+    used = ", ".join(
+        f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies
+    )
+    scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
+    return [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]

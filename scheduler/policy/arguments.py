@@ -100,15 +100,19 @@ class Arguments:
             )
         return duration
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the names that a text lists, separated by commas, each once."""
+        stated = self.values.get(name, "")
+        if not isinstance(stated, str):
+            message = f"{name} names resources, separated by commas, and is not {shown(stated)}."
+            self.warn(child(self.path, name), message)
+            return ()
+        return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))
+
     def packed(self) -> tuple[tuple[str, int], ...]:
         """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
         weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
-        stated = self.values.get("binpack.resources", "")
-        if not isinstance(stated, str):
-            message = f"binpack.resources names resources, separated by commas, and is not {shown(stated)}."
-            self.warn(child(self.path, "binpack.resources"), message)
-            stated = ""
-        for name in filter(None, (each.strip() for each in stated.split(","))):
+        for name in self.names("binpack.resources"):
             weights[name] = self.weight(PACKED + name, 1)
         for name in self.values:
             if name.startswith(PACKED) and name.removeprefix(PACKED) not in weights:

@@ -22,6 +22,7 @@ from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring
+from scheduler.policy.strategy_fit import fit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -235,14 +236,17 @@ class _Reader:
     def scoring(self) -> Scoring | None:
         """Return how nodes are compared, None where no scorer has a weight."""
         nodes, packing = self.at_work("nodeorder"), self.at_work("binpack")
+        fitting = self.at_work("resource-strategy-fit")
+        fit = fit_of(fitting) if fitting else None
         scoring = Scoring(
             binpack=packing.weight("binpack.weight", 1) if packing else 0,
             resources=packing.packed() if packing else (),
             least=nodes.weight("leastrequested.weight", 1) if nodes else 0,
             most=nodes.weight("mostrequested.weight", 0) if nodes else 0,
             balanced=nodes.weight("balancedresource.weight", 1) if nodes else 0,
+            fit=fit if fit and (fit.weight or fit.spare) else None,
         )
-        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced
+        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced or scoring.fit
         return scoring if has_weight else None
 
     def wishes(self) -> WishWeights:

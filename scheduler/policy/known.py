@@ -140,7 +140,13 @@ PLUGINS: Mapping[str, Plugin] = {
     "extender": _without("no other program is asked"),
     "resourcequota": _without("quotas are kept where pods are made"),
     "deviceshare": _without("devices are not shared"),
-    "resource-strategy-fit": _without("nodes are compared by nodeorder and binpack alone"),
+    "resource-strategy-fit": Plugin(
+        Standing.SWITCHED,
+        "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
+        frozenset({"resourceStrategyFitWeight", "resources", "sra"}),
+        frozenset({"proportional"}),
+        switch="enableNodeOrder",
+    ),
     "network-topology-aware": _without("networks between nodes are not heeded"),
 }
 

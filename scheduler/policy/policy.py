@@ -20,11 +20,40 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Strategy:
+    """How the use of a resource counts: much is good, or little, with a weight. A name that ends in * is that of all that begin so."""
+
+    name: str
+    weight: int
+    much: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What resource-strategy-fit compares nodes by (§3.11): the use of resources, and that scarce ones are left to those who need them."""
+
+    weight: int
+    strategies: tuple[Strategy, ...]
+    spare: int = 0
+    scarce: tuple[tuple[str, int], ...] = ()
+
+    def strategy(self, resource: str) -> Strategy | None:
+        """Return how the use of a resource counts: by its own name, else by the longest beginning of it."""
+        meant = [
+            each
+            for each in self.strategies
+            if each.name == resource or (each.name.endswith("*") and resource.startswith(each.name[:-1]))
+        ]
+        return max(meant, key=lambda each: (each.name == resource, len(each.name)), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Scoring:
     """How nodes with room are compared for a pod: the sum of scorers, each 0 to 100, times these weights.
 
     binpack favours nodes that are full of the `resources` that have a weight of their own (§3.9); least and most
-    favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8).
+    favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8). fit is
+    None where resource-strategy-fit is not at work.
     """
 
     binpack: int = 0
@@ -32,6 +61,7 @@ class Scoring:
     least: int = 0
     most: int = 0
     balanced: int = 0
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,24 @@ def _weighed(cluster, node, some, weights):
     balanced = 0
     if any(some.request[c] for c in looked_at):
         balanced = math.floor((1 - _deviation([after[c] / whole[c] for c in looked_at if whole[c]])) * 100)
-    return packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+    score = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+    score = score + _fitting(whole, after, some, weights) if weights.fit else score
+    if weights.spare and weights.all_scarce:
+        has = sum(weight for c, weight in weights.scarce if whole[c] > 0)
+        score += (1.0 - has / weights.all_scarce) * (100 * weights.spare)
+    return score
+
+
+def _fitting(whole, after, some, weights):
+    """Return the score of resource-strategy-fit (§3.11): nothing for a node that has too little of something."""
+    looked_at = [each for each in weights.fitted if some.request[each[0]]]
+    if any(whole[c] and after[c] > whole[c] for c, _, _ in looked_at):
+        return 0.0
+    total = 0.0
+    for c, weight, much in looked_at:
+        if whole[c]:
+            total += (after[c] if much else whole[c] - after[c]) * weight / whole[c]
+    return total / sum(weight for _, weight, _ in looked_at) * (100 * weights.fit) if looked_at else 0.0
 
 
 def _deviation(parts):

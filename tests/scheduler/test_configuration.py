@@ -13,7 +13,7 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, NodeGrouping, Policy, Scoring
+from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy
 
 from .world import configuration
 
@@ -136,6 +136,29 @@ def overcommit(factor):
                 Scoring(10, (("cpu", 5), ("example.com/foo", 1), ("memory", 1), ("nvidia.com/gpu", 2))),
             ),
             id="weights of binpack",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit"),
+            Policy(THREE, None, Scoring(fit=Fit(10, (Strategy("cpu", 1, much=False), Strategy("memory", 1, much=False))))),
+            id="use of resources",
+        ),
+        pytest.param(
+            conf(
+                "- name: resource-strategy-fit",
+                "  arguments:",
+                "    resourceStrategyFitWeight: '5'",
+                "    resources: {nvidia.com/gpu*: {type: MostAllocated, weight: 2}, cpu: {weight: 0}}",
+                "    sra: {enable: true, resources: 'nvidia.com/gpu, a/b', weight: 4, resourceWeight: {a/b: 3}}",
+            ),
+            Policy(THREE, None, Scoring(fit=Fit(
+                5, (Strategy("nvidia.com/gpu*", 2, much=True), Strategy("cpu", 1, much=False)),
+                4, (("nvidia.com/gpu", 1), ("a/b", 3)),
+            ))),
+            id="use of resources as stated",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments: {resourceStrategyFitWeight: 0}"),
+            Policy(THREE, None), id="use of resources of no weight",
         ),
         pytest.param(
             conf("- name: nodegroup"), Policy(THREE, None, node_groups=NodeGrouping()), id="node groups"
@@ -269,6 +292,21 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: nodeorder", "  arguments: {imagelocality.weight: 2}"), 5,
             "imagelocality.weight has no effect here.",
             id="a scorer that is not here",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments:", "    resources:", "      cpu: {type: MostAlocated}"), 7,
+            "type is MostAllocated or LeastAllocated, not MostAlocated; LeastAllocated is used. Did you mean MostAllocated?",
+            id="a strategy that there is not",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments:", "    resources: [cpu]"), 6,
+            "resources is a mapping, not ['cpu']; it is left out.",
+            id="strategies in a list",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments: {proportional: {enable: true}}"), 5,
+            "proportional has no effect here.",
+            id="a part that is not here",
         ),
         pytest.param(
             conf("- name: nodegroup", "  arguments: {strict: perhaps}"), 5,
