@@ -200,8 +200,16 @@ def wished_worlds(draw):
     """A world of test_relations some of whose classes have wishes."""
     world, gangs, accounts = draw(worlds())
     nodes = len(world.free)
-    world.classes = [replace(each, wishes=draw(some_wishes(each, nodes))) for each in world.classes]
+    world.classes = [wishing(each, draw(some_wishes(each, nodes))) for each in world.classes]
     return world, gangs, accounts
+
+
+def wishing(pod_class, wishes):
+    """A class with wishes, closed where its spreads count no pods: taints and selectors that do that close nodes as well."""
+    verdicts = pod_class.verdicts.copy()
+    for each in wishes.even if wishes else ():
+        verdicts[each.labelled & ~each.eligible] = 1
+    return replace(pod_class, wishes=wishes, verdicts=verdicts)
 
 
 @st.composite
