@@ -10,7 +10,7 @@ from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
-    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring
+    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, Usage
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -38,8 +38,8 @@ class Said(NamedTuple):
     written: str
 
 
-def said(policy: Policy) -> list[Said]:
-    """Return what a policy decides."""
+def said(policy: Policy, *, measures_load: bool) -> list[Said]:
+    """Return what a policy decides; measures_load: agents of ours say what nodes use."""
     return [
         Said("Jobs are let in", _entry(policy), "enqueue, overcommit"),
         Said(
@@ -51,6 +51,7 @@ def said(policy: Policy) -> list[Said]:
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
+        Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
         Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
 
@@ -127,3 +128,16 @@ def _fit(fit: Fit) -> list[tuple[int, str]]:
     )
     scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
     return [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]
+
+
+def _busy(usage: Usage | None, *, measures_load: bool) -> str:
+    if usage is None:
+        return "are not told from others: only what pods ask for counts"
+    if not measures_load:
+        return "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
+    limits = ((usage.most_cpu, "CPU"), (usage.most_memory, "memory"))
+    closed = " or ".join(f"{limit} % of its {what}" for limit, what in limits if limit is not None)
+    parts = [f"a node that uses more than {closed} takes no pods"] if closed else []
+    if usage.weight:
+        parts.append(f"idle ones come first (× {usage.weight}: CPU {usage.cpu}, memory {usage.memory})")
+    return "; ".join([*parts, "simulated nodes are not measured"])

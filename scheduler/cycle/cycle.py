@@ -105,7 +105,7 @@ class _Cycle:
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
         self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
-        self._rules = NodeRules(snapshot)
+        self._rules = NodeRules(snapshot, now)
         self._classes: dict[int, PodClass] = {}
         self.cluster = Cluster(allocatable, free, self._classes, nodes.exclusions)
         self.cluster.weights = weights_of(snapshot.policy.scoring, nodes.columns)
@@ -136,6 +136,8 @@ class _Cycle:
         kept = self._evictions.keep()
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
+        if groups and (due := self._rules.due()) is not None:
+            self._decisions.wake_at(due)
 
     def make_room(self, groups: list[Group]) -> list[Eviction]:
         """Return which pods end for those of these groups, in order, for which there was no room."""

@@ -67,6 +67,13 @@ class NodeGroups:
         self._snapshot, self._policy = snapshot, policy
         self._tree = QueueTree(snapshot.queues) if policy.inherits else None
 
+    def kind(self, group: Group) -> QueueRule:
+        """Return what holds for the pods of a group."""
+        return self.rule(group.queue)
+
+    def due(self) -> None:
+        """Nothing changes with time."""
+
     def rule(self, queue: str) -> QueueRule:
         """Return what holds in a queue: what it says itself, or the nearest queue above it where that is configured."""
         while queue:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from scheduler.cycle.node_groups import NodeGroups
+from scheduler.cycle.node_loads import NodeLoads
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
 MOST_KINDS = 1 << 20
 FIRST = 1e6
 """What one point of these scores weighs where no weights are configured: more than any fullness."""
+
+
+class Source(Protocol):
+    """One plugin that closes nodes, or says what they are worth."""
+
+    def kind(self, group: Group) -> Hashable:
+        """Return what groups have in common to which the same holds."""
+        ...
+
+    def due(self) -> int | None:
+        """Return when it may be another way although nothing changes, None where that is never."""
+        ...
+
+    def judge(self, group: Group) -> tuple[Verdicts, Scores]:
+        """Return which nodes are closed to a group, as in Ruling, and what each is worth."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,43 +55,51 @@ class Ruling:
 class NodeRules:
     """The rules of one cycle. Where the policy has none, classes are those of shapes alone."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, now: int) -> None:
         self._nodes = snapshot.nodes
         policy = snapshot.policy
         self._factor = FIRST if policy.scoring is None else 1.0
         self._wishes = policy.wishes
-        self._groups = NodeGroups(snapshot, policy.node_groups) if policy.node_groups else None
+        self._sources: list[Source] = []
+        if policy.node_groups is not None:
+            self._sources.append(NodeGroups(snapshot, policy.node_groups))
+        if policy.usage is not None:
+            self._sources.append(NodeLoads(snapshot, policy.usage, now))
         self._rulings: dict[Hashable, Ruling] = {}
         self._kinds: dict[Hashable, int] = {}
 
     def number(self, group: Group, shape: PodShape) -> int:
         """Return the number of the class that pods of a shape have in a group: below 0 where it is not that of the shape alone."""
-        kind = self._kind(group)
-        if kind is None:
+        if not self._sources:
             return shape.number
+        kind = self._kind(group)
         return -1 - (shape.number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
 
     def pod_class(self, group: Group, shape: PodShape) -> PodClass:
         """Return that class."""
         found = self._nodes.pod_class(shape, self._wishes)
-        kind = self._kind(group)
-        if kind is None:
+        if not self._sources:
             return found
+        kind = self._kind(group)
         ruling = self._rulings.get(kind)
         if ruling is None:
             ruling = self._rulings[kind] = self._rule(group)
         verdicts = np.where(found.verdicts == 0, ruling.closed, found.verdicts)
         return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
 
-    def _kind(self, group: Group) -> Hashable | None:
-        """Return what groups have in common to which the same holds; None where nothing does."""
-        return None if self._groups is None else self._groups.rule(group.queue)
+    def due(self) -> int | None:
+        """Return when something may be another way although nothing changes, None where that is never."""
+        dues = [due for source in self._sources if (due := source.due()) is not None]
+        return min(dues, default=None)
+
+    def _kind(self, group: Group) -> Hashable:
+        return tuple(source.kind(group) for source in self._sources)
 
     def _rule(self, group: Group) -> Ruling:
         nodes = len(self._nodes.names())
         closed, worth = np.zeros(nodes, dtype=np.int16), np.zeros(nodes)
-        for rules in (each for each in (self._groups,) if each is not None):
-            more, score = rules.judge(group)
+        for source in self._sources:
+            more, score = source.judge(group)
             closed = np.where(closed == 0, more, closed)
             worth += score * self._factor
         return Ruling(closed, worth)

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NO_MATCHING_NODE = "NoMatchingNode"
     UNTOLERATED_TAINT = "UntoleratedTaint"
     NODE_GROUP = "NodeGroup"
+    NODES_BUSY = "NodesBusy"
     NEVER_FITS = "NeverFits"
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
@@ -64,6 +65,7 @@ class ExclusionKind(StrEnum):
     SELECTOR = "selector"
     TAINT = "taint"
     NODE_GROUP = "node group"
+    BUSY = "busy"
 
 
 @dataclass(frozen=True, slots=True)

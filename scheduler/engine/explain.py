@@ -172,6 +172,8 @@ class _Facts:
             return self.cause(Reason.NO_MATCHING_NODE)
         if ExclusionKind.NODE_GROUP in kinds:
             return self.cause(Reason.NODE_GROUP)
+        if ExclusionKind.BUSY in kinds:
+            return self.cause(Reason.NODES_BUSY)
         firm = kinds <= {ExclusionKind.SELECTOR, ExclusionKind.TAINT}
         return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 

@@ -28,6 +28,8 @@ def sentence(cause: Cause) -> str:
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
     if cause.reason in _NAMING_TAINTS and (others := _of_kind(cause, ExclusionKind.NODE_GROUP)):
         told += f" Other nodes are not for the queue: {others}."
+    if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
+        told += f" Other nodes are too busy: {busy}."
     return told
 
 
@@ -58,9 +60,18 @@ def _untolerated_taint(cause: Cause) -> str:
 
 def _node_group(cause: Cause) -> str:
     closed = _of_kind(cause, ExclusionKind.NODE_GROUP)
-    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == ExclusionKind.NODE_GROUP)
-    more = f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
+    more = _besides(cause, ExclusionKind.NODE_GROUP)
     return f"No node is for the queue: {closed}{more}. Name one of their groups in spec.affinity of the queue, or choose another queue."
+
+
+def _nodes_busy(cause: Cause) -> str:
+    busy = _of_kind(cause, ExclusionKind.BUSY)
+    return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
+
+
+def _besides(cause: Cause, kind: ExclusionKind) -> str:
+    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
+    return f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
 
 
 def _never_fits(cause: Cause) -> str:
@@ -321,6 +332,7 @@ _SENTENCES = {
     Reason.NO_MATCHING_NODE: _no_matching_node,
     Reason.UNTOLERATED_TAINT: _untolerated_taint,
     Reason.NODE_GROUP: _node_group,
+    Reason.NODES_BUSY: _nodes_busy,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,

@@ -72,6 +72,26 @@ class Arguments:
         )
         return default
 
+    def percentage(self, name: str, default: int) -> int:
+        """Return a whole number from 1 to 100."""
+        value = self.values.get(name, default)
+        try:
+            number = value if isinstance(value, int) and value is not True else int(_text(value))
+        except ValueError:
+            number = 0
+        if 1 <= number <= 100:
+            return number
+        rule = "a percentage, a whole number from 1 to 100"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        return default
+
+    def within(self, name: str) -> Arguments:
+        """Return the arguments that a mapping among these holds; none where it is not a mapping."""
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, dict):
+            self.warn(child(self.path, name), f"{name} is a mapping, not {shown(value)}; it is left out.")
+        return Arguments(value if isinstance(value, dict) else {}, child(self.path, name), self.warn)
+
     def truth(self, name: str, *, default: bool) -> bool:
         """Return whether something is so."""
         value = self.values.get(name, default)

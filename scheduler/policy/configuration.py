@@ -21,7 +21,7 @@ from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring
+from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring, Usage
 from scheduler.policy.strategy_fit import fit_of
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class _Reader:
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, Arguments] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
+    parts_off: set[tuple[str, str]] = field(default_factory=set)
     hierarchical: set[str] = field(default_factory=set)
 
     def read(self, *, is_alone: bool) -> Reading:
@@ -102,7 +103,9 @@ class _Reader:
         self.tiers(value.get("tiers"))
         self.configurations(value.get("configurations"))
         if value.get("metrics") is not None:
-            self.warn("metrics", "metrics has no effect here: nodes are compared by what pods ask for.")
+            self.warn(
+                "metrics", "metrics has no effect here: usage goes by what the agents of nodes measure."
+            )
         return self.answer(actions)
 
     def answer(self, actions: frozenset[Action]) -> Reading:
@@ -116,6 +119,7 @@ class _Reader:
             waits.wait("sla-waiting-time") if waits else None,
             self.wishes(),
             self.node_groups(),
+            self.usage(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -219,6 +223,8 @@ class _Reader:
                 self.error(where, f"{flag} is true or false, not {shown(is_on)}.")
             elif flag == plugin.switch and not is_on:
                 self.off.add(name)
+            elif flag in plugin.parts:
+                self.parts_off |= set() if is_on else {(name, flag)}
             elif flag == HIERARCHY and plugin.heeds_hierarchy:
                 self.hierarchical |= {name} if is_on else set()
             elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not Standing.WITHOUT_EFFECT:
@@ -271,6 +277,22 @@ class _Reader:
             arguments.truth("strict", default=True),
             arguments.truth("enablePreferredOrder", default=False),
             "nodegroup" in self.hierarchical,
+        )
+
+    def usage(self) -> Usage | None:
+        """Return how the load of nodes counts."""
+        arguments = self.at_work("usage")
+        if arguments is None:
+            return None
+        limits = arguments.within("thresholds")
+        closes = ("usage", "enablePredicate") not in self.parts_off
+        weighs = ("usage", "enableNodeOrder") not in self.parts_off
+        return Usage(
+            arguments.weight("usage.weight", 5) if weighs else 0,
+            arguments.weight("cpu.weight", 1),
+            arguments.weight("memory.weight", 1),
+            limits.percentage("cpu", 80) if closes else None,
+            limits.percentage("mem", 80) if closes else None,
         )
 
     # The rest

@@ -47,6 +47,7 @@ class Plugin:
     known: frozenset[str] = frozenset()
     prefix: str = ""
     switch: str = ""  # the flag that switches off what it does here
+    parts: frozenset[str] = frozenset()  # flags that switch off a part of it
     heeds_hierarchy: bool = False  # whether enableHierarchy changes something
 
 
@@ -127,7 +128,13 @@ PLUGINS: Mapping[str, Plugin] = {
     "task-topology": _without("tasks are not kept together or apart by annotations"),
     "cdp": _without("pods that have just started are evicted like others"),
     "rescheduling": _without("no running pod is moved"),
-    "usage": _without("nodes are compared by what pods ask for, not by their load"),
+    "usage": Plugin(
+        Standing.SWITCHED,
+        "Busy nodes take no pods, and idle ones come first, where an agent of ours measures their load.",
+        frozenset({"usage.weight", "cpu.weight", "memory.weight", "thresholds"}),
+        frozenset({"request_ratio", "burst", "risk_threshold", "risk_factor"}),
+        parts=frozenset({"enablePredicate", "enableNodeOrder"}),
+    ),
     "pdb": _without("budgets for disruptions do not protect from preempt and reclaim"),
     "nodegroup": Plugin(
         Standing.SWITCHED,

@@ -79,6 +79,17 @@ class NodeGrouping:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """How the load of nodes counts (§3.11): the weight of idle nodes, of CPU and memory in it, and above what percentage a node takes no pods."""
+
+    weight: int = 5
+    cpu: int = 1
+    memory: int = 1
+    most_cpu: int | None = 80
+    most_memory: int | None = 80
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What holds for one cycle.
 
@@ -87,6 +98,7 @@ class Policy:
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
     wishes      what comes of what pods prefer (§3.8)
     node_groups how queues have node groups; None: they have none
+    usage       how the load of nodes counts; None: it does not
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     """
@@ -98,6 +110,7 @@ class Policy:
     waits_ms: int | None = None
     wishes: WishWeights = DEFAULT_WISHES
     node_groups: NodeGrouping | None = None
+    usage: Usage | None = None
 
 
 DEFAULT = Policy()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kube.yaml.tree import child
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import nearest, shown
 from scheduler.policy.policy import Fit, Strategy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 WEIGHT = "resourceStrategyFitWeight"
 MOST, LEAST = "MostAllocated", "LeastAllocated"
@@ -20,7 +17,7 @@ SRA_FIELDS = ("enable", "resources", "weight", "resourceWeight")
 
 def fit_of(arguments: Arguments) -> Fit:
     """Return what nodes are compared by; what cannot be read is said, and its default holds."""
-    stated = _mapping(arguments, "resources")
+    stated = arguments.within("resources").values
     strategies = tuple(
         strategy
         for name, value in stated.items()
@@ -44,24 +41,11 @@ def _strategy(arguments: Arguments, name: str, value: Any) -> Strategy | None:
 
 def _scarce(arguments: Arguments) -> tuple[int, tuple[tuple[str, int], ...]]:
     """Return the weight of sparing what is scarce, and the resources that are, each with its weight."""
-    stated = _mapping(arguments, "sra")
-    path = child(arguments.path, "sra")
-    for name in (each for each in stated if each not in SRA_FIELDS):
-        arguments.warn(child(path, name), f"There is no argument {shown(name)}.{nearest(name, SRA_FIELDS)}")
-    inner = Arguments(stated, path, arguments.warn)
+    inner = arguments.within("sra")
+    for name in (each for each in inner.values if each not in SRA_FIELDS):
+        hint = nearest(name, SRA_FIELDS)
+        inner.warn(child(inner.path, name), f"There is no argument {shown(name)}.{hint}")
     if not inner.truth("enable", default=False):
         return 0, ()
-    weights = Arguments(_mapping(inner, "resourceWeight"), child(path, "resourceWeight"), arguments.warn)
-    listed = inner.names("resources")
+    weights, listed = inner.within("resourceWeight"), inner.names("resources")
     return inner.weight("weight", 1), tuple((name, weights.weight(name, 1)) for name in listed)
-
-
-def _mapping(arguments: Arguments, name: str) -> Mapping[str, Any]:
-    value = arguments.values.get(name)
-    if isinstance(value, dict):
-        return value
-    if value is not None:
-        arguments.warn(
-            child(arguments.path, name), f"{name} is a mapping, not {shown(value)}; it is left out."
-        )
-    return {}

@@ -23,6 +23,8 @@ from scheduler.snapshot.ties import Eligible, ties_of
 from scheduler.snapshot.wishes import wishes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from kube.amounts import Amounts
@@ -90,12 +92,13 @@ class PodShape:
 class Node:
     """One row. A pod may name a node that is not there (any more): then facts is None."""
 
-    __slots__ = ("allocatable", "facts", "row", "shapes")
+    __slots__ = ("allocatable", "capacity", "facts", "row", "shapes")
 
     def __init__(self, row: int) -> None:
         self.row = row
         self.facts: NodeFacts | None = None
         self.allocatable: Amounts = {}
+        self.capacity: dict[str, Any] | None = None  # as it is written: seldom asked for
         self.shapes: dict[PodShape, int] = {}
 
 
@@ -191,6 +194,7 @@ class NodeTable:
         if node.facts is None:
             self._sorted = None
         self._offer(node, readable(offered))
+        node.capacity = view.status.capacity or view.status.allocatable
         facts = facts_of(name, view)
         if facts != node.facts:
             node.facts = facts
@@ -218,6 +222,11 @@ class NodeTable:
         rows = self._order()[1]
         allocatable = self._allocatable[rows]
         return allocatable, allocatable - self._used[rows]
+
+    def capacities(self) -> Iterator[tuple[str, Amounts]]:
+        """Yield all nodes, in the order of a cycle, with what they have."""
+        for name in self.names():
+            yield name, readable(self._nodes[name].capacity)
 
     def taking_pods(self) -> NDArray[np.bool_]:
         """Return which nodes are ready and not closed to new pods."""

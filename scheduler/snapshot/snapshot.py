@@ -25,6 +25,7 @@ from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.constraints import understood
+from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -75,6 +76,7 @@ class Snapshot:
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
+        self.loads = Loads()
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}

@@ -335,7 +335,7 @@ def test_what_cannot_be_used(text, line, message):
         pytest.param("actions: allocate\nteirs: []", 2, "There is no section teirs. Did you mean tiers?", id="a section"),
         pytest.param(
             "actions: allocate\nmetrics: {type: prometheus}", 2,
-            "metrics has no effect here: nodes are compared by what pods ask for.",
+            "metrics has no effect here: usage goes by what the agents of nodes measure.",
             id="metrics",
         ),
         pytest.param(
