@@ -11,6 +11,7 @@ from scheduler.policy.policy import Action
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
     from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, Usage
+    from scheduler.policy.zones import Window, Zones
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -52,6 +53,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
         Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
+        Said("Nodes that are lent for a time", _zones(policy.zones), "tdm"),
         Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
 
@@ -141,3 +143,19 @@ def _busy(usage: Usage | None, *, measures_load: bool) -> str:
     if usage.weight:
         parts.append(f"idle ones come first (× {usage.weight}: CPU {usage.cpu}, memory {usage.memory})")
     return "; ".join([*parts, "simulated nodes are not measured"])
+
+
+def _zones(zones: Zones | None) -> str:
+    if zones is None:
+        return "are nodes like others"
+    listed = ", ".join(f"zone {name} from {_window(window)}" for name, window in zones.windows)
+    if not listed:
+        return "take no pods: no zone has a time"
+    ends = f"; then they end, some every {duration_text(zones.period_ms)}" if zones.evicts else ""
+    return f"take pods that may be revoked: {listed} UTC{ends}"
+
+
+def _window(window: Window) -> str:
+    return " to ".join(
+        f"{time // 3_600_000:02}:{time // 60_000 % 60:02}" for time in (window.start, window.end)
+    )

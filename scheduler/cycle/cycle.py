@@ -144,7 +144,11 @@ class _Cycle:
         self._evictions.make_room(groups, self._attempts)
         for due in self._evictions.wakes:
             self._decisions.wake_at(due)
-        return self._evictions.found
+        revoked, again = self._rules.evictions()
+        if again is not None:
+            self._decisions.wake_at(again)
+        going = {each.pod.key for each in self._evictions.found}
+        return [*self._evictions.found, *(each for each in revoked if each.pod.key not in going)]
 
     def wake_when_due(self, kept_out: Iterable[Group]) -> None:
         """Ask to be woken when the first of these groups has waited for as long as it may."""

@@ -86,11 +86,12 @@ class Adoption:
 class Eviction:
     """A pod has to go, so that a waiting pod group may have its room.
 
-    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes.
+    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes. Where
+    the time of its node is over, action is None and beneficiary the key of its own group.
     """
 
     pod: Pod
-    action: Action
+    action: Action | None
     beneficiary: str
     message: str
 

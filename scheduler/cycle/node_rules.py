@@ -9,10 +9,12 @@ import numpy as np
 
 from scheduler.cycle.node_groups import NodeGroups
 from scheduler.cycle.node_loads import NodeLoads
+from scheduler.cycle.revocable_zones import RevocableZones
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from scheduler.cycle.decisions import Eviction
     from scheduler.engine.cluster import PodClass, Verdicts
     from scheduler.engine.scoring import Scores
     from scheduler.snapshot.nodes import PodShape
@@ -65,6 +67,10 @@ class NodeRules:
             self._sources.append(NodeGroups(snapshot, policy.node_groups))
         if policy.usage is not None:
             self._sources.append(NodeLoads(snapshot, policy.usage, now))
+        self._zones: RevocableZones | None = None
+        if policy.zones is not None:
+            self._zones = RevocableZones(snapshot, policy.zones, now)
+            self._sources.append(self._zones)
         self._rulings: dict[Hashable, Ruling] = {}
         self._kinds: dict[Hashable, int] = {}
 
@@ -91,6 +97,14 @@ class NodeRules:
         """Return when something may be another way although nothing changes, None where that is never."""
         dues = [due for source in self._sources if (due := source.due()) is not None]
         return min(dues, default=None)
+
+    def evictions(self) -> tuple[list[Eviction], int | None]:
+        """Return the pods that end because of a rule of their nodes, and when to look again for more."""
+        if self._zones is None:
+            return [], None
+        found = list(self._zones.evictions())
+        dues = (self._zones.due(), self._zones.next_round())
+        return found, min((due for due in dues if due is not None), default=None)
 
     def _kind(self, group: Group) -> Hashable:
         return tuple(source.kind(group) for source in self._sources)

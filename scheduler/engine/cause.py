@@ -23,6 +23,7 @@ class Reason(StrEnum):
     UNTOLERATED_TAINT = "UntoleratedTaint"
     NODE_GROUP = "NodeGroup"
     NODES_BUSY = "NodesBusy"
+    REVOCABLE_ZONE = "RevocableZone"
     NEVER_FITS = "NeverFits"
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
@@ -66,6 +67,7 @@ class ExclusionKind(StrEnum):
     TAINT = "taint"
     NODE_GROUP = "node group"
     BUSY = "busy"
+    REVOCABLE = "revocable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,8 @@ class _Facts:
             return self.cause(Reason.NODE_GROUP)
         if ExclusionKind.BUSY in kinds:
             return self.cause(Reason.NODES_BUSY)
+        if ExclusionKind.REVOCABLE in kinds:
+            return self.cause(Reason.REVOCABLE_ZONE)
         firm = kinds <= {ExclusionKind.SELECTOR, ExclusionKind.TAINT}
         return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 

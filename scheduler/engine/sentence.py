@@ -30,6 +30,8 @@ def sentence(cause: Cause) -> str:
         told += f" Other nodes are not for the queue: {others}."
     if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
         told += f" Other nodes are too busy: {busy}."
+    if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
+        told += f" Of other nodes {lent}."
     return told
 
 
@@ -67,6 +69,11 @@ def _node_group(cause: Cause) -> str:
 def _nodes_busy(cause: Cause) -> str:
     busy = _of_kind(cause, ExclusionKind.BUSY)
     return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
+
+
+def _revocable_zone(cause: Cause) -> str:
+    lent = _of_kind(cause, ExclusionKind.REVOCABLE)
+    return f"No node takes these pods now: {lent}{_besides(cause, ExclusionKind.REVOCABLE)}."
 
 
 def _besides(cause: Cause, kind: ExclusionKind) -> str:
@@ -333,6 +340,7 @@ _SENTENCES = {
     Reason.UNTOLERATED_TAINT: _untolerated_taint,
     Reason.NODE_GROUP: _node_group,
     Reason.NODES_BUSY: _nodes_busy,
+    Reason.REVOCABLE_ZONE: _revocable_zone,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,

@@ -107,16 +107,16 @@ class Arguments:
             )
         return default
 
-    def wait(self, name: str) -> int | None:
+    def wait(self, name: str, default: str | None = None) -> int | None:
         """Return a duration that is longer than nothing in ms, None where there is none."""
-        value = self.values.get(name)
+        value = self.values.get(name, default)
         if value is None:
             return None
         duration = duration_of(value)
         if duration is None:
             self.warn(
                 child(self.path, name),
-                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; none is used.",
+                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; {default or 'none'} is used.",
             )
         return duration
 

@@ -23,6 +23,7 @@ from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest,
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring, Usage
 from scheduler.policy.strategy_fit import fit_of
+from scheduler.policy.zones import Zones, zones_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,9 +118,10 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
-            self.wishes(),
-            self.node_groups(),
-            self.usage(),
+            wishes=self.wishes(),
+            node_groups=self.node_groups(),
+            usage=self.usage(),
+            zones=self.zones(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -294,6 +296,12 @@ class _Reader:
             limits.percentage("cpu", 80) if closes else None,
             limits.percentage("mem", 80) if closes else None,
         )
+
+    def zones(self) -> Zones | None:
+        """Return when nodes of revocable zones are lent out."""
+        arguments = self.at_work("tdm")
+        evicts = ("tdm", "enabledVictim") not in self.parts_off
+        return None if arguments is None else zones_of(arguments, evicts=evicts)
 
     # The rest
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
+
+if TYPE_CHECKING:
+    from scheduler.policy.zones import Zones
 
 
 class Action(StrEnum):
@@ -99,6 +103,7 @@ class Policy:
     wishes      what comes of what pods prefer (§3.8)
     node_groups how queues have node groups; None: they have none
     usage       how the load of nodes counts; None: it does not
+    zones       when nodes of revocable zones are lent out (tdm, §3.11); None: they are nodes like others
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     """
@@ -111,6 +116,7 @@ class Policy:
     wishes: WishWeights = DEFAULT_WISHES
     node_groups: NodeGrouping | None = None
     usage: Usage | None = None
+    zones: Zones | None = None
 
 
 DEFAULT = Policy()

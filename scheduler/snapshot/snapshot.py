@@ -100,6 +100,8 @@ class Snapshot:
         """Pods that are going and hold their nodes until then."""
         self.fruitless: dict[tuple[object, ...], int] = {}
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
+        self.revoked = 0
+        """When pods were last asked to end since the zone of their node was closed, in ms."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
@@ -253,6 +255,7 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
+            revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)

@@ -13,7 +13,8 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy
+from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy, Usage
+from scheduler.policy.zones import Window, Zones
 
 from .world import configuration
 
@@ -161,6 +162,31 @@ def overcommit(factor):
             Policy(THREE, None), id="use of resources of no weight",
         ),
         pytest.param(
+            conf("- name: usage"), Policy(THREE, None, usage=Usage()), id="load"
+        ),
+        pytest.param(
+            conf(
+                "- name: usage", "  enableNodeOrder: false",
+                "  arguments: {cpu.weight: 3, thresholds: {mem: '70'}}",
+            ),
+            Policy(THREE, None, usage=Usage(0, 3, 1, 80, 70)), id="limits of load",
+        ),
+        pytest.param(
+            conf("- name: usage", "  enablePredicate: false", "  arguments: {usage.weight: 2}"),
+            Policy(THREE, None, usage=Usage(2, 1, 1, None, None)), id="weights of load",
+        ),
+        pytest.param(conf("- name: tdm"), Policy(THREE, None, zones=Zones()), id="zones without times"),
+        pytest.param(
+            conf(
+                "- name: tdm", "  enabledVictim: false",
+                "  arguments: {tdm.revocable-zone.b: '22:00-6:30', tdm.revocable-zone.a: '00:00-23:59', tdm.evict.period: 90s}",
+            ),
+            Policy(THREE, None, zones=Zones(
+                (("a", Window(0, 86_340_000)), ("b", Window(79_200_000, 23_400_000))), 90_000, evicts=False
+            )),
+            id="zones with times",
+        ),
+        pytest.param(
             conf("- name: nodegroup"), Policy(THREE, None, node_groups=NodeGrouping()), id="node groups"
         ),
         pytest.param(
@@ -263,7 +289,22 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
         ),
         pytest.param(
-            conf("- name: tdm"), 4, "tdm has no effect here: nodes have no times of their own.", id="known to Volcano"
+            conf("- name: extender"), 4, "extender has no effect here: no other program is asked.", id="known to Volcano"
+        ),
+        pytest.param(
+            conf("- name: tdm", "  arguments: {tdm.revocable-zone.z: 25:00-26:00}"), 5,
+            "tdm.revocable-zone.z is a time of the day such as 22:00-06:00, in UTC, not 25:00-26:00; the zone stays closed.",
+            id="no time of the day",
+        ),
+        pytest.param(
+            conf("- name: tdm", "  arguments: {tdm.evict.period: soon}"), 5,
+            "tdm.evict.period is a duration such as 30m or 1h30m, not soon; 1m is used.",
+            id="no period",
+        ),
+        pytest.param(
+            conf("- name: usage", "  arguments:", "    thresholds: {cpu: 120}"), 6,
+            "cpu is a percentage, a whole number from 1 to 100, not 120; 80 is used.",
+            id="no percentage",
         ),
         pytest.param(
             conf("- name: overcommit", "  arguments: {overcommit.factor: 2}"), 5,

@@ -258,7 +258,12 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
     """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
     settings.DATA = tmp_path
-    figures = {"node": "n1", "at": clock.milliseconds(), "machine": [int(cores * 1e9), 0, 15_000], "containers": []}
+    figures = {
+        "node": "n1",
+        "at": clock.milliseconds(),
+        "machine": [int(cores * 1e9), 0, 15_000],
+        "containers": [],
+    }
     path = Layout(tmp_path).root / usage.NAME
     path.parent.mkdir()
     path.write_text(json.dumps(figures))
