@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
+from kube.pod_groups import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +47,7 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
     if decision.refusal is not None:
         yield _decision(decision, now, Kind.REFUSE, *decision.refusal, pods=decision.needed)
     if decision.let_in:
-        text = "There is room: the group was let into its queue, so that its pods are made."
+        text = "It was let into its queue after it had waited, so that its pods are made."
         yield _decision(decision, now, Kind.ENTER, LET_IN, text, pods=decision.needed)
     if decision.binds:
         yield _bound(decision, now)
@@ -65,7 +66,8 @@ def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
     for (namespace, name, queue, action, beneficiary), pods in by_group.items():
         nodes = _counted(pod.node for pod in pods)
         said = _pods([pod.name for pod in pods])
-        text = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of {action}: pod group {beneficiary} gets the room."
+        verb = "was" if len(pods) == 1 else "were"
+        text = f"{said} {verb} asked to end, because of {action}: {_called(beneficiary)} gets the room."
         yield Decision(
             now, Kind.EVICT, str(action), namespace, name, queue, len(pods), text, beneficiary, nodes
         )
@@ -97,6 +99,13 @@ def _given_back(decision: GroupDecision, now: int) -> Decision:
     text = f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
     nodes = _counted(pod.node for pod in pods)
     return _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), nodes)
+
+
+def _called(key: str) -> str:
+    """Return how people call a pod group, given as namespace/name: by its job, if it has one."""
+    namespace, _, name = key.partition("/")
+    job = job_of(name)
+    return f"job {namespace}/{job}" if job else f"pod group {key}"
 
 
 def _pods(names: Sequence[str]) -> str:
