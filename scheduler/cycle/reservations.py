@@ -175,7 +175,7 @@ class Reservations:
             standing.charge(on=False)
 
     def keeper(self, gang: Gang) -> str:
-        """Return the name of a group whose kept room a gang would fit in, "" where there is none."""
+        """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
         for each in self.standing.values():
             each.charge(on=False)
             placer = Placer(self._cluster, pods=self._pods)
@@ -184,7 +184,7 @@ class Reservations:
                 placer.undo(gang, attempt)
             each.charge(on=True)
             if attempt.short is None:
-                return each.key.partition("/")[2]
+                return each.key
         return ""
 
     def look_again(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:

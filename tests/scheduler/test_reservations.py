@@ -138,8 +138,10 @@ def test_what_becomes_free_there_is_left_to_it_and_those_behind_are_told():
     some.cycle(seconds=1)
     assert kept(some).places == ((("n0", 1),),)
     assert "small-0" not in some.where()
-    assert reason(some, "small") == "KeptForAnother"
-    assert told(some, "small").startswith("What this would fit in is kept for job group big")
+    assert reason(some, "small") == "RoomKept"
+    assert told(some, "small").startswith(
+        "The room that this needs is kept for job group big, which has waited long (reservation)."
+    )
     for name in ("a-0", "a-1", "a-2"):
         some.remove(PODS, name)
     some.cycle(seconds=1)
