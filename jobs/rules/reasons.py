@@ -38,6 +38,7 @@ WAITING: Final[dict[str, str]] = {
     "QueueOverDeserved": "Waits: the queue has what it deserves",
     "QueueGuarantees": "Waits: the rest is guaranteed to other queues",
     "QueueOrder": "Waits: the queue is first in, first out",
+    "QuotaExceeded": "Waits: the quota of its namespace is used up",
     "QueueNotFound": "Waits: there is no such queue",
     "QueueClosed": "Waits: the queue is closed",
     "QueueHasChildren": "Waits: the queue has queues below it",

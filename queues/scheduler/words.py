@@ -27,6 +27,7 @@ tiers:
   - name: drf
   - name: predicates
   - name: proportion
+  - name: resourcequota
 """
 """A configuration that says what holds without one, to begin with."""
 

@@ -7,6 +7,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   by priority and age. So no backlog of one queue keeps another one out for ever. A queue that is first in, first
   out lets nobody pass the first one that is kept out.
 * A group that states no minResources needs no room.
+* A group for whose minimum a ResourceQuota of its namespace has no room stays out, and keeps nobody else out (`scheduler.cycle.quotas`).
 * Otherwise its minResources must fit in the cluster times the policy's overcommit (1.2 where nobody says
   otherwise), less what is in use and less what groups that entered before may still take (their
   minResources beyond what they hold already). Nodes that are not ready or
@@ -46,6 +47,7 @@ from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
+from scheduler.cycle.quotas import QuotaRoom
 from scheduler.cycle.waits import deadline
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import UNLIMITED
@@ -110,7 +112,9 @@ def enqueue(
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
         giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
-        answers |= _ask(snapshot, gate, asking, giving, reservations, now)
+        answers |= _ask(
+            snapshot, gate, asking, giving, QuotaRoom(snapshot.quotas, ordered), reservations, now
+        )
         answers |= _behind(ordered, answers, accounts)
     return answers
 
@@ -120,6 +124,7 @@ def _ask(
     gate: Gate,
     asking: Sequence[Group],
     giving: Collection[str],
+    quotas: QuotaRoom,
     reservations: Reservations,
     now: int,
 ) -> Iterator[tuple[str, Cause | None]]:
@@ -132,6 +137,10 @@ def _ask(
     turns = Turns(entrants, ())
     while (turn := turns.take()) is not None:
         group = asking[turn.gang]
+        if (exceeded := quotas.refusal(group)) is not None:
+            yield group.key, exceeded
+            turns.end()
+            continue
         claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
@@ -145,7 +154,9 @@ def _ask(
             reservations.enter(group)
             cause = None
         yield group.key, cause
-        if cause is not None and gate.account(group.queue).fifo:
+        if cause is None:
+            quotas.admit(group)
+        elif gate.account(group.queue).fifo:
             yield from ((asking[number].key, _order_cause(group)) for number in turns.close())
         turns.end()
 

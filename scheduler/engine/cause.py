@@ -33,6 +33,7 @@ class Reason(StrEnum):
     QUEUE_OVER_DESERVED = "QueueOverDeserved"
     QUEUE_GUARANTEES = "QueueGuarantees"
     QUEUE_ORDER = "QueueOrder"
+    QUOTA_EXCEEDED = "QuotaExceeded"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_HAS_CHILDREN = "QueueHasChildren"
@@ -152,6 +153,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     keepers: tuple[tuple[str, int], ...] = ()
     group: str = ""
     claim: str = ""
+    quota: str = ""
     gated: int = 0
     constraint: Constraint | None = None
     promise: Promise | None = None

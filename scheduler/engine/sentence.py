@@ -186,6 +186,19 @@ def _queue_order(cause: Cause) -> str:
     )
 
 
+def _quota_exceeded(cause: Cause) -> str:
+    prefixed = cause.resource.startswith(("requests.", "limits.", "count/"))
+    name = cause.resource.replace("/", ".", 1).partition(".")[2] if prefixed else cause.resource
+    needed = show(name, cause.requested) + (f" ({cause.resource})" if prefixed else "")
+    if cause.never:
+        return (
+            f"This can never start: its minimum needs {needed}, and quota {cause.quota} of its namespace allows {show(name, cause.whole)}. "
+            "Ask for less, or have the quota raised."
+        )
+    left = f"{show(name, cause.free)} of {show(name, cause.whole)} left"
+    return f"Waits for quota {cause.quota} of its namespace: its minimum needs {needed}, {left}."
+
+
 def _queue_not_found(cause: Cause) -> str:
     return f"Queue {cause.queue} does not exist; create it or choose another."
 
@@ -409,6 +422,7 @@ _SENTENCES = {
     Reason.QUEUE_GUARANTEES: _queue_guarantees,
     Reason.QUEUE_ORDER: _queue_order,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
+    Reason.QUOTA_EXCEEDED: _quota_exceeded,
     Reason.QUEUE_CLOSED: _queue_closed,
     Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,

@@ -154,8 +154,10 @@ PLUGINS: Mapping[str, Plugin] = {
         heeds_hierarchy=True,
     ),
     "numa-aware": _without("nodes are not divided by NUMA"),
-    "extender": _without("no other program is asked"),
-    "resourcequota": _without("quotas are kept where pods are made"),
+    "extender": _without(
+        "no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or scheduling gates"
+    ),
+    "resourcequota": _always("No job enters for whose minimum a quota of its namespace has no room."),
     "deviceshare": _without("devices are not shared"),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,

@@ -246,6 +246,27 @@ class QueueView(View):
     status: QueueStatusView = QueueStatusView()
 
 
+class QuotaSpecView(View):
+    """What a quota allows, and of which pods."""
+
+    hard: dict[str, Any] | None = None
+    scopes: list[Any] | None = None
+    scope_selector: Any = None
+
+
+class QuotaStatusView(View):
+    """What is used of a quota."""
+
+    used: dict[str, Any] | None = None
+
+
+class QuotaView(View):
+    """A ResourceQuota."""
+
+    spec: QuotaSpecView = QuotaSpecView()
+    status: QuotaStatusView = QuotaStatusView()
+
+
 class PriorityClassView(View):
     """A named priority."""
 

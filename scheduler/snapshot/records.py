@@ -234,6 +234,14 @@ class GroupAffinity:
     avoided: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota without scopes: what it allows, and what is used of that."""
+
+    hard: Amounts
+    used: Amounts
+
+
 @dataclass(slots=True)
 class Queue:
     """A queue: its state, where it stands, and its part of the cluster.

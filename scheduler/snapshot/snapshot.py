@@ -29,6 +29,7 @@ from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
+from scheduler.snapshot.quotas import quota_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus, preemptable
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import Layout
     from scheduler.cycle.reserved import Reservation
     from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Quota
 
 log = logging.getLogger(__name__)
 NEVER = "Never"
@@ -81,6 +83,8 @@ class Snapshot:
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, Quota]] = {}
+        """By namespace and name."""
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
         self.group_queues: dict[str, str] = {}
@@ -119,6 +123,7 @@ class Snapshot:
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
+            resources.RESOURCE_QUOTAS.id: self._quota,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -386,6 +391,16 @@ class Snapshot:
         self.default_priority = max(self._default_classes.values(), default=0)
         self._layouts.clear()
         self._evictable.clear()
+
+    def _quota(self, change: Changed, exists: bool) -> None:
+        known = self.quotas.setdefault(change.namespace, {})
+        known.pop(change.name, None)
+        if exists:
+            quota = quota_record(_decode(change.body, reading.QuotaView))
+            if quota is not None:
+                known[change.name] = quota
+        if not known:
+            del self.quotas[change.namespace]
 
     def _claim(self, change: Changed, exists: bool) -> None:
         note = (

@@ -302,7 +302,8 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
         ),
         pytest.param(
-            conf("- name: extender"), 4, "extender has no effect here: no other program is asked.", id="known to Volcano"
+            conf("- name: extender"), 4, "extender has no effect here: no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or "
+            "scheduling gates.", id="known to Volcano"
         ),
         pytest.param(
             conf("- name: tdm", "  arguments: {tdm.revocable-zone.z: 25:00-26:00}"), 5,
@@ -399,7 +400,7 @@ def test_what_cannot_be_used(text, line, message):
         ),
         pytest.param(
             "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: capacity}]}]", 2,
-            "At work here although not listed: priority, conformance, drf, predicates.",
+            "At work here although not listed: priority, conformance, drf, predicates, resourcequota.",
             id="what cannot be left out",
         ),
     ],
