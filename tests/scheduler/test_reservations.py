@@ -170,6 +170,17 @@ def test_elsewhere_others_start_as_ever():
     assert {some.where().get("mine-0"), some.where().get("theirs-0")} == {"n1"}
 
 
+def test_beside_what_is_kept_on_a_node_others_start():
+    some = world(FULL, job("big", "3", 2, ago=WAIT))
+    some.cycle()
+    assert kept(some).places == ((("n0", 1), ("n1", 1)),)
+    some.put(*job("first"), *job("second"))
+    for name in ("a-0", "a-1", "a-2", "a-3"):
+        some.remove(PODS, name)
+    some.cycle(seconds=1)
+    assert (some.where().get("first-0"), some.where().get("second-0")) == ("n0", None)
+
+
 def test_it_starts_anywhere_as_soon_as_it_fits():
     some = world(FULL, job("big", "4", ago=WAIT))
     some.cycle()
