@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.cycle.decisions import Bind, Eviction, GroupDecision
+    from scheduler.policy.policy import Action
     from scheduler.snapshot.records import Pod
 
 
@@ -40,6 +41,7 @@ class Bound(StrEnum):
 NAMED_PODS = 4
 LET_IN = "LetIn"
 HALF_BOUND = "HalfBound"
+ZONE_CLOSED = "RevocableZoneClosed"
 
 
 def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
@@ -57,7 +59,7 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
 
 def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
     """Yield what was decided about the groups whose pods are asked to end, one for each and for whom they go."""
-    by_group: dict[tuple[str, str, str, str, str], list[Pod]] = {}
+    by_group: dict[tuple[str, str, str, Action | None, str], list[Pod]] = {}
     for each in evictions:
         pod = each.pod
         name = pod.group.partition("/")[2]
@@ -66,11 +68,13 @@ def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
     for (namespace, name, queue, action, beneficiary), pods in by_group.items():
         nodes = _counted(pod.node for pod in pods)
         said = _pods([pod.name for pod in pods])
-        verb = "was" if len(pods) == 1 else "were"
-        text = f"{said} {verb} asked to end, because of {action}: {_called(beneficiary)} gets the room."
-        yield Decision(
-            now, Kind.EVICT, str(action), namespace, name, queue, len(pods), text, beneficiary, nodes
-        )
+        asked = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of"
+        if action is None:
+            text, reason, other = f"{asked} tdm: the revocable zone is closed now.", ZONE_CLOSED, ""
+        else:
+            text = f"{asked} {action}: {_called(beneficiary)} gets the room."
+            reason, other = str(action), beneficiary
+        yield Decision(now, Kind.EVICT, reason, namespace, name, queue, len(pods), text, other, nodes)
 
 
 def _bound(decision: GroupDecision, now: int) -> Decision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
@@ -26,6 +27,12 @@ def sentence(cause: Cause) -> str:
     told = _SENTENCES[cause.reason](cause)
     if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
+    if cause.reason in _NAMING_TAINTS and (others := _of_kind(cause, ExclusionKind.NODE_GROUP)):
+        told += f" Other nodes are not for the queue: {others}."
+    if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
+        told += f" Other nodes are too busy: {busy}."
+    if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
+        told += f" Of other nodes {lent}."
     return told
 
 
@@ -52,6 +59,27 @@ def _no_matching_node(cause: Cause) -> str:
 
 def _untolerated_taint(cause: Cause) -> str:
     return f"The pods do not tolerate the taints of the nodes: {_tainted(cause)}{_others(cause)}."
+
+
+def _node_group(cause: Cause) -> str:
+    closed = _of_kind(cause, ExclusionKind.NODE_GROUP)
+    more = _besides(cause, ExclusionKind.NODE_GROUP)
+    return f"No node is for the queue: {closed}{more}. Name one of their groups in spec.affinity of the queue, or choose another queue."
+
+
+def _nodes_busy(cause: Cause) -> str:
+    busy = _of_kind(cause, ExclusionKind.BUSY)
+    return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
+
+
+def _revocable_zone(cause: Cause) -> str:
+    lent = _of_kind(cause, ExclusionKind.REVOCABLE)
+    return f"No node takes these pods now: {lent}{_besides(cause, ExclusionKind.REVOCABLE)}."
+
+
+def _besides(cause: Cause, kind: ExclusionKind) -> str:
+    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
+    return f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
 
 
 def _never_fits(cause: Cause) -> str:
@@ -307,6 +335,15 @@ def _tainted(cause: Cause) -> str:
     return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
 
 
+def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
+    """Return the nodes that are closed in one way: `2 are of node group gpu, 1 is of no node group`."""
+    closed = Counter[str]()
+    for n, each in cause.excluded:
+        if each.kind == kind:
+            closed[each.shown] += n
+    return ", ".join(f"{n} {'is' if n == 1 else 'are'} {shown}" for shown, n in closed.most_common())
+
+
 def _others(cause: Cause) -> str:
     other = sum(n for n, e in cause.excluded if e.kind == ExclusionKind.SELECTOR)
     return (
@@ -337,6 +374,9 @@ _SENTENCES = {
     Reason.NODES_UNAVAILABLE: _nodes_unavailable,
     Reason.NO_MATCHING_NODE: _no_matching_node,
     Reason.UNTOLERATED_TAINT: _untolerated_taint,
+    Reason.NODE_GROUP: _node_group,
+    Reason.NODES_BUSY: _nodes_busy,
+    Reason.REVOCABLE_ZONE: _revocable_zone,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
