@@ -14,7 +14,7 @@ from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
-from node.attempt import time_text
+from node.attempt import SHUTDOWN, time_text
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -94,11 +94,12 @@ class Machine:
         self.capacity = {**readings.capacity(), "pods": PODS_MOST}
         self.allocatable = _allocatable(self.capacity)
         self.due = 0.0
+        self.departs = False
         self._said = ("", "")
         self._programs = ""  # as the node's annotation lists them
 
     def announce(self) -> None:
-        """Make the Node object, or bring it up to date; then it is ready for pods."""
+        """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
         renew(self.name, clock.microseconds())
         now_us, listed = clock.microseconds(), programs.written(self.readings.programs())
         metadata = {
@@ -128,21 +129,16 @@ class Machine:
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
         renew(self.name, now_us)
-        if self._said != self._problems() or not self._is_ready():
+        if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
         self._list_programs()
         self.due = clock.monotonic() + BEAT_S
         return True
 
     def depart(self) -> None:
-        """Say that this node stops in order, so that nothing is placed on it meanwhile."""
-        now_us = clock.microseconds()
-        before = store.get(NODES, "", self.name).read(Node)
-        status = self._status(now_us, before)
-        message = "The cluster on this machine was stopped."
-        ready = condition("Ready", False, "NodeShutdown", message, now_us, before)
-        status["conditions"] = [*(one for one in status["conditions"] if one["type"] != "Ready"), ready]
-        store.write(Patch(NODES, "", self.name, {"status": status}, "status"))
+        """Say that this node stops in order, so that nothing is placed on it from now on."""
+        self.departs = True
+        self._write_status(clock.microseconds())
 
     def _list_programs(self) -> None:
         """Write which programs there are if that changed: one that was installed counts from the next beat."""
@@ -184,7 +180,7 @@ class Machine:
                           memory or "There is enough memory.", now_us, before),
                 condition("DiskPressure", bool(disk), "LowDisk" if disk else "EnoughDisk",
                           disk or "There is enough room on the disk.", now_us, before),
-                condition("Ready", True, "AgentReady", "The agent runs.", now_us, before),
+                self._ready(now_us, before),
             ],
             "addresses": [
                 {"type": "InternalIP", "address": self.address},
@@ -192,6 +188,12 @@ class Machine:
             ],
             "nodeInfo": self.readings.info(),
         }  # fmt: skip
+
+    def _ready(self, now_us: int, before: Node | None) -> dict[str, str]:
+        if self.departs:
+            message = "The cluster on this machine was stopped, or is about to be."
+            return condition("Ready", False, SHUTDOWN, message, now_us, before)
+        return condition("Ready", True, "AgentReady", "The agent runs.", now_us, before)
 
     def _labels(self) -> dict[str, str]:
         return {
