@@ -23,6 +23,7 @@ from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
 from node.agent import events, hosts, prepare
+from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
@@ -61,7 +62,10 @@ class Agent:
         self.layout = layout
         self.machine = machine
         self.runtime = runtime
-        self.means = Means(layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable)
+        self.devices = DeviceHolders(layout, machine.devices)
+        self.means = Means(
+            layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable, self.devices
+        )
         self.listener = Listener(WATCHED, subscription)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
@@ -105,6 +109,7 @@ class Agent:
 
     def _add(self, uid: str, local: Local) -> None:
         self.pods[uid] = local
+        self.devices.take_over(uid)
         self._join(local)
 
     def _join(self, local: Local) -> None:
@@ -258,6 +263,7 @@ class Agent:
         """Drop a pod of which nothing runs; its name stays for its peers until it is deleted."""
         local = self.pods.pop(uid)
         self.runtime.forget(uid)
+        self.devices.release(uid)
         group = hosts.group_of(local.pod)
         if local.gone or local.goes:
             self.peers[group].pop(uid, None)

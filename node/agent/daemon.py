@@ -24,6 +24,7 @@ from cluster import clock
 from node import sole, walls
 from node.agent import reach
 from node.agent.agent import Agent
+from node.agent.found_devices import FoundDevices
 from node.agent.machine import Machine
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
@@ -58,8 +59,10 @@ class Daemon:
         self.port = Port(data)
         self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
-        machine = Machine(ThisMachine(data), name or socket.gethostname(), wall, reach.of_this_machine(data))
-        self.sampler = Sampler(layout, machine.name, self.shims.running)
+        devices = FoundDevices(settings.DEVICES)
+        hostname = name or socket.gethostname()
+        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices)
+        self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
 

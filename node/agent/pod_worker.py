@@ -65,6 +65,7 @@ class Local:
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
         self._remember(decision, now_us)
+        means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
         return decide(
