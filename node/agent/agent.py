@@ -24,11 +24,12 @@ from kube.meta import ObjectMeta
 from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
 from node.agent import events, hosts, prepare
 from node.agent.device_holders import DeviceHolders
-from node.agent.lifecycle import start_of
+from node.agent.lifecycle import Refusal, start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
 from node.agent.runtime import UNSETTLED_S
-from node.attempt import SHUTDOWN, AttemptState
+from node.agent.storage_watch import StorageWatch
+from node.attempt import EVICTED, SHUTDOWN, AttemptState
 from node.listen import Listener
 from node.lookup import StoreLookup, refused
 from node.status import Place
@@ -63,6 +64,7 @@ class Agent:
         self.machine = machine
         self.runtime = runtime
         self.devices = DeviceHolders(layout, machine.devices)
+        self.storage = StorageWatch(layout)
         self.means = Means(
             layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable, self.devices
         )
@@ -110,6 +112,7 @@ class Agent:
     def _add(self, uid: str, local: Local) -> None:
         self.pods[uid] = local
         self.devices.take_over(uid)
+        self.storage.watch(local.pod)
         self._join(local)
 
     def _join(self, local: Local) -> None:
@@ -184,10 +187,19 @@ class Agent:
         """Find the pods of which something has happened or is due."""
         self.dirty |= self.runtime.settle()
         self._notice_clock()
+        self._notice_excess()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
         }
+
+    def _notice_excess(self) -> None:
+        """Evict pods that use more of the disk than they may."""
+        for uid, message in self.storage.excess().items():
+            local = self.pods.get(uid)
+            if local is not None and local.refusal is None:
+                local.refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
 
     def _notice_clock(self) -> None:
         """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
@@ -264,6 +276,7 @@ class Agent:
         local = self.pods.pop(uid)
         self.runtime.forget(uid)
         self.devices.release(uid)
+        self.storage.forget(uid)
         group = hosts.group_of(local.pod)
         if local.gone or local.goes:
             self.peers[group].pop(uid, None)

@@ -71,6 +71,7 @@ class Daemon:
         wake = self._catch_signals()
         self._begin()
         self.sampler.start()
+        self.agent.storage.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
@@ -150,6 +151,7 @@ class Daemon:
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
         self.sampler.stop()
+        self.agent.storage.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()

@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube.kinds.core import PodPhase, RestartPolicy
 from kube.kinds.pod import ENDED
 from node import status
-from node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, UNKNOWN_REASON, Attempt, AttemptState, Run, parse_us
+from node.attempt import (
+    DEADLINE,
+    EVICTED,
+    NEVER_RAN,
+    SHUTDOWN,
+    UNKNOWN_REASON,
+    Attempt,
+    AttemptState,
+    Run,
+    parse_us,
+)
 from node.status import Place, Waiting, is_sidecar
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ STEADY_S = 600  # an attempt that ran this long starts the back-off anew
 GRACE_S = 30
 
 MESSAGES = {
+    EVICTED: "The pod used more of the disk than it may.",
     DEADLINE: "Pod was active on the node longer than the specified deadline",
     SHUTDOWN: "The pod was ended with the cluster on this machine; its restart policy is Never, and it belongs to no job "
     "that would make it again.",
@@ -116,6 +127,8 @@ def decide(
 def _verdict(pod: Pod, runs: Mapping[str, Run], place: Place, now_us: int) -> Refusal | None:
     """Return why the pod as a whole has failed, whatever its containers still do."""
     stops = {run.current.stopped for run in runs.values() if run.current is not None}
+    if EVICTED in stops:
+        return Refusal(EVICTED, pod.status.message or MESSAGES[EVICTED])
     seconds = pod.spec.active_deadline_seconds
     if seconds is None or (DEADLINE not in stops and now_us < place.start_us + seconds * SECOND):
         return None
