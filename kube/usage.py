@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 DEFAULT_QUEUE = "default"
 ROOT_QUEUE = "root"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+ESTIMATE_ANNOTATION = "ui.volcano.sh/running-estimate"
+"""On a pod group: how long it will run once it has begun, as a Go duration; of a job's group its runningEstimate."""
 """By which pods without a group, and namespaces for pods and pod groups, name a queue."""
 VOLCANO = frozenset({"volcano"})
 """What pods of ours name as their scheduler where Kubernetes' own one works as well."""

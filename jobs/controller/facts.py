@@ -464,7 +464,10 @@ def _moment(text: str) -> int:
 
 
 def _holding(conditions: list[meta.Condition]) -> meta.Condition | None:
-    """Return the newest true condition, which says why the group is not placed; None where that one says Scheduled."""
-    holding = [condition for condition in conditions if condition.status == "True"]
+    """Return the newest true condition, which says why the group is not placed; None where that one says Scheduled.
+
+    That room is kept for the group is told in words by another one.
+    """
+    holding = [each for each in conditions if each.status == "True" and each.type != "Reserved"]
     newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
     return None if newest is None or newest.type == "Scheduled" else newest

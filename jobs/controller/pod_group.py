@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.controller.pods import Priorities, owner_of, priority_of
 from kube import amounts
+from kube.usage import ESTIMATE_ANNOTATION
 
 if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
@@ -23,10 +24,16 @@ def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
     topology = _topology(whole["spec"].get("networkTopology"))
     if topology:
         spec["networkTopology"] = topology
-    metadata = {"name": job.group_name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
+    metadata: Object = {
+        "name": job.group_name,
+        "namespace": job.namespace,
+        "ownerReferences": [owner_of(job)],
+    }
     for field in ("labels", "annotations"):
         if whole["metadata"].get(field):
             metadata[field] = whole["metadata"][field]
+    if estimate := whole["spec"].get("runningEstimate"):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), ESTIMATE_ANNOTATION: estimate}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

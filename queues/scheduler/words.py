@@ -27,6 +27,7 @@ tiers:
   - name: drf
   - name: predicates
   - name: proportion
+  - name: resourcequota
 """
 """A configuration that says what holds without one, to begin with."""
 
@@ -50,6 +51,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Jobs that wait long", _wait(policy), "sla"),
+        Said("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
         Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
@@ -86,6 +88,15 @@ def _wait(policy: Policy) -> str:
     if policy.waits_ms is None:
         return "are let in after the time that they state themselves"
     return f"are let in after {duration_text(policy.waits_ms)}, or the time that they state themselves"
+
+
+def _kept(policy: Policy) -> str:
+    if policy.reserves_ms is None:
+        return "for no job, however long smaller ones keep it waiting"
+    kept = f"for the first job of a queue that has waited {duration_text(policy.reserves_ms)}"
+    if Action.BACKFILL not in policy.actions:
+        return f"{kept}; nobody uses it meanwhile"
+    return f"{kept}; jobs that end in time may use it meanwhile"
 
 
 def _choice(scoring: Scoring | None) -> str:

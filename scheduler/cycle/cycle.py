@@ -15,6 +15,7 @@ import msgspec
 
 from kube.kinds.scheduling import QueueState
 from scheduler.cycle import half_bound
+from scheduler.cycle.backfill import Backfill
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.evictions import Evictions
@@ -22,6 +23,7 @@ from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
+from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.cycle.waits import deadline
 from scheduler.cycle.weights import weights_of
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     from scheduler.snapshot.snapshot import Snapshot
 
 CLOSED_TO_NEW = (QueueState.CLOSED, QueueState.CLOSING)
+KEEPABLE = frozenset(
+    (Reason.NOT_ENOUGH_RESOURCES, Reason.QUEUE_LIMIT, Reason.PARENT_LIMIT, Reason.QUEUE_GUARANTEES)
+)
+"""Why a gang may be said to wait because of room that is kept for another one."""
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
 
@@ -55,7 +61,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, ordered, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, now)
+    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, now)
     cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
     decisions.evictions = cycle.make_room(ordered)
@@ -112,7 +118,9 @@ class _Cycle:
         self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
         self._causes: dict[tuple[Gang, int], Cause] = {}
-        self._evictions = Evictions(snapshot, self.cluster, self.accounts, self._gangs, self._pods, now)
+        world = snapshot, self.cluster, self.accounts, self._gangs, self._pods, now
+        self.reservations = Reservations(*world)
+        self._evictions = Evictions(*world, self.reservations)
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order, if that is an action of the policy."""
@@ -127,8 +135,12 @@ class _Cycle:
                 if layout.pod_sets and not layout.absent and is_open:
                     self._gangs[group.key] = self._gang(group, layout)
         self._keys = list(self._gangs)
-        kept = self._evictions.keep()
+        kept = self.reservations.keep(self._evictions.keep())
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
+        if self.reservations.standing:
+            Backfill(self._snapshot, self.cluster, self._gangs, self.reservations, self._pods, self._now).run(
+                attempts
+            )
         self._attempts = dict(zip(self._keys, attempts, strict=True))
         if groups and (due := self._rules.due()) is not None:
             self._decisions.wake_at(due)
@@ -136,7 +148,8 @@ class _Cycle:
     def make_room(self, groups: list[Group]) -> list[Eviction]:
         """Return which pods end for those of these groups, in order, for which there was no room."""
         self._evictions.make_room(groups, self._attempts)
-        for due in self._evictions.wakes:
+        self.reservations.look_again(groups, self._attempts)
+        for due in (*self._evictions.wakes, *self.reservations.wakes):
             self._decisions.wake_at(due)
         revoked, again = self._rules.evictions()
         if again is not None:
@@ -166,6 +179,8 @@ class _Cycle:
         """Tell whether a group waited before, waits still, and nothing of its own changed."""
         if group.key in self._snapshot.dirty or self._evictions.is_news(group.key):
             return False
+        if self.reservations.is_news(group.key):
+            return False
         if answers.get(group.key) is not None or not self._allocates:
             return True
         attempt = self._attempts.get(group.key)
@@ -174,6 +189,8 @@ class _Cycle:
     def outcome(self, group: Group, answers: dict[str, Cause | None]) -> Outcome:
         """Return what became of a waiting group, with the cause if it goes on waiting."""
         found = self._outcome(group, answers)
+        found.reservation = self.reservations.kept.get(group.key)
+        found.in_vain = group.key in self.reservations.in_vain
         waits = group.exists and found.cause is not None and not found.binds
         if waits and half_bound.is_half_bound(group, self._snapshot.layout_of(group)):
             found.given_back = half_bound.given_back(group)
@@ -206,7 +223,8 @@ class _Cycle:
             cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
-            cause = self._evictions.cause_of(group.key) or self._explain(group, layout)
+            cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
+            cause = cause or self._explain(group, layout)
             return Outcome(group, [], pods, cause, entered)
         return self._started(group, layout, attempt, entered=entered)
 
@@ -269,8 +287,31 @@ class _Cycle:
             cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
-            self._causes[key] = cause
+            self._causes[key] = cause = self._unless_kept(gang, cause)
         return cause
+
+    def _explain_reserved(self, group: Group, layout: Layout) -> Cause | None:
+        """Return why a gang waits for which room is kept; None for all others."""
+        kept = self.reservations.kept.get(group.key)
+        if group.key not in self.reservations.standing or kept is None:
+            return None
+        with self.reservations.aside(group.key):
+            placer = Placer(self.cluster, pods=self._pods)
+            cause = explain(placer, self._gangs[group.key], self._names, needed=layout.needed)
+        nodes = sorted({node for some in kept.places for node, _ in some})
+        return msgspec.structs.replace(
+            cause, reason=Reason.RESERVED, since=kept.made, expected=kept.expected, places=tuple(nodes)
+        )
+
+    def _unless_kept(self, gang: Gang, cause: Cause) -> Cause:
+        """Return a cause, but that the room is kept for another group where this one would fit in it."""
+        if cause.reason not in KEEPABLE or cause.never or not self.reservations.standing:
+            return cause
+        if not (keeper := self.reservations.keeper(gang)):
+            return cause
+        made = self.reservations.kept[keeper].made
+        keeping = (self._snapshot.groups[keeper].name,)
+        return msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, keeping=keeping, since=made)
 
     def _explainer(self) -> Placer:
         if self._placer is None:

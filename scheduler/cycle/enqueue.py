@@ -7,6 +7,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   by priority and age. So no backlog of one queue keeps another one out for ever. A queue that is first in, first
   out lets nobody pass the first one that is kept out.
 * A group that states no minResources needs no room.
+* A group for whose minimum a ResourceQuota of its namespace has no room stays out, and keeps nobody else out (`scheduler.cycle.quotas`).
 * Otherwise its minResources must fit in the cluster times the policy's overcommit (1.2 where nobody says
   otherwise), less what is in use and less what groups that entered before may still take (their
   minResources beyond what they hold already). Nodes that are not ready or
@@ -18,6 +19,9 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   backlog behind a low ceiling takes nothing from the others.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
+* A group that was kept out for too long gets a place in line for a reservation (`scheduler.cycle.reservations`) and is let in
+  whatever room there is, unless there can never be enough. What groups with reservations may take does not count here, as
+  their room is kept on nodes, where what runs now is counted already.
 * With the plugin sla a group that has waited for its time is let in whatever room there is, unless there can
   never be enough. What it may take counts for the others.
 * What groups of lower priority use or may take is no obstacle, so that an
@@ -43,6 +47,7 @@ from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
 from scheduler.cycle.queue_accounts import giving_queues, queue_cause
+from scheduler.cycle.quotas import QuotaRoom
 from scheduler.cycle.waits import deadline
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import UNLIMITED
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from kube.amounts import Amounts
+    from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector
     from scheduler.policy.policy import Policy
@@ -87,6 +93,7 @@ def enqueue(
     ordered: Sequence[Group],
     cluster: Cluster,
     accounts: Mapping[str, Account],
+    reservations: Reservations,
     now: int,
 ) -> dict[str, Cause | None]:
     """Decide about each group that is outside: None lets it in, a cause keeps it out.
@@ -105,13 +112,21 @@ def enqueue(
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
         giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
-        answers |= _ask(snapshot, gate, asking, giving, now)
+        answers |= _ask(
+            snapshot, gate, asking, giving, QuotaRoom(snapshot.quotas, ordered), reservations, now
+        )
         answers |= _behind(ordered, answers, accounts)
     return answers
 
 
 def _ask(
-    snapshot: Snapshot, gate: Gate, asking: Sequence[Group], giving: Collection[str], now: int
+    snapshot: Snapshot,
+    gate: Gate,
+    asking: Sequence[Group],
+    giving: Collection[str],
+    quotas: QuotaRoom,
+    reservations: Reservations,
+    now: int,
 ) -> Iterator[tuple[str, Cause | None]]:
     """Yield for each group, by its key, None when it is let in or why it is not; giving are the queues that others may reclaim from."""
     priorities = [snapshot.priority_of(group.priority_class) for group in asking]
@@ -122,6 +137,10 @@ def _ask(
     turns = Turns(entrants, ())
     while (turn := turns.take()) is not None:
         group = asking[turn.gang]
+        if (exceeded := quotas.refusal(group)) is not None:
+            yield group.key, exceeded
+            turns.end()
+            continue
         claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
@@ -131,8 +150,13 @@ def _ask(
         if cause is not None and not cause.never and is_promised:
             gate.admit(claim)
             cause = None
+        if cause is not None and not cause.never and reservations.may_enter(group):
+            reservations.enter(group)
+            cause = None
         yield group.key, cause
-        if cause is not None and gate.account(group.queue).fifo:
+        if cause is None:
+            quotas.admit(group)
+        elif gate.account(group.queue).fifo:
             yield from ((asking[number].key, _order_cause(group)) for number in turns.close())
         turns.end()
 
@@ -218,6 +242,8 @@ def _expected(snapshot: Snapshot, ordered: Iterable[Group]) -> list[Claim]:
     claims: list[Claim] = []
     for group in ordered:
         if group.phase != PodGroupPhase.INQUEUE or not group.min_resources or queue_cause(snapshot, group):
+            continue
+        if group.key in snapshot.reserved:
             continue
         priority = snapshot.priority_of(group.priority_class)
         if group.shapes or group.barred:

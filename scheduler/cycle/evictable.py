@@ -40,7 +40,7 @@ class Evictable:
 def evictable(group: Group, priority_of: PriorityOf, going: Collection[str] = ()) -> Evictable:
     """Return what of a group may be evicted when the pods with the keys of `going` are to go anyway."""
     holders = [pod for pod in group.holders.values() if pod.key not in going]
-    found = [pod for pod in holders if pod.status in _STAYING and _may_go(pod, group)]
+    found = [pod for pod in holders if pod.status in _STAYING and may_go(pod, group)]
     if not group.exists or not found:
         return Evictable()
     found.sort(key=lambda pod: task_order(pod, priority_of), reverse=True)
@@ -71,7 +71,8 @@ def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
     return {role: group.ready_roles[role] - gone.count(role) - least for role, least in minima.items()}
 
 
-def _may_go(pod: Pod, group: Group) -> bool:
+def may_go(pod: Pod, group: Group) -> bool:
+    """Tell whether a pod of a group may be evicted, by what it is and says."""
     if pod.namespace == KUBE_SYSTEM or pod.priority_class in CRITICAL:
         return False
     said = group.preemptable if pod.preemptable is None else pod.preemptable

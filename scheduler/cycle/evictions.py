@@ -17,29 +17,32 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
+from scheduler.cycle import precedence
 from scheduler.cycle.candidates import Candidates
 from scheduler.cycle.decisions import ROOM, Eviction
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
-from scheduler.engine.explain import on_empty_nodes
+from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.gang import minimum
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.place import Placer
 from scheduler.engine.reclaim import Reclaim
-from scheduler.engine.turns import Turns
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scheduler.cycle.candidates import Ranked
+    from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
+
+    Find = Callable[[Group, Gang], "Source | None"]
 
 
 COSTLY = 2000
@@ -65,10 +68,12 @@ class Evictions:
         gangs: Mapping[str, Gang],
         pods: int,
         now: int,
+        reservations: Reservations,
     ) -> None:
         """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
         self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
         self._gangs, self._pods, self._now = gangs, pods, now
+        self._reservations = reservations
         self._keys: list[str] = []
         self._candidates = Candidates(snapshot, accounts)
         self._leaving: Leaving | None = None
@@ -99,7 +104,8 @@ class Evictions:
         """
         kept: dict[int, Attempt] = {}
         self._keys = list(self._gangs)
-        for number in self._first():
+        gangs = list(self._gangs.values())
+        for number in precedence.first(gangs, self._keys, self._snapshot.nominated):
             gang = self._gangs[self._keys[number]]
             attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
             if attempt.short is None:
@@ -112,27 +118,6 @@ class Evictions:
                     self._waiting[self._keys[number]] = Cause(Reason.WAITING_FOR_VICTIMS)
                     self._kept.append((self._keys[number], gang, later))
         return kept
-
-    def _first(self) -> list[int]:
-        """Return who is to be placed before all others, by the numbers of their gangs, in their order."""
-        nominated = [self._gangs[key] for key in self._snapshot.nominated if key in self._gangs]
-        if not nominated:
-            return []
-        least: dict[Account | None, int] = {}
-        for gang in nominated:
-            least[gang.account] = min(least.get(gang.account, gang.level), gang.level)
-        first = [
-            number
-            for number, key in enumerate(self._keys)
-            if key in self._snapshot.nominated
-            or ((gang := self._gangs[key]).account in least and gang.level > least[gang.account])
-        ]
-        turns = Turns([self._gangs[self._keys[number]] for number in first], ())
-        ordered = []
-        while (turn := turns.take()) is not None:
-            ordered.append(first[turn.gang])
-            turns.end()
-        return ordered
 
     def keepers(self, gang: Gang) -> tuple[str, ...]:
         """Return the groups, by name, for which the room is kept that a gang would fit into; none where it would not fit anyway."""
@@ -169,7 +154,7 @@ class Evictions:
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
                     continue
-                if self._may_have_others_go(group) and self._try(action, source, group, gang):
+                if self._may_have_others_go(group) and self._try_aside(action, source, group, gang):
                     break
 
     def _somebody_may_go(self, action: Action, group: Group, gang: Gang) -> bool:
@@ -245,9 +230,15 @@ class Evictions:
             if group.exists and key not in self._waiting and group.queue in self._accounts:
                 yield group
 
-    def _try(
-        self, action: Action, source: Callable[[Group, Gang], Source | None], group: Group, gang: Gang
-    ) -> bool:
+    def _try_aside(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
+        """Have pods end for a group while what is kept for itself is lifted; who comes to his room in this way needs no reservation."""
+        with self._reservations.aside(group.key):
+            found = self._try(action, source, group, gang)
+            if group.key in self._waiting:
+                self._reservations.drop(group.key)
+        return found
+
+    def _try(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
         likeness = action, gang.bins, gang.steps, group.queue, gang.level
         if likeness in self._failed or self._is_resting(likeness):
@@ -260,7 +251,7 @@ class Evictions:
                 if self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 units = self._candidates.units(drawn.groups, going)
-                if self._could_fit(gang):
+                if fits_on_empty_nodes(self._cluster, gang):
                     found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
             if found is None:
                 self._failed.add(likeness)
@@ -291,17 +282,6 @@ class Evictions:
         if attempt.short is None:
             placer.undo(gang, attempt)
         return attempt.short is None
-
-    def _could_fit(self, gang: Gang) -> bool:
-        """Tell whether each step of a minimum would fit on an empty cluster; who could never fit has nobody looked for."""
-        return all(
-            sum(
-                min(gang.bins[some].count, on_empty_nodes(self._cluster, gang.bins[some].pod_class))
-                for some in step.bins
-            )
-            >= step.need
-            for step in gang.steps
-        )
 
     def _evict(self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]]) -> None:
         """Note who goes for whom: from now on they are among what is going."""

@@ -8,7 +8,7 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
   Inqueue, not to Pending. Without any pod left a group that ran goes to
   Pending and must enter again; a Completed one stays Completed.
 
-Conditions: Unschedulable and Scheduled. One of them is True, the other, once
+Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.cycle.reserved). One of the first two is True, the other, once
 written, False. The reason of Unschedulable is a word of
 scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.engine.message.people gives the sentence back.
@@ -33,7 +33,7 @@ from kube.kinds.core import EventType
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import now_text, parse_time
 from kube.usage import value_of
-from scheduler.cycle import half_bound
+from scheduler.cycle import half_bound, reserved
 from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
 from scheduler.cycle.half_bound import SCHEDULED
 from scheduler.cycle.nominations import UNSCHEDULABLE
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.cycle.decisions import Adoption, Decisions
+    from scheduler.cycle.reserved import Reservation
     from scheduler.engine.cause import Cause
     from scheduler.snapshot.records import Group, Pod
 
@@ -66,7 +67,8 @@ READY_MESSAGE = "pod group is ready"
 class Outcome:
     """What a cycle found out about one group. entered: it was let in by this cycle.
 
-    minima are those of the binds, given_back the pods of a half bound gang.
+    minima are those of the binds, given_back the pods of a half bound gang. reservation is what is kept for it from now on;
+    in_vain: what was is given back.
     """
 
     group: Group
@@ -76,6 +78,8 @@ class Outcome:
     entered: bool = False
     minima: list[Need] = field(default_factory=list)
     given_back: list[Pod] = field(default_factory=list)
+    reservation: Reservation | None = None
+    in_vain: bool = False
 
 
 class Writer:
@@ -114,6 +118,7 @@ class Writer:
             counts = _after(group, outcome.binds)
             waits = outcome.cause is not None and not outcome.cause.started
             self._status(decision, outcome, counts, waits=waits)
+            self._reserve(decision, outcome)
             self._announce(decision, outcome)
             if waits and (written := _standing_message(decision, group)):
                 told = people(written)
@@ -123,6 +128,20 @@ class Writer:
         if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
 
+    def _reserve(self, decision: GroupDecision, outcome: Outcome) -> None:
+        """Write down what is kept for a group, or that nothing is any more."""
+        group, kept = outcome.group, outcome.reservation
+        known = reserved.reservation_of(group.conditions)
+        if kept == known:
+            return
+        if kept is not None:
+            new = reserved.written(kept, self._now)
+        elif known is not None:
+            new = reserved.ended(known, self._now, in_vain=outcome.in_vain)
+        conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
+        others = [each for each in conditions if each["type"] != reserved.TYPE]
+        decision.status["conditions"] = [*others, msgspec.to_builtins(new)]
+
     def _announce(self, decision: GroupDecision, outcome: Outcome) -> None:
         """Have it known, where a gang is bound pod by pod, that it is under way, and that it was given back."""
         group = outcome.group
@@ -131,10 +150,10 @@ class Writer:
         new = half_bound.announcement(group, outcome.binds, outcome.minima, self._time, self._now)
         if new is None:
             return
-        kept = [each for each in _conditions(group) if each.type != SCHEDULED]
+        kept = [each for each in group.conditions if each.type != SCHEDULED]
         decision.announced = {"conditions": msgspec.to_builtins([*kept, new])}
         # The last write says what the conditions are, also where they are what they were.
-        decision.status.setdefault("conditions", msgspec.to_builtins(_conditions(group)))
+        decision.status.setdefault("conditions", msgspec.to_builtins(group.conditions))
 
     def keep_out(self, adoption: Adoption, cause: Cause) -> None:
         """Tell pods without a group why none is made for them."""
@@ -226,7 +245,7 @@ class Writer:
             transition_id=str(self._now),
         )
         other = SCHEDULED if kind == UNSCHEDULABLE else UNSCHEDULABLE
-        kept = [self._false(c) if c.type == other else c for c in _conditions(group) if c.type != kind]
+        kept = [self._false(c) if c.type == other else c for c in group.conditions if c.type != kind]
         decision.status["conditions"] = msgspec.to_builtins([*kept, new])
         return True
 
@@ -235,7 +254,7 @@ class Writer:
         known = _find(group, kind)
         if known is None or known.status != "True":
             return False
-        conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
+        conditions = [self._false(c) if c.type == kind else c for c in group.conditions]
         decision.status["conditions"] = msgspec.to_builtins(conditions)
         return True
 
@@ -301,12 +320,8 @@ def _after(group: Group, binds: list[Bind]) -> Counter[TaskStatus]:
     return counts
 
 
-def _conditions(group: Group) -> list[GroupCondition]:
-    return (group.view.status.conditions if group.view else None) or []
-
-
 def _find(group: Group, kind: str) -> GroupCondition | None:
-    return next((c for c in _conditions(group) if c.type == kind), None)
+    return next((c for c in group.conditions if c.type == kind), None)
 
 
 def _standing_message(decision: GroupDecision, group: Group) -> str:

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     QUEUE_OVER_DESERVED = "QueueOverDeserved"
     QUEUE_GUARANTEES = "QueueGuarantees"
     QUEUE_ORDER = "QueueOrder"
+    QUOTA_EXCEEDED = "QuotaExceeded"
     QUEUE_NOT_FOUND = "QueueNotFound"
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_HAS_CHILDREN = "QueueHasChildren"
@@ -46,6 +47,7 @@ class Reason(StrEnum):
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
+    RESERVED = "Reserved"
     ROOM_KEPT = "RoomKept"
     NOT_ALLOCATING = "NotAllocating"
     GROUP_NOT_FOUND = "PodGroupNotFound"
@@ -130,7 +132,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
     whose pods were asked to end now so that the gang has room, each with how many. queue deserves `deserved` of the resource and
     would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
-    which the room is kept that the gang would need.
+    which the room is kept that the gang would need. since, expected (ms) and places are those of a reservation, that of the gang or that in
+    its way: since when room is kept, when it is to start, on which nodes.
     """
 
     reason: Reason
@@ -150,11 +153,15 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     keepers: tuple[tuple[str, int], ...] = ()
     group: str = ""
     claim: str = ""
+    quota: str = ""
     gated: int = 0
     constraint: Constraint | None = None
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    since: int = 0
+    expected: int | None = None
+    places: tuple[str, ...] = ()
     used: int = 0
     deserved: int = 0
     keeping: tuple[str, ...] = ()

@@ -136,6 +136,18 @@ def on_empty_nodes(cluster: Cluster, number: int) -> int:
     return int(np.maximum((whole // pod_class.request[asked]).min(axis=1), 0).sum())
 
 
+def fits_on_empty_nodes(cluster: Cluster, gang: Gang) -> bool:
+    """Tell whether each step of a minimum, taken by itself, would fit if nothing else ran."""
+    return all(
+        sum(
+            min(gang.bins[some].count, on_empty_nodes(cluster, gang.bins[some].pod_class))
+            for some in step.bins
+        )
+        >= step.need
+        for step in gang.steps
+    )
+
+
 class _Facts:
     """The nodes as one class sees them."""
 

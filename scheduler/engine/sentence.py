@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.meta import moment_of
 from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
@@ -185,6 +186,19 @@ def _queue_order(cause: Cause) -> str:
     )
 
 
+def _quota_exceeded(cause: Cause) -> str:
+    prefixed = cause.resource.startswith(("requests.", "limits.", "count/"))
+    name = cause.resource.replace("/", ".", 1).partition(".")[2] if prefixed else cause.resource
+    needed = show(name, cause.requested) + (f" ({cause.resource})" if prefixed else "")
+    if cause.never:
+        return (
+            f"This can never start: its minimum needs {needed}, and quota {cause.quota} of its namespace allows {show(name, cause.whole)}. "
+            "Ask for less, or have the quota raised."
+        )
+    left = f"{show(name, cause.free)} of {show(name, cause.whole)} left"
+    return f"Waits for quota {cause.quota} of its namespace: its minimum needs {needed}, {left}."
+
+
 def _queue_not_found(cause: Cause) -> str:
     return f"Queue {cause.queue} does not exist; create it or choose another."
 
@@ -273,11 +287,31 @@ def _waiting_for_victims(cause: Cause) -> str:
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
+def _reserved(cause: Cause) -> str:
+    nodes = [*cause.places[:_NAMED_NODES]]
+    if more := len(cause.places) - len(nodes):
+        nodes.append(f"{_nodes(more)} more")
+    where = nodes[0] if len(nodes) == 1 else f"{', '.join(nodes[:-1])} and {nodes[-1]}"
+    kept = f"Room is kept for this since {_clock(cause.since)} on {where}"
+    if cause.expected is None:
+        return f"{kept}; it starts when enough of what runs there has ended."
+    return f"{kept}; by what the jobs there say of themselves it can start at {_clock(cause.expected)}."
+
+
+def _clock(time: int) -> str:
+    return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _room_kept(cause: Cause) -> str:
     named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
     if more := len(cause.keeping) - len(named):
         named.append(f"{more} more")
     groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    if cause.since:
+        return (
+            f"The room that this needs is kept for job group {groups}, which has waited long (reservation). "
+            "A job that states a runningEstimate, and ends before that one can start, may use it meanwhile."
+        )
     if len(cause.keeping) == 1:
         return f"The room that this needs is kept for job group {groups}, which goes first and waits for pods to end."
     return (
@@ -356,6 +390,7 @@ def _others(cause: Cause) -> str:
 HOSTNAME = "kubernetes.io/hostname"
 _NAMED_QUEUES = 3
 _NAMED_GROUPS = 3
+_NAMED_NODES = 3
 _DEMANDS = {
     None: "does not know what the pods demand",
     Constraint.POD_AFFINITY: "cannot read the required podAffinity: each term has a topologyKey and a label selector",
@@ -387,6 +422,7 @@ _SENTENCES = {
     Reason.QUEUE_GUARANTEES: _queue_guarantees,
     Reason.QUEUE_ORDER: _queue_order,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
+    Reason.QUOTA_EXCEEDED: _quota_exceeded,
     Reason.QUEUE_CLOSED: _queue_closed,
     Reason.QUEUE_HAS_CHILDREN: _queue_has_children,
     Reason.NOT_ENOUGH_TASKS: _not_enough_tasks,
@@ -399,6 +435,7 @@ _SENTENCES = {
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
+    Reason.RESERVED: _reserved,
     Reason.ROOM_KEPT: _room_kept,
     Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kube.meta import parse_duration
+from kube.meta import duration_text, parse_duration
 from kube.yaml.tree import child
 from scheduler.policy.findings import nearest, shown
 
@@ -19,6 +19,7 @@ LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
 PACKED = "binpack.resources."
+NEVER = "never"
 _TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
@@ -119,6 +120,20 @@ class Arguments:
                 f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; {default or 'none'} is used.",
             )
         return duration
+
+    def wait_or_never(self, name: str, default: int) -> int | None:
+        """Return a duration that is longer than nothing in ms, None for `never`."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if value == NEVER:
+            return None
+        duration = duration_of(value)
+        if duration is None:
+            rule = f"a duration such as 30m or 1h30m, or {NEVER}"
+            used = duration_text(default)
+            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {used} is used.")
+        return duration or default
 
     def names(self, name: str) -> tuple[str, ...]:
         """Return the names that a text lists, separated by commas, each once."""

@@ -21,7 +21,7 @@ from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring, Usage
+from scheduler.policy.policy import DEFAULT, Action, NodeGrouping, Policy, Scoring, Usage
 from scheduler.policy.strategy_fit import fit_of
 from scheduler.policy.zones import Zones, zones_of
 
@@ -122,6 +122,7 @@ class _Reader:
             node_groups=self.node_groups(),
             usage=self.usage(),
             zones=self.zones(),
+            reserves_ms=self.reserves(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -240,6 +241,12 @@ class _Reader:
         """Return for how many thousandths of the cluster groups are let in."""
         arguments = self.at_work("overcommit")
         return None if arguments is None else arguments.thousandths("overcommit-factor", 1200)
+
+    def reserves(self) -> int | None:
+        """Return after how many ms room is kept for a group."""
+        arguments = self.listed.get("gang")
+        default = DEFAULT.reserves_ms or 0
+        return default if arguments is None else arguments.wait_or_never("reservation-wait", default)
 
     def scoring(self) -> Scoring | None:
         """Return how nodes are compared, None where no scorer has a weight."""

@@ -18,12 +18,11 @@ ORDER = tuple(Action)
 """The order in which a cycle takes its actions, whatever order they are written in."""
 
 ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
-    Action.BACKFILL: "",
     "gangpreempt": "preempt has whole gangs go, too",
     "gangreclaim": "reclaim has whole gangs go, too",
     "shuffle": "no running pod is moved",
 }
-"""Actions that change nothing, with what is so instead. Backfill is done by allocate, with or without it."""
+"""Actions that change nothing, with what is so instead."""
 
 
 class Standing(Enum):
@@ -61,7 +60,11 @@ def _without(words: str) -> Plugin:
 
 PLUGINS: Mapping[str, Plugin] = {
     "priority": _always("More urgent jobs are served first."),
-    "gang": _always("The minimum of a job starts as a whole or not at all."),
+    "gang": Plugin(
+        Standing.ALWAYS,
+        "The minimum of a job starts as a whole or not at all; one that has waited long has room kept.",
+        frozenset({"reservation-wait"}),
+    ),
     "conformance": _always("Pods of the system are evicted for nobody."),
     "overcommit": Plugin(
         Standing.SWITCHED,
@@ -151,8 +154,10 @@ PLUGINS: Mapping[str, Plugin] = {
         heeds_hierarchy=True,
     ),
     "numa-aware": _without("nodes are not divided by NUMA"),
-    "extender": _without("no other program is asked"),
-    "resourcequota": _without("quotas are kept where pods are made"),
+    "extender": _without(
+        "no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or scheduling gates"
+    ),
+    "resourcequota": _always("No job enters for whose minimum a quota of its namespace has no room."),
     "deviceshare": _without("devices are not shared"),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,

@@ -106,6 +106,7 @@ class Policy:
     zones       when nodes of revocable zones are lent out (tdm, §3.11); None: they are nodes like others
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
+    reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
     """
 
     actions: frozenset[Action] = frozenset(Action)
@@ -113,6 +114,7 @@ class Policy:
     scoring: Scoring | None = None
     sla: bool = False
     waits_ms: int | None = None
+    reserves_ms: int | None = 300_000
     wishes: WishWeights = DEFAULT_WISHES
     node_groups: NodeGrouping | None = None
     usage: Usage | None = None

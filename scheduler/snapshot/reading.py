@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Raw, field
 
+from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
@@ -128,12 +129,15 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, how long it may wait (sla, under both names), and how many of its pods must stay (§1.4; reference/volcano-scheduler §1.4)."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names), how many of its pods must stay (§1.4;
+    reference/volcano-scheduler §1.4), and how long it runs.
+    """
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
     least_available: str = field(default="", name="volcano.sh/jdb-min-available")
     most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
+    estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
 
 
 class GroupMeta(View):
@@ -240,6 +244,27 @@ class QueueView(View):
     metadata: QueueMeta = QueueMeta()
     spec: QueueSpecView = QueueSpecView()
     status: QueueStatusView = QueueStatusView()
+
+
+class QuotaSpecView(View):
+    """What a quota allows, and of which pods."""
+
+    hard: dict[str, Any] | None = None
+    scopes: list[Any] | None = None
+    scope_selector: Any = None
+
+
+class QuotaStatusView(View):
+    """What is used of a quota."""
+
+    used: dict[str, Any] | None = None
+
+
+class QuotaView(View):
+    """A ResourceQuota."""
+
+    spec: QuotaSpecView = QuotaSpecView()
+    status: QuotaStatusView = QuotaStatusView()
 
 
 class PriorityClassView(View):

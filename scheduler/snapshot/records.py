@@ -11,13 +11,15 @@ from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import msgspec
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
-    from scheduler.snapshot.reading import GroupView, PodAnnotations, Preemptable
+    from scheduler.snapshot.reading import GroupCondition, GroupView, PodAnnotations, Preemptable
 
 
 class TaskStatus(IntEnum):
@@ -179,6 +181,17 @@ class Group:
         return (notes.waits or notes.waits_too) if notes else ""
 
     @property
+    def estimate(self) -> str:
+        """How long it will run once it has begun, as its job says; "" where it does not."""
+        notes = self.view.metadata.annotations if self.view else None
+        return notes.estimate if notes else ""
+
+    @property
+    def conditions(self) -> Sequence[GroupCondition]:
+        """What its status says."""
+        return (self.view.status.conditions if self.view else None) or ()
+
+    @property
     def min_member(self) -> int:
         """How many pods must start together; also under the names of the KEP."""
         if self.view is None:
@@ -219,6 +232,14 @@ class GroupAffinity:
     preferred: tuple[str, ...] = ()
     kept_off: tuple[str, ...] = ()
     avoided: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ResourceQuota without scopes: what it allows, and what is used of that."""
+
+    hard: Amounts
+    used: Amounts
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ import msgspec
 from kube import resources, scheduler_configuration, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
-from scheduler.cycle import nominations
+from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
@@ -29,6 +29,7 @@ from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
+from scheduler.snapshot.quotas import quota_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus, preemptable
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.reserved import Reservation
     from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Quota
 
 log = logging.getLogger(__name__)
 NEVER = "Never"
@@ -80,6 +83,8 @@ class Snapshot:
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, dict[str, Quota]] = {}
+        """By namespace and name."""
         self.priorities: dict[str, int] = {}
         self.default_priority = 0
         self.group_queues: dict[str, str] = {}
@@ -96,6 +101,8 @@ class Snapshot:
         """Groups with pods on nodes."""
         self.nominated: set[str] = set()
         """Groups for which pods were asked to end, as their status says."""
+        self.reserved: dict[str, Reservation] = {}
+        """Groups for which room is kept because they have waited long, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
         self.fruitless: dict[tuple[object, ...], int] = {}
@@ -116,6 +123,7 @@ class Snapshot:
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
+            resources.RESOURCE_QUOTAS.id: self._quota,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -297,6 +305,11 @@ class Snapshot:
         group.created = _time(view.metadata.creation_timestamp) if view else 0
         group.min_resources = _minimum(view) if view else None
         _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
+        reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
+        if reservation is not None:
+            self.reserved[group.key] = reservation
+        else:
+            self.reserved.pop(group.key, None)
         if view:
             self.group_queues[group.key] = group.queue
         else:
@@ -378,6 +391,16 @@ class Snapshot:
         self.default_priority = max(self._default_classes.values(), default=0)
         self._layouts.clear()
         self._evictable.clear()
+
+    def _quota(self, change: Changed, exists: bool) -> None:
+        known = self.quotas.setdefault(change.namespace, {})
+        known.pop(change.name, None)
+        if exists:
+            quota = quota_record(_decode(change.body, reading.QuotaView))
+            if quota is not None:
+                known[change.name] = quota
+        if not known:
+            del self.quotas[change.namespace]
 
     def _claim(self, change: Changed, exists: bool) -> None:
         note = (

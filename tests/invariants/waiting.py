@@ -86,7 +86,7 @@ class SaysWhy(Invariant):
 class SaysTrue(Invariant):
     """Source: design §1, "see why it waits"; §4, "a gang that does not fit holds nothing partially".
 
-    Nor while somebody waits for victims that do not go, as some with finalizers never do: room is kept for him.
+    Nor while somebody waits for victims that do not go, as some with finalizers never do, or has a reservation: room is kept for him.
     Only gangs whose waiting pods are all alike: then counting how often one
     fits is exact. For pods of several kinds the order of placing decides, and
     to find none is no proof that there is none.
@@ -97,7 +97,7 @@ class SaysTrue(Invariant):
     kinds = ()
 
     def settle(self, now):
-        if any(_waits_for_victims(group) for group in self.picture.groups.values()):
+        if any(_is_kept_room(group) for group in self.picture.groups.values()):
             return
         nodes = {
             key.removeprefix("/"): node for key, node in self.picture.nodes.items() if type(node) is Node
@@ -121,9 +121,11 @@ class SaysTrue(Invariant):
             raise self.broken(f"{GROUPS}/{key}", text)
 
 
-def _waits_for_victims(group):
+def _is_kept_room(group):
+    """Say whether room is kept for a group: that of its victims, or because it has waited long (condition Reserved)."""
     conditions = group.status.conditions if type(group) is Group else ()
-    return any((each.status, each.reason) == ("True", "WaitingForVictims") for each in conditions)
+    standing = [each for each in conditions if each.status == "True"]
+    return any(each.type == "Reserved" or each.reason == "WaitingForVictims" for each in standing)
 
 
 def waiting_of(picture, key, group):

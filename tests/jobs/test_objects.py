@@ -257,6 +257,13 @@ def test_the_pod_group_has_the_name_and_uid_of_its_job_and_its_labels():
     assert (metadata["labels"], metadata["annotations"]) == (OF_JOB["labels"], OF_JOB["annotations"])
 
 
+def test_the_group_says_how_long_the_job_will_run():
+    written = job(runningEstimate="1h30m")
+    written["metadata"]["annotations"] = {"a": "b"}
+    (group,) = made(written, POD_GROUPS).values()
+    assert group["metadata"]["annotations"] == {"a": "b", "ui.volcano.sh/running-estimate": "1h30m"}
+
+
 @pytest.mark.shows("4.4/networkTopology")
 @pytest.mark.parametrize(
     ("written", "expected"),

@@ -109,6 +109,23 @@ def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # no
     assert words in page(admin, ADDRESS).text(id="in-force")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("actions: allocate", "waited 5m0s; nobody uses it meanwhile", id="by default"),
+        pytest.param("actions: allocate, backfill", "jobs that end in time may use it meanwhile", id="backfill"),
+        pytest.param(
+            "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
+            "for no job, however long smaller ones keep it waiting",
+            id="never",
+        ),
+    ],
+)  # fmt: skip
+def test_it_says_for_whom_room_is_kept(admin, text, words):  # noqa: F811
+    save(admin, text)
+    assert words in page(admin, ADDRESS).text(id="in-force")
+
+
 def test_two_who_edit_do_not_overwrite_each_other(admin):  # noqa: F811
     mine = version(admin)
     save(admin, GOOD)

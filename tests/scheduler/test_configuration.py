@@ -210,6 +210,19 @@ def overcommit(factor):
             Policy(THREE, None, sla=True, waits_ms=100 * 365 * 24 * 3_600_000),
             id="a time that nobody lives to see",
         ),
+        pytest.param(
+            conf("- {name: gang, arguments: {reservation-wait: 1h30m}}"),
+            Policy(THREE, None, reserves_ms=5_400_000),
+            id="when room is kept",
+        ),
+        pytest.param(
+            conf("- {name: gang, arguments: {reservation-wait: never}}"),
+            Policy(THREE, None, reserves_ms=None),
+            id="no room is kept",
+        ),
+        pytest.param(
+            conf("- {name: gang, arguments: {reservation-wait: 0s}}"), Policy(THREE, None), id="no wait: the default"
+        ),
         pytest.param(conf("- {name: sla, enableJobEnqueued: false}"), Policy(THREE, None), id="sla switched off"),
         pytest.param(
             conf("- name: binpack", "  arguments: {binpack.weight: 0}"), Policy(THREE, None), id="binpack of no weight"
@@ -289,7 +302,8 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
         ),
         pytest.param(
-            conf("- name: extender"), 4, "extender has no effect here: no other program is asked.", id="known to Volcano"
+            conf("- name: extender"), 4, "extender has no effect here: no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or "
+            "scheduling gates.", id="known to Volcano"
         ),
         pytest.param(
             conf("- name: tdm", "  arguments: {tdm.revocable-zone.z: 25:00-26:00}"), 5,
@@ -318,6 +332,11 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: sla", "  arguments: {sla-waiting-time: 30}"), 5,
             "sla-waiting-time is a duration such as 30m or 1h30m, not 30; none is used.",
             id="a time without a unit",
+        ),
+        pytest.param(
+            conf("- name: gang", "  arguments: {reservation-wait: 5}"), 5,
+            "reservation-wait is a duration such as 30m or 1h30m, or never, not 5; 5m0s is used.",
+            id="a wait without a unit",
         ),
         pytest.param(
             conf("- name: binpack", "  arguments: {binpack.cpu: -1}"), 5,
@@ -381,7 +400,7 @@ def test_what_cannot_be_used(text, line, message):
         ),
         pytest.param(
             "actions: allocate\ntiers: [{plugins: [{name: gang}, {name: capacity}]}]", 2,
-            "At work here although not listed: priority, conformance, drf, predicates.",
+            "At work here although not listed: priority, conformance, drf, predicates, resourcequota.",
             id="what cannot be left out",
         ),
     ],

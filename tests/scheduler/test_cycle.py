@@ -30,7 +30,7 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.events == []
     bound = world.get(resources.PODS, "g-0")["status"]["conditions"]
     assert bound == [
-        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00.000000Z"}
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.000000Z"}
     ]
 
 

@@ -403,7 +403,10 @@ def test_without_overcommit_the_ceilings_of_queues_hold():
 
 
 HOUR_S = 3600
-SLA = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}, {name: sla%s}]}]"
+SLA = """\
+actions: enqueue, allocate
+tiers: [{plugins: [{name: overcommit}, {name: gang, arguments: {reservation-wait: never}}, {name: sla%s}]}]
+"""
 AN_HOUR = configuration(SLA % ", arguments: {sla-waiting-time: 1h}")
 EACH_ITS_OWN = configuration(SLA % "")
 

@@ -12,7 +12,7 @@ from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 from tests.scheduler.change import Change
 
-START = 1_800_000_000_000
+START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
 
 
 def node(

@@ -1,0 +1,190 @@
+"""Who uses, for a while, the room that is kept for others: backfill (the KEP's word; `scheduler.cycle.reservations`), and guarantees.
+
+By their time   groups that will have ended, by their own runningEstimate, when the one for whom room is kept is expected to start.
+                That is the time which its reservation says; earlier, if what holds its nodes now will be gone earlier. So who ends
+                in time delays nobody.
+By their rank   groups of lower priority in the same queue whose pods may be evicted, where preempt is an action: the one for whom
+                room is kept has them end as soon as it fits then.
+By their right  groups of queues that have less than their guarantee, up to that: it is there whenever it is asked for. A reservation
+                takes no part of it in the end, but it may count on room that others leave only later.
+
+They take turns as others do. A queue that is first in, first out lets nobody pass its first one here either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from scheduler.cycle import precedence
+from scheduler.cycle.departures import begun
+from scheduler.cycle.evictable import may_go
+from scheduler.engine.gang import minimum
+from scheduler.engine.place import Placer
+from scheduler.policy.arguments import duration_of
+from scheduler.policy.policy import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.cycle.reservations import Reservations, Standing
+    from scheduler.engine.accounts import Amount
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+
+class Backfill:
+    """One round of it, at the end of placing."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        cluster: Cluster,
+        gangs: Mapping[str, Gang],
+        reservations: Reservations,
+        pods: int,
+        now: int,
+    ) -> None:
+        self._snapshot, self._cluster, self._gangs = snapshot, cluster, gangs
+        self._reservations, self._pods, self._now = reservations, pods, now
+        self._limits: dict[str, int] = {}
+        self._placers: dict[tuple[str, ...], Placer] = {}
+
+    def run(self, attempts: list[Attempt]) -> None:
+        """Place more of the gangs of these attempts, which are in the order of gangs: replace those that are short, and add to others."""
+        keys, gangs = list(self._gangs), list(self._gangs.values())
+        standing = self._reservations.standing
+        short = [
+            number for number, key in enumerate(keys) if key not in standing and _wants_more(attempts[number])
+        ]
+        for number in precedence.in_turn(gangs, [each for each in short if _is_guaranteed(gangs[each])]):
+            attempts[number] = self._place(gangs[number], attempts[number], tuple(standing), by_right=True)
+        if Action.BACKFILL not in self._snapshot.policy.actions:
+            return
+        lifted = {number: rooms for number in short if (rooms := self._open_to(keys[number]))}
+        failed: set[tuple[object, ...]] = set()
+        for number in precedence.in_turn(gangs, list(lifted)):
+            likeness = gangs[number].bins, gangs[number].steps, gangs[number].account, lifted[number]
+            if attempts[number].short is not None and likeness in failed:
+                continue
+            attempts[number] = self._place(gangs[number], attempts[number], lifted[number])
+            if attempts[number].short is not None:
+                failed.add(likeness)
+
+    def _place(
+        self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False
+    ) -> Attempt:
+        """Return the attempt with what finds room where some reservations are lifted; by right no more than is guaranteed."""
+        rooms = [self._reservations.standing[key] for key in lifted]
+        for each in rooms:
+            each.charge(on=False)
+        placer = self._placers.get(lifted)
+        if placer is None:  # one for each such state: in the same one room only shrinks
+            placer = self._placers[lifted] = Placer(self._cluster, pods=self._pods)
+        if attempt.short is not None and (not by_right or _covers(gang, self._asked(gang), 1)):
+            attempt = placer.place_minimum(gang)
+        if attempt.short is None:
+            for number, some in enumerate(gang.bins):
+                more = some.count - attempt.taken[number]
+                if by_right:
+                    more = _covers(gang, placer.asked(gang, number), more)
+                placer.take(attempt, number, more)
+        for each in rooms:
+            each.charge(on=True)
+        return attempt
+
+    def _asked(self, gang: Gang) -> list[Amount]:
+        """Return what the minimum of a gang asks for in all, by column."""
+        total: Counter[int] = Counter()
+        for some, pods in zip(gang.bins, minimum(gang), strict=True):
+            for column, amount in self._cluster.classes[some.pod_class].asked:
+                total[column] += amount * pods
+        return sorted(total.items())
+
+    def _open_to(self, key: str) -> tuple[str, ...]:
+        """Return the keys of the groups whose kept room a group may use."""
+        group, gang = self._snapshot.groups[key], self._gangs[key]
+        end = self._end(group)
+        return tuple(
+            each.key
+            for each in self._reservations.standing.values()
+            if (end is not None and end <= self._limit(each)) or self._may_be_evicted(group, gang, each)
+        )
+
+    def _end(self, group: Group) -> int | None:
+        """Return when a group has ended that starts now, or that has begun already."""
+        estimate = duration_of(group.estimate)
+        if estimate is None:
+            return None
+        start = begun(group)
+        return (self._now if start is None else start) + estimate
+
+    def _limit(self, standing: Standing) -> int:
+        """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""
+        known = self._limits.get(standing.key)
+        if known is None:
+            expected = self._reservations.kept[standing.key].expected
+            free = None if expected is None else self._free_at(standing)
+            known = -1 if expected is None else expected if free is None else min(expected, free)
+            self._limits[standing.key] = known
+        return known
+
+    def _free_at(self, standing: Standing) -> int | None:
+        """Return when all kept room is free, by what is known; None where it is not known."""
+        last = self._now
+        for node in standing.nodes:
+            free = self._cluster.free[node].copy()
+            for departure in self._reservations.departures.on(node):
+                if (free >= 0).all():
+                    break
+                if departure.end is None:
+                    return None
+                free += departure.leaver.amounts
+                last = max(last, departure.end)
+            else:
+                if (free < 0).any():
+                    return None
+        return last
+
+    def _may_be_evicted(self, group: Group, gang: Gang, standing: Standing) -> bool:
+        """Tell whether the one for whom room is kept may preempt a group."""
+        keeper = self._gangs.get(standing.key)
+        if keeper is None or Action.PREEMPT not in self._snapshot.policy.actions:
+            return False
+        if (
+            gang.account is not keeper.account
+            or gang.level >= keeper.level
+            or self._cluster.has_rules(keeper)
+        ):
+            return False
+        mine = self._snapshot.groups[standing.key]
+        if not self._snapshot.preempts(mine.priority_class) or not all(
+            pod.preempts for pod in mine.pending.values()
+        ):
+            return False
+        return all(may_go(pod, group) for pod in (*group.pending.values(), *group.holders.values()))
+
+
+def _is_guaranteed(gang: Gang) -> bool:
+    """Tell whether some queue above a gang, or its own, has less of something than it is guaranteed."""
+    line = gang.account.line if gang.account else ()
+    return any(used < kept for each in line for used, kept in zip(each.used, each.guarantee, strict=True))
+
+
+def _covers(gang: Gang, request: Sequence[Amount], wanted: int) -> int:
+    """Return how many times what is asked for is within what a queue of its line is guaranteed, of the resources that are."""
+    found = 0
+    for each in gang.account.line if gang.account else ():
+        kept = [(each.guarantee[c] - each.used[c]) // amount for c, amount in request if each.guarantee[c]]
+        if kept:
+            found = max(found, min(wanted, *kept))
+    return found
+
+
+def _wants_more(attempt: Attempt) -> bool:
+    """Tell whether a gang has pods without nodes, and does not stand behind another one in a queue that is first in, first out."""
+    if attempt.behind is not None:
+        return False
+    return attempt.short is not None or attempt.placed() < sum(some.count for some in attempt.gang.bins)

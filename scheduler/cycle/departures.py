@@ -1,0 +1,113 @@
+"""When pods on nodes are expected to end, by what their jobs say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube.meta import parse_time
+from kube.usage import ROOT_QUEUE
+from scheduler.cycle.half_bound import SCHEDULED
+from scheduler.engine.soonest import Leaver
+from scheduler.policy.arguments import duration_of
+from scheduler.snapshot.records import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.engine.accounts import Account
+    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.snapshot import Snapshot
+
+
+class Departure(NamedTuple):
+    """A pod of a group that holds a node, and when it ends (ms), None where nobody says."""
+
+    end: int | None
+    group: str
+    leaver: Leaver
+
+
+def begun(group: Group) -> int | None:
+    """Return since when (ms) all that must start together has nodes, None where it has not."""
+    for each in group.conditions:
+        if each.type == SCHEDULED and each.status == "True":
+            try:
+                return parse_time(each.last_transition_time)
+            except ValueError:
+                return None
+    return None
+
+
+def end_of(group: Group) -> int | None:
+    """Return when a group that runs has ended by its runningEstimate (ms), None where it says nothing."""
+    estimate, start = duration_of(group.estimate), begun(group)
+    return None if estimate is None or start is None else start + estimate
+
+
+class Departures:
+    """The pods of groups on nodes in the order in which they are expected to leave.
+
+    Those that are going are first, then those that end at a known time. Those of which nobody knows come last: node by node, those first
+    where the fewest pods have to end.
+    """
+
+    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account], now: int) -> None:
+        self._snapshot, self._accounts, self._now = snapshot, accounts, now
+
+    def node(self, name: str) -> int | None:
+        """Return the number of a node, None when it is not there."""
+        return self._numbers.get(name)
+
+    def but(self, group: Group) -> Sequence[Departure]:
+        """Return all but those of one group."""
+        return [each for each in self.ordered if each.group != group.key]
+
+    def on(self, node: int) -> Sequence[Departure]:
+        """Return those on one node."""
+        return self._by_node.get(node, ())
+
+    @cached_property
+    def ordered(self) -> list[Departure]:
+        """All of them."""
+        known: list[tuple[int, str, Departure]] = []
+        unknown: list[tuple[str, Departure]] = []
+        vectors = self._snapshot.nodes.vector
+        for key in self._snapshot.holding:
+            group = self._snapshot.groups[key]
+            end = end_of(group) if group.exists else None
+            for name, pod in group.holders.items():
+                leaver = Leaver(self._numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
+                at = self._now if pod.status is TaskStatus.RELEASING else end
+                if at is None:
+                    unknown.append((name, Departure(None, key, leaver)))
+                else:
+                    known.append(
+                        (0 if pod.status is TaskStatus.RELEASING else at, name, Departure(at, key, leaver))
+                    )
+        known.sort(key=lambda each: each[:2])
+        crowds = Counter(each.leaver.node for _, each in unknown)
+
+        def place(each: tuple[str, Departure]) -> tuple[int, int, str]:
+            node = each[1].leaver.node
+            return crowds[node], -1 if node is None else node, each[0]
+
+        unknown.sort(key=place)
+        return [each for *_, each in known] + [each for _, each in unknown]
+
+    def _account(self, group: Group, pod: Pod) -> Account:
+        queue = group.queue if group.exists else self._snapshot.queue_of(pod)
+        return self._accounts.get(queue) or self._accounts[ROOT_QUEUE]
+
+    @cached_property
+    def _by_node(self) -> dict[int, list[Departure]]:
+        found: dict[int, list[Departure]] = {}
+        for each in self.ordered:
+            if each.leaver.node is not None:
+                found.setdefault(each.leaver.node, []).append(each)
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self._snapshot.nodes.names())}

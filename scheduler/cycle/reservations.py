@@ -1,0 +1,368 @@
+"""Room that is kept for groups that would else be starved by smaller ones (design §4; the KEP's backfill).
+
+A group whose minimum has waited for longer than the policy's `reserves_ms`, and would fit if enough of what runs had ended, gets a
+*reservation*: the nodes where it will fit soonest, by the `runningEstimate`s of the jobs that run there. Who has stated none goes
+last, node by node, where the fewest pods have to end first. From then on that room is the group's: what is free of it stays free,
+what others leave there is not given out again, and its queue is charged with it. Excepted are
+
+* groups of higher priority in its queue, which come before it;
+* with the action backfill, groups that will have ended when it is expected to start, by their own estimate, and groups that it may
+  preempt then (`scheduler.cycle.backfill`).
+
+The group may start anywhere as soon as it fits. There is one reservation a queue, as its order says who comes next there, and
+there are MOST altogether. So what stays idle although somebody wants it is less than the minima of so many groups. Where what runs
+does not end, a reservation is given back after a while (HOLDS) for as long, so that others start, and then made again for twice as long:
+so every group that fits starts at last if running jobs end at all, and room is kept in vain for half of the time at most.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.cycle import precedence, reserved
+from scheduler.cycle.departures import Departures
+from scheduler.cycle.enqueue import is_outside
+from scheduler.cycle.reserved import Reservation
+from scheduler.engine.explain import fits_on_empty_nodes
+from scheduler.engine.place import Placer
+from scheduler.engine.soonest import soonest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.reserved import Places
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+MOST = 8
+"""Reservations at a time."""
+HOLDS = 12
+"""For how many times the wait room is kept at first, where nobody knows when what runs there ends."""
+TRIES = 8
+"""Groups for which places are sought in vain in one cycle."""
+REST_MS = 5000
+"""How long a group is let rest for which no places were found."""
+
+
+class Standing:
+    """Room that is kept on the cluster: charged to its nodes and to its queue, unless it is lifted for a while."""
+
+    def __init__(
+        self, cluster: Cluster, key: str, level: int, account: Account, amounts: Mapping[int, np.ndarray]
+    ) -> None:
+        """amounts are what is kept, by node."""
+        self.key, self.level, self.account = key, level, account
+        self.nodes = list(amounts)
+        self._cluster = cluster
+        self._amounts = np.array(list(amounts.values()), dtype=np.int64)
+        self._total = self._amounts.sum(axis=0).tolist()
+        self.is_charged = False
+
+    def charge(self, *, on: bool) -> None:
+        """Keep the room, or lift that."""
+        if on == self.is_charged:
+            return
+        sign = 1 if on else -1
+        self._cluster.free[self.nodes] -= sign * self._amounts
+        self._cluster.touched.extend(self.nodes)
+        self.account.charge(enumerate(self._total), sign)
+        self.is_charged = on
+
+
+class Reservations:
+    """The reservations of one cycle: those that stand, those that are made, and those that end."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        cluster: Cluster,
+        accounts: Mapping[str, Account],
+        gangs: Mapping[str, Gang],
+        pods: int,
+        now: int,
+    ) -> None:
+        """gangs are those that are placed in this cycle, by the keys of their groups: the caller fills them in. pods is the column of `pods`."""
+        self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
+        self._gangs, self._pods, self._now = gangs, pods, now
+        self._wait = snapshot.policy.reserves_ms
+        self.departures = Departures(snapshot, accounts, now)
+        self.kept: dict[str, Reservation] = {}
+        """What stands after this cycle, by the keys of groups."""
+        self.in_vain: set[str] = set()
+        """Groups whose room is given back although they have not started."""
+        self.standing: dict[str, Standing] = {}
+        self.wakes: list[int] = []
+        """When to look again although nothing changed."""
+
+    def is_news(self, key: str) -> bool:
+        """Tell whether the reservation of a group is made, changed or ended by this cycle."""
+        return self.kept.get(key) != self._snapshot.reserved.get(key)
+
+    # At the entry
+
+    def may_enter(self, group: Group) -> bool:
+        """Tell whether a group that is kept out has waited long enough to be let in whatever room there is."""
+        if self._wait is None or group.queue in self._queues:
+            return False
+        due = group.created + self._wait
+        if due > self._now:
+            self.wakes.append(due)
+            return False
+        return self._is_open(group)
+
+    def enter(self, group: Group) -> None:
+        """Keep a place in line for a group that is let in: room is sought when its pods are there."""
+        self._make(group)
+
+    # On nodes
+
+    def keep(self, tried: dict[int, Attempt]) -> dict[int, Attempt]:
+        """Place the groups that have reservations, or keep their room; return attempts by the numbers of their gangs, those of `tried` among them.
+
+        Then make reservations for others that have waited too long. tried are the gangs that came before.
+        """
+        if self._wait is None:
+            return tried
+        tried = dict(tried)
+        mine = self._still_waiting()
+        keys, gangs = list(self._gangs), list(self._gangs.values())
+        for key in mine:
+            if key not in self._gangs:
+                self._without_gang(self._snapshot.groups[key])
+        for number in precedence.first(gangs, keys, mine) if mine else ():
+            key = keys[number]
+            attempt = tried.get(number)
+            if attempt is None:
+                attempt = Placer(self._cluster, pods=self._pods).place_minimum(gangs[number])
+            if attempt.short is None:
+                tried[number] = attempt
+            elif key in mine and number not in tried:
+                self._go_on(self._snapshot.groups[key], mine[key])
+                tried[number] = attempt
+        self._make_for_others(tried)
+        return tried
+
+    @contextmanager
+    def aside(self, key: str) -> Iterator[None]:
+        """Lift, for the length of the block, what is kept for a group itself and for those of lower priority in its queue."""
+        gang = self._gangs[key]
+        lifted = [
+            each
+            for each in self.standing.values()
+            if each.key == key or (each.account is gang.account and each.level < gang.level)
+        ]
+        for each in lifted:
+            each.charge(on=False)
+        try:
+            yield
+        finally:
+            for each in lifted:
+                each.charge(on=self.standing.get(each.key) is each)
+
+    def drop(self, key: str) -> None:
+        """End the reservation of a group that comes to its room in another way."""
+        self.kept.pop(key, None)
+        if (standing := self.standing.pop(key, None)) is not None:
+            standing.charge(on=False)
+
+    def keeper(self, gang: Gang) -> str:
+        """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
+        for each in self.standing.values():
+            each.charge(on=False)
+            placer = Placer(self._cluster, pods=self._pods)
+            attempt = placer.place_minimum(gang)
+            if attempt.short is None:
+                placer.undo(gang, attempt)
+            each.charge(on=True)
+            if attempt.short is None:
+                return each.key
+        return ""
+
+    def look_again(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
+        """Ask to be woken when the next of these groups that go on waiting for room has waited too long."""
+        if self._wait is None:
+            return
+        for group in groups:
+            attempt = attempts.get(group.key)
+            if attempt is None or attempt.short is None or group.queue in self._queues:
+                continue
+            due = group.created + self._wait
+            if due <= self._now:
+                due = self._since(group) + self._wait
+            if due > self._now:
+                self.wakes.append(due)
+
+    # What was reserved before
+
+    def _still_waiting(self) -> dict[str, Reservation]:
+        """Return the reservations that were made before, but for those of groups that are nominated or wait no more."""
+        found = {}
+        for key in sorted(self._snapshot.reserved):
+            group = self._snapshot.groups[key]
+            is_short = key in self._snapshot.waiting and not (0 < group.min_member <= group.ready())
+            if is_short and key not in self._snapshot.nominated and not is_outside(group):
+                found[key] = self._snapshot.reserved[key]
+        return found
+
+    def _without_gang(self, group: Group) -> None:
+        """Go on for a group that is not placed in this cycle: its pods are still made, or its bindings are tried again soon."""
+        known = self._snapshot.reserved[group.key]
+        layout = self._snapshot.layout_of(group)
+        if group.key in self._snapshot.resting:
+            self._stand(group, layout, known)
+        elif layout.absent and self._now < known.made + (self._wait or 0):
+            self.kept[group.key] = known
+            self.wakes.append(known.made + (self._wait or 0))
+
+    def _go_on(self, group: Group, known: Reservation) -> None:
+        """Keep the room of a group that still does not fit, choose it anew where it cannot be used any more, or give it back."""
+        until = known.made + known.hold
+        if known.expected is not None:
+            until = max(until, known.expected + (self._wait or 0))
+        if self._now >= until:
+            self.in_vain.add(group.key)
+            return
+        layout = self._snapshot.layout_of(group)
+        if not self._is_usable(self._gangs[group.key], known.places):
+            found = self._choose(group)
+            if found is None:
+                return
+            known = replace(known, places=found[0], expected=found[1])
+        self.wakes.append(until)
+        self._stand(group, layout, known)
+
+    def _is_usable(self, gang: Gang, places: Places) -> bool:
+        """Tell whether places are those of a whole minimum, on nodes that could still have it."""
+        if len(places) != len(gang.bins) or not any(places):
+            return False
+        counts = [sum(pods for _, pods in some) for some in places]
+        if any(sum(counts[some] for some in step.bins) < step.need for step in gang.steps):
+            return False
+        asked: dict[int, np.ndarray] = {}
+        for some, there in zip(gang.bins, places, strict=True):
+            pod_class = self._cluster.classes[some.pod_class]
+            for name, pods in there:
+                node = self.departures.node(name)
+                if node is None or pod_class.verdicts[node]:
+                    return False
+                asked[node] = asked.get(node, 0) + pod_class.request * pods
+        return all((amounts <= self._cluster.allocatable[node]).all() for node, amounts in asked.items())
+
+    def _stand(self, group: Group, layout: Layout, reservation: Reservation) -> None:
+        """Charge the room of a group."""
+        self.kept[group.key] = reservation
+        amounts: dict[int, np.ndarray] = {}
+        for some, there in zip(layout.pod_sets, reservation.places, strict=False):
+            vector = self._snapshot.nodes.vector(some.shape)
+            for name, pods in there:
+                if (node := self.departures.node(name)) is not None:
+                    amounts[node] = amounts.get(node, 0) + vector * pods
+        account = self._accounts.get(group.queue)
+        if amounts and account is not None:
+            standing = Standing(self._cluster, group.key, layout.gang.level, account, amounts)
+            standing.charge(on=True)
+            self.standing[group.key] = standing
+
+    # New ones
+
+    def _make_for_others(self, tried: Mapping[int, Attempt]) -> None:
+        """Make reservations for the first group of each queue without one that has waited too long and is short."""
+        tries = 0
+        latest = self._now - self._wait if self._wait is not None else 0
+        for number, (key, gang) in enumerate(self._gangs.items()):
+            group = self._snapshot.groups[key]
+            if group.created > latest or number in tried or not gang.steps:
+                continue
+            if not self._is_open(group) or self._since(group) > latest:
+                continue
+            if gang.account is None or tries >= TRIES or self._is_resting(gang) or self._fits(gang):
+                continue
+            found = self._choose(group)
+            if found is None:
+                tries += 1
+                continue
+            self._make(group, *found)
+            self._stand(group, self._snapshot.layout_of(group), self.kept[key])
+
+    def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
+        before = reserved.given_back_of(group.conditions)
+        hold = 2 * before.hold if before else HOLDS * (self._wait or 0)
+        self.kept[group.key] = Reservation(self._now, hold, expected, places)
+        self._queues.add(group.queue)
+
+    @cached_property
+    def _queues(self) -> set[str]:
+        """The queues that have a reservation."""
+        known = (self._snapshot.groups[key] for key in self._snapshot.reserved)
+        return {group.queue for group in known if group.key in self._snapshot.waiting}
+
+    def _is_open(self, group: Group) -> bool:
+        """Tell whether there may be one more reservation in the queue of a group, and again for the group."""
+        if group.queue in self._queues or len(self._queues) >= MOST:
+            return False
+        before = reserved.given_back_of(group.conditions)
+        if before is not None and self._now < before.at + before.hold:
+            self.wakes.append(before.at + before.hold)
+            return False
+        return True
+
+    def _since(self, group: Group) -> int:
+        """Return since when a group waits for nodes: since its first waiting pod is there, or itself."""
+        layout = self._snapshot.layout_of(group)
+        return max(group.created, layout.pod_sets[0].pods[0].created)
+
+    def _fits(self, gang: Gang) -> bool:
+        placer = Placer(self._cluster, pods=self._pods)
+        attempt = placer.place_minimum(gang)
+        if attempt.short is None:
+            placer.undo(gang, attempt)
+        return attempt.short is None
+
+    def _choose(self, group: Group) -> tuple[Places, int | None] | None:
+        """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""
+        gang = self._gangs[group.key]
+        if not fits_on_empty_nodes(self._cluster, gang):
+            return None
+        leavers = self.departures.but(group)
+        found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
+        if found is None:
+            self._rest(gang)
+            return None
+        attempt, gone = found
+        names = self._snapshot.nodes.names()
+        places = tuple(
+            tuple((names[node], pods) for node, pods in sorted(_counts(runs).items()))
+            for runs in attempt.runs
+        )
+        end = leavers[gone - 1].end if gone else self._now
+        return places, end if end is not None and end > self._now else None
+
+    def _rest(self, gang: Gang) -> None:
+        self._snapshot.fruitless[self._likeness(gang)] = self._now + REST_MS
+        self.wakes.append(self._now + REST_MS)
+
+    def _is_resting(self, gang: Gang) -> bool:
+        """Tell whether places for such a gang were sought in vain a short time ago."""
+        due = self._snapshot.fruitless.get(self._likeness(gang), 0)
+        return self._now < due <= self._now + REST_MS
+
+    def _likeness(self, gang: Gang) -> tuple[object, ...]:
+        return "reserve", gang.bins, gang.steps, gang.account.name if gang.account else ""
+
+
+def _counts(runs: Sequence[tuple[list[int], list[int]]]) -> dict[int, int]:
+    """Return how many pods are on which node."""
+    found: dict[int, int] = {}
+    for nodes, counts in runs:
+        for node, pods in zip(nodes, counts, strict=True):
+            found[node] = found.get(node, 0) + pods
+    return found

@@ -1,0 +1,33 @@
+"""ResourceQuotas as the scheduler keeps them, from the objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kube import quantity
+from scheduler.snapshot.records import Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.amounts import Amounts
+    from scheduler.snapshot.reading import QuotaView
+
+
+def quota_record(view: QuotaView) -> Quota | None:
+    """Return what the scheduler keeps of a quota; None for one with scopes, of which only pods show whether they count."""
+    if view.spec.scopes or view.spec.scope_selector:
+        return None
+    return Quota(counted(view.spec.hard), counted(view.status.used))
+
+
+def counted(written: Mapping[str, Any] | None) -> Amounts:
+    """Return amounts under the names that quotas have for them, CPU in thousandths; what is no quantity counts as left out."""
+    known: dict[str, int] = {}
+    for name, text in (written or {}).items():
+        try:
+            value = quantity.parse(text)
+        except quantity.QuantityError:
+            continue
+        known[name] = quantity.milli(value) if name.rpartition(".")[2] == "cpu" else quantity.units(value)
+    return known

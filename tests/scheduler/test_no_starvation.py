@@ -1,0 +1,271 @@
+"""Whole histories with a stream of small jobs and a gang that is larger than what is ever free by itself."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kube.meta import timestamp
+from kube.resources import POD_GROUPS, PODS
+from kube.usage import ESTIMATE_ANNOTATION
+from scheduler.engine.accounts import Account
+from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
+from scheduler.engine.gang import Bin, Gang, GangStep
+from scheduler.engine.place import Placer
+from scheduler.engine.soonest import Leaver, soonest
+
+from .world import World, configuration, group, node, pod, priority_class, queue
+
+WAIT = 20
+CONFIGURED = configuration(
+    'actions: "enqueue, allocate, backfill, preempt, reclaim"\n'
+    f"tiers: [{{plugins: [{{name: gang, arguments: {{reservation-wait: {WAIT}s}}}}, {{name: overcommit}}]}}]"
+)
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Stream(World):
+    """A cluster on which jobs last as long as they last; each second is a cycle."""
+
+    def __init__(self, cpus, *queues, changes_process=False):
+        nodes = [node(f"n{number}", cpu=str(cpu), pods=99) for number, cpu in enumerate(cpus)]
+        super().__init__(*nodes, *queues, CONFIGURED, priority_class("high", 9))
+        self.cpus = {f"n{number}": cpu for number, cpu in enumerate(cpus)}
+        self.sizes, self.lasts, self.queues, self.began = {}, {}, {}, {}
+        self.asked = {}  # job → (pods, CPUs of each)
+        self.changes_process = changes_process
+
+    def ask(self, name, pods, cpu, lasts, where="default", *, says=True, **spec):
+        self.asked[name], self.lasts[name], self.queues[name] = (pods, cpu), lasts, where
+        created = timestamp(self.now)
+        asked = {"queue": where, "minResources": {"cpu": str(pods * cpu)}, **spec}
+        kind, made = group(name, pods, phase="", created=created, **asked)
+        if says:
+            made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: f"{lasts}s"}
+        self.put((kind, made))
+
+    def second(self):
+        """Let jobs end that are due, make the pods of those that were let in, and decide."""
+        for name in [each for each, at in self.began.items() if self.now >= at + 1000 * self.lasts[each]]:
+            self._end(name)
+        for name, (pods, cpu) in self.asked.items():
+            is_in = self.status(name).get("phase") not in ("", None, "Pending")
+            if is_in and ("pods", "ns", f"{name}-0") not in self.objects:
+                for number in range(pods):
+                    kind, one = pod(f"{name}-{number}", name, str(cpu))
+                    one["metadata"]["creationTimestamp"] = timestamp(self.now)
+                    self.put((kind, one))
+        if self.changes_process:
+            self.snapshot = self.rebuilt()
+        decisions = self.cycle()
+        placed = Counter(each.rpartition("-")[0] for each in self.where())
+        for name, pods in placed.items():
+            assert pods == self.asked[name][0]  # no part of a gang
+            self.began.setdefault(name, self.now)
+        for name, cpu in self.cpus.items():
+            assert self.use(name) <= cpu
+        self.now += 1000
+        return decisions
+
+    def use(self, where):
+        return sum(self.asked[name.rpartition("-")[0]][1] for name, at in self.where().items() if at == where)
+
+    def free(self):
+        return {name: cpu - self.use(name) for name, cpu in self.cpus.items()}
+
+    def _end(self, name):
+        for number in range(self.asked[name][0]):
+            self.remove(PODS, f"{name}-{number}")
+        self.remove(POD_GROUPS, name)
+        for known in (self.asked, self.began):
+            del known[name]
+
+
+some_cpus = st.lists(st.integers(2, 4), min_size=1, max_size=3)
+some_lasts = st.lists(st.integers(1, 9), min_size=2, max_size=6)
+some_says = st.lists(st.booleans(), min_size=1, max_size=3)
+
+
+@st.composite
+def gangs(draw):
+    """A cluster, and a gang that fits on it when it is empty: pods and the CPUs of each."""
+    cpus = draw(some_cpus)
+    cpu = draw(st.integers(1, max(cpus)))
+    return cpus, draw(st.integers(1, sum(each // cpu for each in cpus))), cpu
+
+
+QUEUES = {"default": "", "mine": "team", "beside": "team", "team": "root", "root": ""}
+
+
+def tree():
+    return [queue(name, parent=parent) for name, parent in QUEUES.items()]
+
+
+def flood(stream, seconds, lasts, says, where, until=lambda: False):
+    """Submit more small jobs each second than there is room for; return after how many seconds it was over."""
+    for second in range(seconds):
+        for number in range(max(sum(stream.cpus.values()) - len(stream.asked), 0) + 1):
+            name = f"s{second:04}x{number}"
+            pick = (second + number) % len(lasts)
+            stream.ask(name, 1, 1, lasts[pick], where[number % len(where)], says=says[pick % len(says)])
+        stream.second()
+        if until():
+            return second
+    return seconds
+
+
+LONGEST = 9
+
+
+@relaxed
+@given(
+    gangs(),
+    some_lasts,
+    some_says,
+    st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_no_stream_of_small_jobs_starves_a_gang(gang, lasts, says, where, changes_process):
+    """In its own queue, beside it, or elsewhere; whether or not anybody says how long he runs; whatever process decides."""
+    cpus, pods, cpu = gang
+    stream = Stream(cpus, *tree(), changes_process=changes_process)
+    flood(stream, 5, lasts, says, where)
+    stream.ask("big", pods, cpu, 5, "mine", says=says[0])
+    # Twice the wait, at the entry and for nodes; then all that runs ends, and with it who was let in meanwhile.
+    limit = 2 * WAIT + 3 * LONGEST + 5
+    assert flood(stream, limit, lasts, says, where, until=lambda: "big" in stream.began) < limit
+
+
+@relaxed
+@given(gangs(), some_lasts, st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3))
+def test_with_true_estimates_a_gang_starts_by_the_time_that_was_expected(gang, lasts, where):
+    cpus, pods, cpu = gang
+    stream = Stream(cpus, *tree())
+    flood(stream, 5, lasts, [True], where)
+    stream.ask("big", pods, cpu, 5, "mine")
+    promised = []
+
+    def over():
+        kept = stream.snapshot.reserved.get("ns/big")
+        if kept is not None and kept.places:
+            promised.append(kept.expected)
+        return "big" in stream.began
+
+    flood(stream, 2 * WAIT + 3 * LONGEST, lasts, [True], where, until=over)
+    assert "big" in stream.began
+    if promised:
+        assert None not in promised
+        assert len(set(promised)) == 1
+        assert stream.began["big"] <= promised[0]
+
+
+@relaxed
+@given(gangs(), some_lasts, some_says)
+def test_others_lose_no_more_than_the_kept_room(gang, lasts, says):
+    """While room is kept, all else is in use as long as somebody asks for it: small jobs of one CPU fit wherever one is free."""
+    cpus, pods, cpu = gang
+    stream = Stream(cpus, *tree())
+    flood(stream, 5, lasts, says, ["default"])
+    stream.ask("big", pods, cpu, 5, "mine", says=False)
+
+    def over():
+        kept = stream.snapshot.reserved.get("ns/big")
+        if kept is not None and kept.places:
+            here = Counter({name: cpu * n for some in kept.places for name, n in some})
+            for name, free in stream.free().items():
+                assert free <= here[name]
+        return "big" in stream.began
+
+    flood(stream, 2 * WAIT + 3 * LONGEST, lasts, says, ["default"], until=over)
+
+
+def history(gang, lasts, says, *, changes_process):
+    """Return where everybody was after each second."""
+    cpus, pods, cpu = gang
+    stream = Stream(cpus, *tree(), changes_process=changes_process)
+    flood(stream, 5, lasts, says, ["default", "mine"])
+    stream.ask("big", pods, cpu, 5, "mine", says=says[0])
+    seen = []
+
+    def over():
+        seen.append(stream.where())
+        return False
+
+    flood(stream, 2 * WAIT + 2 * LONGEST, lasts, says, ["default", "mine"], until=over)
+    return seen
+
+
+@relaxed
+@given(gangs(), some_lasts, some_says)
+def test_another_process_decides_the_same(gang, lasts, says):
+    first = history(gang, lasts, says, changes_process=False)
+    assert first == history(gang, lasts, says, changes_process=True)
+
+
+def test_gangs_of_many_queues_start_one_after_the_other():
+    """Each wants the whole cluster, and small jobs of all queues do so as well."""
+    names = [f"q{number}" for number in range(12)]
+    stream = Stream([3, 3], *(queue(name) for name in names))
+    flood(stream, 3, [2, 3], [False], names)
+    for name in names:
+        stream.ask(f"big-{name}", 2, 3, 2, name)
+    waiting = {f"big-{name}" for name in names}
+
+    def over():
+        waiting.difference_update(stream.began)
+        return not waiting
+
+    limit = 12 * 40
+    assert flood(stream, limit, [2, 3], [False], names, until=over) < limit
+
+
+# Where a gang fits soonest
+
+
+@st.composite
+def departures(draw):
+    nodes = draw(st.integers(1, 4))
+    free = np.array(
+        [[draw(st.integers(0, 3)), draw(st.integers(0, 3))] for _ in range(nodes)], dtype=np.int64
+    )
+    root = Account("root", [draw(st.integers(2, 12)), UNLIMITED], [0, 0], [0, 0])
+    leaves = [Account(name, [UNLIMITED] * 2, [0, 0], [0, 0], root) for name in "ab"]
+    leavers = []
+    for _ in range(draw(st.integers(0, 8))):
+        amounts = np.array([draw(st.integers(0, 3)), 1], dtype=np.int64)
+        at = draw(st.one_of(st.none(), st.integers(0, nodes - 1)))
+        account = draw(st.sampled_from(leaves))
+        account.charge(enumerate(amounts.tolist()), 1)
+        leavers.append(Leaver(at, amounts, account))
+    count = draw(st.integers(1, 4))
+    some = PodClass(np.array([draw(st.integers(1, 3)), 1], dtype=np.int64), np.zeros(nodes, dtype=np.int16))
+    world = Cluster(free + 9, free, [some])
+    return world, Gang((Bin(0, count),), (GangStep(count, (0,)),), leaves[0]), leavers
+
+
+@settings(max_examples=300, deadline=None)
+@given(departures())
+def test_soonest_is_the_first_number_of_leavers_with_which_it_fits(case):
+    world, gang, leavers = case
+    slow_world, slow_gang, slow_leavers = copy.deepcopy(case)
+    before = world.free.copy(), [list(each.used) for each in gang.account.line]
+    found = soonest(world, gang, leavers)
+    assert (world.free == before[0]).all()
+    assert [list(each.used) for each in gang.account.line] == before[1]
+    expected = None
+    for gone in range(len(leavers) + 1):
+        placer = Placer(slow_world)
+        attempt = placer.place_minimum(slow_gang)
+        if attempt.short is None:
+            expected = attempt.runs, gone
+            break
+        if gone < len(leavers):
+            leaver = slow_leavers[gone]
+            if leaver.node is not None:
+                slow_world.free[leaver.node] += leaver.amounts
+            leaver.account.charge(enumerate(leaver.amounts.tolist()), -1)
+    assert (found and (found[0].runs, found[1])) == expected

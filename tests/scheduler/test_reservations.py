@@ -1,0 +1,432 @@
+"""Room that is kept for who has waited long: who gets it, where, who may use it meanwhile, and how it ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kube.meta import timestamp
+from kube.resources import NODES, PODS
+from kube.usage import ESTIMATE_ANNOTATION
+from scheduler.cycle import reserved
+from scheduler.cycle.reserved import GivenBack, Reservation
+from scheduler.engine.message import people
+
+from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
+
+WAIT = 300
+HOUR = 3600
+OWN = queue(reclaimable=False)
+
+
+def job(name, cpu="1", pods=1, *, ago=0, estimate="", minimum=None, **spec):
+    """A group and its pods, which wait since so many seconds."""
+    created = timestamp(START - ago * 1000)
+    kind, made = group(name, pods if minimum is None else minimum, created=created, **spec)
+    if estimate:
+        made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: estimate}
+    found = [(kind, made)]
+    for number in range(pods):
+        one, waiting = pod(f"{name}-{number}", name, cpu)
+        waiting["metadata"]["creationTimestamp"] = created
+        found.append((one, waiting))
+    return found
+
+
+def running(name, node, cpu="1", pods=1, *, since=0, estimate="", **spec):
+    """A group whose pods run on a node, since so many seconds."""
+    kind, made = group(name, pods, phase="Running", **spec)
+    if estimate:
+        made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: estimate}
+    started = {"type": "Scheduled", "status": "True", "reason": "r", "message": ""}
+    made["status"]["conditions"] = [{**started, "lastTransitionTime": timestamp(START - since * 1000)}]
+    return [
+        (kind, made),
+        *(pod(f"{name}-{number}", name, cpu, phase="Running", node=node) for number in range(pods)),
+    ]
+
+
+def world(*objects, cpus=(4, 4), more=(OWN,)):
+    nodes = [node(f"n{number}", cpu=str(cpu), pods=99) for number, cpu in enumerate(cpus)]
+    return World(*nodes, *more, priority_class("high", 9), *(each for some in objects for each in some))
+
+
+def kept(world, name="big"):
+    """Return the reservation of a group."""
+    conditions = world.snapshot.groups[f"ns/{name}"].conditions
+    return reserved.reservation_of(conditions)
+
+
+def reason(world, name):
+    return (world.condition(name) or {}).get("reason")
+
+
+def told(world, name):
+    return people(world.condition(name)["message"])
+
+
+FULL = (*running("a", "n0", pods=4), *running("b", "n1", pods=4))
+
+
+@pytest.mark.parametrize(
+    ("ago", "is_reserved"), [pytest.param(WAIT, True, id="long"), pytest.param(WAIT - 1, False, id="not long enough")]
+)  # fmt: skip
+def test_who_has_waited_long_gets_a_reservation(ago, is_reserved):
+    some = world(FULL, job("big", pods=6, ago=ago))
+    some.cycle()
+    assert (kept(some) is not None) == is_reserved
+
+
+def test_one_is_woken_when_somebody_has_waited_long():
+    some = world(FULL, job("big", pods=6, ago=WAIT - 2))
+    while kept(some) is None and some.now <= START + 2000:
+        some.now = some.cycle().wake
+    assert kept(some).made == START + 2000
+
+
+@pytest.mark.parametrize(
+    ("objects", "more"),
+    [
+        pytest.param(job("big", pods=9, ago=WAIT), (OWN,), id="more than the cluster"),
+        pytest.param(job("big", "5", ago=WAIT), (OWN,), id="a pod larger than any node"),
+        pytest.param(job("big", pods=6, ago=WAIT), (queue(capability={"cpu": "5"}),), id="more than its queue may have"),
+        pytest.param(
+            job("big", pods=6, ago=WAIT), (OWN, queue("vip", **keeping(3))), id="others' guarantees leave too little"
+        ),
+        pytest.param(job("big", pods=6, ago=WAIT, queue="gone"), (OWN,), id="no such queue"),
+    ],
+)  # fmt: skip
+def test_who_would_never_fit_gets_none(objects, more):
+    some = world(FULL, objects, more=more)
+    some.cycle()
+    assert not some.snapshot.reserved
+
+
+def test_room_is_kept_where_it_will_be_there_soonest():
+    """By the estimates of those who run: n1 is free in ten minutes, n0 in an hour, and of n2 nobody says anything."""
+    some = world(
+        running("a", "n0", pods=4, estimate="1h"),
+        running("b", "n1", pods=4, estimate="15m", since=300),
+        running("c", "n2", pods=4),
+        job("big", "3", ago=WAIT),
+        cpus=(4, 4, 4),
+    )
+    some.cycle()
+    assert kept(some).places == ((("n1", 1),),)
+    assert kept(some).expected == START + 600_000
+    assert told(some, "big") == (
+        "Room is kept for this since 2026-01-01 00:00:00 UTC on n1; "
+        "by what the jobs there say of themselves it can start at 2026-01-01 00:10:00 UTC."
+    )
+
+
+def test_where_nobody_says_anything_the_node_counts_that_fewest_have_to_leave():
+    some = world(running("a", "n0", pods=4), running("b", "n1", "2", pods=2), job("big", "4", ago=WAIT))
+    some.cycle()
+    assert kept(some).places == ((("n1", 1),),)
+    assert kept(some).expected is None
+    assert told(some, "big").endswith("on n1; it starts when enough of what runs there has ended.")
+
+
+def test_what_becomes_free_there_is_left_to_it_and_those_behind_are_told():
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    some.put(*job("small", ago=1))
+    some.remove(PODS, "a-3")
+    some.cycle(seconds=1)
+    assert kept(some).places == ((("n0", 1),),)
+    assert "small-0" not in some.where()
+    assert reason(some, "small") == "RoomKept"
+    assert told(some, "small").startswith(
+        "The room that this needs is kept for job group big, which has waited long (reservation)."
+    )
+    for name in ("a-0", "a-1", "a-2"):
+        some.remove(PODS, name)
+    some.cycle(seconds=1)
+    assert some.where()["big-0"] == "n0"
+    assert kept(some) is None
+    assert some.condition("big", "Reserved")["status"] == "False"
+
+
+def test_elsewhere_others_start_as_ever():
+    some = world(FULL, job("big", "4", ago=WAIT), more=(OWN, queue("other")))
+    some.cycle()
+    some.put(*job("mine"), *job("theirs", queue="other"))
+    some.remove(PODS, "b-0")
+    some.remove(PODS, "b-1")
+    some.cycle(seconds=1)
+    assert {some.where().get("mine-0"), some.where().get("theirs-0")} == {"n1"}
+
+
+def test_it_starts_anywhere_as_soon_as_it_fits():
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    for name in ("b-0", "b-1", "b-2", "b-3"):
+        some.remove(PODS, name)
+    some.cycle(seconds=1)
+    assert some.where()["big-0"] == "n1"
+
+
+ENDS = (*running("a", "n0", pods=3, estimate="1h"), *running("b", "n1", pods=4, estimate="1h"))
+
+
+@pytest.mark.parametrize(
+    ("backfiller", "starts"),
+    [
+        pytest.param(job("short", estimate="59m"), True, id="ends before"),
+        pytest.param(job("short", estimate="1h"), True, id="ends just then"),
+        pytest.param(job("short", estimate="61m"), False, id="ends later"),
+        pytest.param(job("short"), False, id="says nothing"),
+        pytest.param(job("short", estimate="soon"), False, id="says nothing that can be read"),
+        pytest.param(job("short", estimate="5m", queue="other"), True, id="of another queue"),
+    ],
+)
+def test_who_ends_in_time_may_use_the_room_meanwhile(backfiller, starts):
+    some = world(ENDS, job("big", "4", ago=WAIT), backfiller, more=(OWN, queue("other")))
+    some.cycle()
+    assert ("short-0" in some.where()) == starts
+
+
+def test_without_the_action_backfill_nobody_uses_it():
+    some = world(
+        ENDS, job("big", "4", ago=WAIT), job("short", estimate="5m"), [configuration("actions: allocate")]
+    )
+    some.cycle()
+    assert kept(some) is not None
+    assert "short-0" not in some.where()
+
+
+def test_nobody_uses_the_room_any_more_when_it_is_overdue():
+    some = world(ENDS, job("big", "4", ago=WAIT))
+    some.cycle()
+    some.put(*job("short", estimate="1s"))
+    some.cycle(seconds=HOUR)
+    assert "short-0" not in some.where()
+
+
+def test_nobody_comes_in_between_when_room_is_free_sooner_than_expected():
+    """What is left on the node says that it ends in ten minutes, so half an hour is too long."""
+    some = world(
+        running("a", "n0", pods=2, estimate="1h"),
+        running("c", "n0", pods=1, estimate="10m"),
+        running("b", "n1", pods=4, estimate="9h"),
+        job("big", "4", ago=WAIT),
+    )
+    some.cycle()
+    assert kept(some).expected == START + HOUR * 1000
+    some.remove(PODS, "a-0")
+    some.remove(PODS, "a-1")
+    some.put(*job("long", estimate="30m"), *job("short", estimate="9m"))
+    some.cycle(seconds=1)
+    assert "long-0" not in some.where()
+    assert some.where()["short-0"] == "n0"
+
+
+LOW = {"priorityClassName": "low"}
+PRIORITIES = [priority_class("low", 1), priority_class("mid", 5)]
+
+
+@pytest.mark.parametrize(
+    ("actions", "spec", "starts"),
+    [
+        pytest.param("allocate, backfill, preempt", LOW, True, id="lower"),
+        pytest.param("allocate, backfill, preempt", {"priorityClassName": "mid"}, False, id="equal"),
+        pytest.param("allocate, backfill", LOW, False, id="nobody is preempted"),
+        pytest.param("allocate, backfill, preempt", {**LOW, "queue": "other"}, False, id="of another queue"),
+    ],
+)
+def test_who_may_be_evicted_may_use_the_room_meanwhile(actions, spec, starts):
+    mid = {"priorityClassName": "mid"}
+    some = world(
+        running("a", "n0", pods=3, **mid),
+        running("b", "n1", pods=4, **mid),
+        job("big", "4", ago=WAIT, **mid),
+        job("loose", **spec),
+        [configuration(f'actions: "{actions}"'), *PRIORITIES],
+        more=(OWN, queue("other")),
+    )
+    some.cycle()
+    assert ("loose-0" in some.where()) == starts
+    if starts:
+        for name in ("a-0", "a-1", "a-2"):
+            some.remove(PODS, name)
+        some.cycle(seconds=1)
+        assert some.going() == ["loose-0"]
+        assert reason(some, "big") == "WaitingForVictims"
+        assert kept(some) is None
+        some.gone()
+        some.cycle(seconds=1)
+        assert some.where()["big-0"] == "n0"
+
+
+def test_who_is_more_urgent_in_the_queue_comes_first():
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    some.put(*job("urgent", priorityClassName="high"))
+    some.remove(PODS, "a-0")
+    some.cycle(seconds=1)
+    assert some.where()["urgent-0"] == "n0"
+
+
+def test_what_is_guaranteed_to_a_queue_is_there_at_once():
+    some = world(
+        running("a", "n0", pods=4), running("b", "n1", pods=2), job("big", "3", ago=WAIT),
+        more=(OWN, queue("vip", **keeping(2))),
+    )  # fmt: skip
+    some.cycle()
+    assert kept(some).places == ((("n1", 1),),)
+    some.put(*job("theirs", pods=2, queue="vip"), *job("mine"))
+    some.cycle(seconds=1)
+    assert {name for name in some.where() if name[0] in "tm"} == {"theirs-0", "theirs-1"}
+
+
+def test_one_for_each_queue_and_the_first_in_its_order():
+    some = world(
+        FULL,
+        job("young", "4", ago=WAIT),
+        job("old", "4", ago=WAIT + 9),
+        job("theirs", "4", ago=WAIT, queue="other"),
+        more=(OWN, queue("other")),
+    )
+    some.cycle()
+    assert sorted(some.snapshot.reserved) == ["ns/old", "ns/theirs"]
+    assert kept(some, "old").places != kept(some, "theirs").places
+
+
+def test_another_process_goes_on_with_it():
+    some = world(ENDS, job("big", "4", ago=WAIT))
+    some.cycle()
+    before = kept(some)
+    some.snapshot = some.rebuilt()
+    some.put(*job("small"))
+    some.cycle(seconds=5)
+    assert kept(some) == before
+    assert "small-0" not in some.where()
+
+
+@pytest.mark.parametrize("lost", ["gone", "too small", "closed"])
+def test_where_a_node_is_lost_room_is_chosen_anew(lost):
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    assert kept(some).places == ((("n0", 1),),)
+    if lost == "gone":
+        some.remove(NODES, "n0")
+    elif lost == "too small":
+        some.put(node("n0", cpu="3", pods=99))
+    else:
+        some.put(node("n0", pods=99, unschedulable=True))
+    some.cycle(seconds=1)
+    assert kept(some) == Reservation(START, 12 * WAIT * 1000, None, ((("n1", 1),),))
+
+
+def test_a_gang_that_changed_has_room_chosen_anew():
+    some = world(FULL, job("big", "2", pods=2, ago=WAIT, minimum=2))
+    some.cycle()
+    assert kept(some).places == ((("n0", 2),),)
+    some.put(*job("big", "2", pods=3, ago=WAIT, minimum=3))
+    some.cycle(seconds=1)
+    assert kept(some).places == ((("n0", 2), ("n1", 1)),)
+
+
+def test_room_kept_in_vain_is_given_back_for_as_long_and_then_kept_for_twice_as_long():
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    hold = kept(some).hold // 1000
+    assert hold == 12 * WAIT
+    some.remove(PODS, "a-0")
+    some.put(*job("small"))
+    some.cycle(seconds=hold - 1)
+    assert "small-0" not in some.where()
+    some.cycle(seconds=1)
+    assert "small-0" in some.where()
+    assert kept(some) is None
+    assert reserved.given_back_of(some.snapshot.groups["ns/big"].conditions) == GivenBack(
+        some.now, hold * 1000
+    )
+    some.cycle(seconds=hold - 1)
+    assert kept(some) is None
+    some.cycle(seconds=1)
+    assert kept(some).hold == 2 * hold * 1000
+
+
+def test_never_is_never():
+    off = 'actions: "allocate"\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]'
+    some = world(FULL, job("big", "4", ago=9 * HOUR))
+    some.cycle()
+    assert kept(some) is not None
+    some.put(configuration(off), *job("small"))
+    some.remove(PODS, "a-0")
+    some.cycle(seconds=1)
+    assert kept(some) is None
+    assert some.where()["small-0"] == "n0"
+
+
+# At the entry
+
+
+def asking(name, cpu, *, ago=0, **spec):
+    return [
+        group(name, 1, phase="", minResources={"cpu": cpu}, created=timestamp(START - ago * 1000), **spec)
+    ]
+
+
+def test_who_is_kept_out_for_long_is_let_in_and_keeps_nobody_else_out():
+    some = world(FULL, asking("big", "4", ago=WAIT))
+    some.cycle()
+    assert some.status("big")["phase"] == "Inqueue"
+    assert kept(some).places == ()
+    some.remove(PODS, "b-0")
+    some.put(*asking("small", "1"))
+    some.cycle(seconds=1)
+    assert some.status("small")["phase"] == "Inqueue"
+    _, one = pod("big-0", "big", "4")
+    one["metadata"]["creationTimestamp"] = timestamp(some.now)
+    some.put((PODS, one))
+    some.cycle(seconds=1)
+    assert kept(some).places == ((("n1", 1),),)
+
+
+def test_one_at_a_time_is_let_in_out_of_turn():
+    some = world(FULL, asking("big", "4", ago=WAIT), asking("more", "4", ago=WAIT))
+    some.cycle()
+    assert [some.status(name)["phase"] for name in ("big", "more")] == ["Inqueue", "Pending"]
+
+
+def test_who_was_let_in_and_whose_pods_do_not_come_is_no_longer_waited_for():
+    some = world(FULL, asking("big", "4", ago=WAIT), asking("more", "4", ago=WAIT))
+    some.cycle()
+    some.cycle(seconds=WAIT + 11)
+    some.cycle(seconds=1)
+    assert (kept(some), some.status("more")["phase"]) == (None, "Inqueue")
+
+
+# What stands in the status
+
+some_places = st.lists(
+    st.lists(st.tuples(st.from_regex(r"[a-z0-9]([-.a-z0-9]{0,20}[a-z0-9])?", fullmatch=True), st.integers(1, 9999)), max_size=3).map(tuple),
+    max_size=3,
+).map(tuple)  # fmt: skip
+some_times = st.integers(0, 4_000_000_000_000)
+
+
+@given(st.builds(Reservation, some_times, st.integers(1, 10**12), st.none() | some_times, some_places))
+def test_what_is_written_is_read(reservation):
+    again = reserved.reservation_of([reserved.written(reservation, START)])
+    if any(reservation.places):
+        assert again == reservation
+    else:
+        assert (again.made, again.hold, again.expected) == (
+            reservation.made,
+            reservation.hold,
+            reservation.expected,
+        )
+        assert not any(again.places)
+
+
+@given(st.text(max_size=80))
+def test_what_somebody_else_wrote_there_raises_nothing(text):
+    condition = reserved.written(Reservation(START, 1000), START)
+    reserved.reservation_of([replace(condition, message=text)])
+    reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
