@@ -74,6 +74,7 @@ class Evictions:
         self._leaving: Leaving | None = None
         self._failed: set[tuple[object, ...]] = set()
         self._waiting: dict[str, Cause] = {}
+        self._starting: set[str] = set()
         self.found: list[Eviction] = []
         self.wakes: list[int] = []
         """When to look again although nothing changed."""
@@ -136,6 +137,7 @@ class Evictions:
     def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
         """Find victims for groups, in their order, whose minimum was placed nowhere."""
         actions = self._snapshot.policy.actions
+        self._starting = {key for key, each in attempts.items() if each.has_minimum() and each.placed()}
         sources = [
             (action, source)
             for action, source in ((Action.RECLAIM, self._reclaim), (Action.PREEMPT, self._preempt))
@@ -223,10 +225,16 @@ class Evictions:
         return sorted(total.items())
 
     def _holding(self) -> Iterator[Group]:
-        """Yield the groups that have pods on nodes, but for those for which others end in this cycle."""
+        """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.
+
+        Pods that get their nodes in this cycle are not among those that can be evicted, so a gang would go without them, and they
+        would stay without it.
+        """
         for key in self._snapshot.holding:
             group = self._snapshot.groups[key]
-            if group.exists and key not in self._waiting and group.queue in self._accounts:
+            if not group.exists or key in self._waiting or key in self._starting:
+                continue
+            if group.queue in self._accounts:
                 yield group
 
     def _try(

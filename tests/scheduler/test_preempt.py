@@ -150,6 +150,16 @@ def test_who_goes(objects, victims):
     assert all(each.action is Action.PREEMPT for each in decisions.evictions)
 
 
+def test_gang_that_gets_more_pods_in_the_same_cycle_stays_until_the_next():
+    """It would go without them, and they would stay without it."""
+    more = [pod("low-2", "low", "1"), *waiting(2, "2")]
+    here = world(*low(2, minimum=2, cpu="2"), *more, cpu="5")
+    assert here.cycle().evictions == []
+    assert "low-2" in here.where()
+    here.cycle()
+    assert here.going() == ["low-0", "low-1", "low-2"]
+
+
 def test_victims_are_told_why_and_the_group_says_whom_it_waits_for():
     here = world(*low(4), *waiting(2))
     here.cycle()
