@@ -27,6 +27,7 @@ class SchedulerConfig(AppConfig):
                     resources.POD_GROUPS,
                     resources.PODS,
                     resources.CLAIMS,
+                    resources.DISRUPTION_BUDGETS,
                     Single(
                         resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
                     ),

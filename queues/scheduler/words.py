@@ -18,6 +18,8 @@ tiers:
   - name: priority
   - name: gang
   - name: conformance
+  - name: pdb
+  - name: cdp
 - plugins:
   - name: overcommit
     arguments:
@@ -47,6 +49,8 @@ def said(policy: Policy) -> list[Said]:
             "allocate",
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
+        Said("Pods with a disruption budget", _budgets(policy), "pdb"),
+        Said("Pods that have just started", _cooldown(policy), "cdp"),
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
     ]
@@ -72,6 +76,18 @@ def _evictions(policy: Policy) -> str:
     }
     found = [words for action, words in for_whom.items() if action in policy.actions]
     return ", and ".join(found) or "for nobody"
+
+
+def _budgets(policy: Policy) -> str:
+    if policy.budgets:
+        return "are not evicted beyond what it allows"
+    return "are evicted beyond what it allows only where nobody else can be"
+
+
+def _cooldown(policy: Policy) -> str:
+    if policy.cooldown:
+        return "are not evicted for as long as they ask for (volcano.sh/cooldown-time)"
+    return "are evicted like others"
 
 
 def _wait(policy: Policy) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.candidates import Candidates
 from scheduler.cycle.decisions import ROOM, Eviction
+from scheduler.cycle.protection import Fruitless, KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
@@ -33,12 +34,13 @@ from scheduler.policy.policy import Action
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scheduler.cycle.candidates import Ranked
+    from scheduler.cycle.candidates import Going, Ranked
+    from scheduler.cycle.protection import Protected
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
 
@@ -70,9 +72,11 @@ class Evictions:
         self._snapshot, self._cluster, self._accounts = snapshot, cluster, accounts
         self._gangs, self._pods, self._now = gangs, pods, now
         self._keys: list[str] = []
-        self._candidates = Candidates(snapshot, accounts)
+        self._protection = Protection(snapshot, now)
+        self._candidates = Candidates(snapshot, accounts, self._protection)
+        self._protected: dict[str, Counter[str]] = {}
         self._leaving: Leaving | None = None
-        self._failed: set[tuple[object, ...]] = set()
+        self._failed: dict[tuple[object, ...], Protected] = {}
         self._waiting: dict[str, Cause] = {}
         self._starting: set[str] = set()
         self.found: list[Eviction] = []
@@ -82,6 +86,10 @@ class Evictions:
     def cause_of(self, key: str) -> Cause | None:
         """Return the cause of a group that waits for others to end; None for all others."""
         return self._waiting.get(key)
+
+    def protected_from(self, key: str) -> Protected:
+        """Return what protects pods that would be evicted for a group otherwise, and how many, those that are most first."""
+        return tuple(sorted(self._protected.get(key, {}).items(), key=lambda each: (-each[1], each[0])))
 
     def is_news(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
@@ -242,40 +250,57 @@ class Evictions:
     ) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
         likeness = action, gang.bins, gang.steps, group.queue, gang.level
-        if likeness in self._failed or self._is_resting(likeness):
-            return False
-        going: list[tuple[Group, tuple[Pod, ...]]] = []
-        found = None
-        with self._all_leaving().gone():
-            drawn = source(group, gang)
-            if drawn is not None:
-                if self._fits(gang):
+        told = self._failed.get(likeness)
+        if told is None:
+            told = self._resting(likeness)
+        if told is None:
+            going: list[Going] = []
+            with self._all_leaving().gone():
+                if source(group, gang) is not None and self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
-                units = self._candidates.units(drawn.groups, going)
-                if self._could_fit(gang):
-                    found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
-            if found is None:
-                self._failed.add(likeness)
-                if len(going) > COSTLY:
-                    self._rest(likeness)
-                return False
-            self._evict(action, group, [going[number] for number in found[0]])
-            return True
+                kept = KeptBack(self._protection, heeds_budgets=True)
+                victims = self._victims(source(group, gang), gang, going, kept)
+                if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
+                    kept, going = KeptBack(self._protection, heeds_budgets=False), []
+                    victims = self._victims(source(group, gang), gang, going, kept)
+                if victims is not None:
+                    kept.note_gone(victims)
+                    self._evict(action, group, victims)
+                    return True
+            told = self._failed[likeness] = kept.told()
+            self._rest(likeness, len(going), kept)
+        self._protected.setdefault(group.key, Counter()).update(dict(told))
+        return False
 
-    def _rest(self, likeness: tuple[object, ...]) -> None:
+    def _victims(
+        self, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
+    ) -> list[Going] | None:
+        """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
+        if drawn is None or not self._could_fit(gang):
+            return None
+        units = self._candidates.units(drawn.groups, going, kept)
+        found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
+        return None if found is None else [going[number] for number in found[0]]
+
+    def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:
+        """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started."""
+        if (until := kept.until()) is not None:
+            self.wakes.append(until)
+        if looked_at <= COSTLY:
+            return
         known = self._snapshot.fruitless
-        for each in [each for each, due in known.items() if due <= self._now]:
+        for each in [each for each, search in known.items() if search.due <= self._now]:
             del known[each]
-        known[likeness] = self._now + REST_MS
+        known[likeness] = Fruitless(self._now + REST_MS, kept.told())
         self.wakes.append(self._now + REST_MS)
 
-    def _is_resting(self, likeness: tuple[object, ...]) -> bool:
-        """Tell whether so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
-        due = self._snapshot.fruitless.get(likeness, 0)
-        if self._now < due <= self._now + REST_MS:
-            self.wakes.append(due)
-            return True
-        return False
+    def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
+        """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
+        search = self._snapshot.fruitless.get(likeness)
+        if search is None or not self._now < search.due <= self._now + REST_MS:
+            return None
+        self.wakes.append(search.due)
+        return search.protected
 
     def _fits(self, gang: Gang) -> bool:
         placer = Placer(self._cluster, pods=self._pods)
@@ -295,7 +320,7 @@ class Evictions:
             for step in gang.steps
         )
 
-    def _evict(self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]]) -> None:
+    def _evict(self, action: Action, group: Group, victims: list[Going]) -> None:
         """Note who goes for whom: from now on they are among what is going."""
         leaving = self._all_leaving()
         counts: Counter[str] = Counter()

@@ -118,7 +118,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many.
+    whose pods were asked to end now so that the gang has room, each with how many. protected are what keeps
+    pods from being evicted for it, in words, each with how many.
     """
 
     reason: Reason
@@ -143,6 +144,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    protected: tuple[tuple[str, int], ...] = ()
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

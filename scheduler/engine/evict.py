@@ -3,7 +3,7 @@
 The cluster is as it will be when all is gone that is going (`scheduler.engine.leaving`). Pods of the gang get nodes one by
 one, each the node where the least is lost: first nodes with room, then those where units of the lowest tier make some, of
 these where the fewest pods go, then where the youngest go. A unit that goes leaves room on all of its nodes, which the next pods
-find there. Then units go whose queues have to use less, if a ceiling is in the way. In the end it is tried for each unit, the last
+find there. Then units go whose queues have to use less, if a ceiling is in the way. No unit goes that would take a budget more pods than it allows. In the end it is tried for each unit, the last
 first, whether it can stay after all. The answer counts only if `Placer.place_minimum`, which places the gang later, finds room for it then.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, PodClass
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.engine.units import Unit
+    from scheduler.engine.units import Allowance, Unit
 
     Yields = Callable[[Account, Sequence[int]], bool]
     """Whether pods that hold so much may be taken from a queue, as it stands."""
@@ -83,6 +83,8 @@ class _Search:
         for number in self._gone:
             unit = self._units[number]
             unit.account.charge(enumerate(unit.total), 1)
+            for budget, pods in unit.uses:
+                budget.left += pods
         self._gone.clear()
         self._refused.clear()
         self._kept.clear()
@@ -164,11 +166,14 @@ class _Search:
         if not short:
             return _NOTHING, []
         chosen: list[int] = []
+        used: dict[Allowance, int] = {}
         tier = lost = 0
         for number in self._on_node.get(node, ()):
             unit = self._units[number]
             holds = unit.holds[node]
             if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+                continue
+            if unit.uses and not _spends(unit, used):
                 continue
             chosen.append(number)
             tier = max(tier, unit.tier)
@@ -207,7 +212,7 @@ class _Search:
                 if each in self._gone:
                     continue
                 unit = self._units[each]
-                if each in self._refused or not self._yields(unit.account, unit.total):
+                if each in self._refused or not self._may_go(unit):
                     self._refused |= {each, number}
                     for back in taken:
                         self._move(back, -1)
@@ -216,12 +221,19 @@ class _Search:
                 taken.append(each)
         return True
 
+    def _may_go(self, unit: Unit) -> bool:
+        return all(budget.left >= pods for budget, pods in unit.uses) and self._yields(
+            unit.account, unit.total
+        )
+
     def _move(self, number: int, sign: int) -> None:
         """Have a unit go, or with -1 come back."""
         unit = self._units[number]
         for node, holds in unit.holds.items():
             self._cluster.free[node] += np.multiply(holds, sign)
         unit.account.charge(enumerate(unit.total), -sign)
+        for budget, pods in unit.uses:
+            budget.left -= pods * sign
         if sign > 0:
             self._gone.add(number)
         else:
@@ -293,3 +305,12 @@ class _Search:
 
     def _class(self, some: int) -> PodClass:
         return self._cluster.classes[self._gang.bins[some].pod_class]
+
+
+def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:
+    """Tell whether budgets allow a unit to go beside what is used of them already; if so it is used as well."""
+    if any(budget.left - used.get(budget, 0) < pods for budget, pods in unit.uses):
+        return False
+    for budget, pods in unit.uses:
+        used[budget] = used.get(budget, 0) + pods
+    return True

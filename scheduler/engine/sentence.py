@@ -25,7 +25,7 @@ def sentence(cause: Cause) -> str:
     told = _SENTENCES[cause.reason](cause)
     if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
-    return told
+    return told + _protected(cause)
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -224,6 +224,16 @@ def _waiting_for_victims(cause: Cause) -> str:
     listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
     is_one = sum(n for _, n in cause.victims) == 1
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
+
+
+def _protected(cause: Cause) -> str:
+    """Return what keeps others from being evicted: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
+    if not cause.protected:
+        return ""
+    named = [f"{n} {'pod' if n == 1 else 'pods'} by {what}" for what, n in cause.protected[:_NAMED_GROUPS]]
+    if (more := len(cause.protected) - _NAMED_GROUPS) > 0:
+        named.append(f"others by {more} more")
+    return f" Protected from being evicted for it: {', '.join(named)}."
 
 
 def _not_allocating(_: Cause) -> str:

@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 _DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
 
 
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """How many pods may still go for the sake of a budget, which `name` says in words.
+
+    enough: it has as many healthy pods as it needs, so one that is not healthy does not count.
+    """
+
+    name: str
+    left: int
+    enough: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
     """Pods that go together or stay.
@@ -29,6 +41,7 @@ class Unit:
     account  that of their queue
     tier     units of a lower one go first
     before   the numbers of units that go as well when this one does
+    uses     for which budgets its pods count, and how many of them
     """
 
     holds: Mapping[int, Sequence[int]]
@@ -37,6 +50,7 @@ class Unit:
     account: Account
     tier: int = 0
     before: tuple[int, ...] = ()
+    uses: tuple[tuple[Allowance, int], ...] = ()
 
 
 class Drawn:

@@ -110,6 +110,8 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            budgets=self.at_work("pdb") is not None,
+            cooldown=self.at_work("cdp") is not None,
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)

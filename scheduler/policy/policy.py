@@ -40,6 +40,8 @@ class Policy:
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
+    budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
+    cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
     """
 
     actions: frozenset[Action] = frozenset(Action)
@@ -47,7 +49,10 @@ class Policy:
     scoring: Scoring | None = None
     sla: bool = False
     waits_ms: int | None = None
+    budgets: bool = False
+    cooldown: bool = False
 
 
-DEFAULT = Policy()
-"""What holds where nobody has said anything: a job of high priority gets room on a full cluster (design §4)."""
+DEFAULT = Policy(budgets=True, cooldown=True)
+"""What holds where nobody has said anything: a job of high priority gets room on a full cluster (design §4), but not of
+pods whose owners said how many must stay, or for how long."""

@@ -22,6 +22,7 @@ class PodAnnotations(QueueAnnotations):
 
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
 
 
@@ -34,6 +35,7 @@ class Preemptable(View):
 class PodLabels(Preemptable):
     """The labels that some clients use in place of the annotations."""
 
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     role: str = field(default="", name="volcano.sh/task-spec")
 
 
@@ -127,10 +129,12 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, and how long it may wait (sla, under both names; reference/volcano-scheduler §1.4)."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names), and how many of its pods must stay (§1.4)."""
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
+    least_available: str = field(default="", name="volcano.sh/jdb-min-available")
+    most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
 
 
 class GroupMeta(View):

@@ -22,8 +22,10 @@ from kube.meta import parse_time
 from scheduler.cycle import nominations
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
+from scheduler.policy.arguments import duration_of
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
+from scheduler.snapshot.budgets import budget_of
 from scheduler.snapshot.constraints import understood
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.protection import Fruitless
+    from scheduler.snapshot.budgets import Budget
     from scheduler.snapshot.nodes import PodShape
 
 log = logging.getLogger(__name__)
@@ -96,8 +100,12 @@ class Snapshot:
         """Groups for which pods were asked to end, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
-        self.fruitless: dict[tuple[object, ...], int] = {}
-        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
+        self.cooling: dict[str, Pod] = {}
+        """Pods with a node that ask not to be evicted soon after they got it, whether or not that time is over."""
+        self.budgets: dict[str, dict[str, Budget]] = {}
+        """The PodDisruptionBudgets of the namespaces that have some, by name."""
+        self.fruitless: dict[tuple[object, ...], Fruitless] = {}
+        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
@@ -112,6 +120,7 @@ class Snapshot:
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
+            resources.DISRUPTION_BUDGETS.id: self._budget,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -227,6 +236,7 @@ class Snapshot:
         status = _status(view)
         controller = next((each for each in metadata.owner_references or () if each.controller), None)
         ours = (spec.scheduler_name or "") in self._schedulers
+        cooldown = notes.cooldown or labels.cooldown
         demands, constraint = understood(spec, change.namespace, metadata.labels)
         pod = Pod(
             change.namespace,
@@ -251,6 +261,7 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
+            (duration_of(cooldown) or 0) if cooldown else 0,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)
@@ -262,6 +273,8 @@ class Snapshot:
             self._use(pod, sign)
             if pod.status is TaskStatus.RELEASING:
                 _keep(self.releasing, pod, sign)
+            if pod.cooldown:
+                _keep(self.cooling, pod, sign)
         if not pod.group:
             return
         group = self._group_at(pod.group)
@@ -379,6 +392,14 @@ class Snapshot:
             self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         )
         note(f"{change.namespace}/{change.name}")
+
+    def _budget(self, change: Changed, exists: bool) -> None:
+        known = self.budgets.setdefault(change.namespace, {})
+        known.pop(change.name, None)
+        if exists:
+            known[change.name] = budget_of(f"{change.namespace}/{change.name}", change.body)
+        if not known:
+            del self.budgets[change.namespace]
 
     def _configuration(self, change: Changed, exists: bool) -> None:
         if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):
