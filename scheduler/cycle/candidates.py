@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.protection import KeptBack, Protection, Uses
     from scheduler.engine.accounts import Account
+    from scheduler.engine.relations import Mark
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
@@ -50,16 +52,17 @@ class Candidates:
             groups = [group for _, group in some]
             before: dict[str, list[int]] = {}
             limited: list[tuple[Group, Pod, Uses]] = []
-            for group in groups:
-                for pod in self._evictable(group, kept).loose if self._has_loose(group) else ():
-                    if uses := self._protection.uses(group, (pod,)):
+            for group in (each for each in groups if self._has_loose(each)):
+                first, is_limited = len(going), self._protection.concerns(group)
+                for pod in self._evictable(group, kept).loose:
+                    if is_limited and (uses := self._protection.uses(group, (pod,))):
                         limited.append((group, pod, uses))
                         continue
-                    before.setdefault(group.key, []).append(len(going))
                     going.append((group, (pod,)))
                     yield self._unit(group, (pod,), tier)
+                before[group.key] = list(range(first, len(going)))
             for group, pod, uses in limited:
-                before.setdefault(group.key, []).append(len(going))
+                before[group.key].append(len(going))
                 going.append((group, (pod,)))
                 yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
             for group in groups:
@@ -87,15 +90,21 @@ class Candidates:
         account = self._accounts[group.queue]
         if len(pods) == 1:
             node, holds = self.node(pods[0]), self.vector(pods[0].shape)
-            return Unit({} if node is None else {node: holds}, holds, 1, account, tier, tuple(before), uses)
+            if node is None:
+                return Unit({}, holds, 1, account, tier, tuple(before), uses)
+            marks = tuple([(mark, node, 1) for mark in marks_of(pods[0])])
+            return Unit({node: holds}, holds, 1, account, tier, tuple(before), uses, marks)
         by_node: dict[int, list[int]] = {}
+        marked: Counter[tuple[Mark, int]] = Counter()
         total = [0] * len(self.vector(pods[0].shape))
         for pod in pods:
             node, holds = self.node(pod), self.vector(pod.shape)
             _add(total, holds)
             if node is not None:
                 _add(by_node.setdefault(node, [0] * len(holds)), holds)
-        return Unit(by_node, total, len(pods), account, tier, tuple(before), uses)
+                marked.update((mark, node) for mark in marks_of(pod))
+        marks = tuple((mark, node, count) for (mark, node), count in marked.items())
+        return Unit(by_node, total, len(pods), account, tier, tuple(before), uses, marks)
 
     def vector(self, shape: PodShape) -> list[int]:
         """Return what pods of a shape hold, by column."""
@@ -109,6 +118,11 @@ class Candidates:
         if not self._nodes:
             self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
         return self._nodes.get(pod.node)
+
+
+def marks_of(pod: Pod) -> tuple[Mark, ...]:
+    """Return what a pod counts as for rules about other pods."""
+    return pod.shape.profile.marks if pod.shape.profile is not None else ()
 
 
 def _add(total: list[int], amounts: Sequence[int]) -> None:

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
-from scheduler.cycle.candidates import Candidates
+from scheduler.cycle.candidates import Candidates, marks_of
 from scheduler.cycle.decisions import ROOM, Eviction
 from scheduler.cycle.protection import Fruitless, KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
@@ -158,8 +158,6 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            if self._cluster.has_rules(gang):
-                continue  # whether it fits beside those who stay, the search does not know
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
                     continue
@@ -256,10 +254,11 @@ class Evictions:
         if told is None:
             going: list[Going] = []
             with self._all_leaving().gone():
-                if source(group, gang) is not None and self._fits(gang):
+                drawn = source(group, gang)
+                if drawn is not None and self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 kept = KeptBack(self._protection, heeds_budgets=True)
-                victims = self._victims(source(group, gang), gang, going, kept)
+                victims = self._victims(drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
                     kept, going = KeptBack(self._protection, heeds_budgets=False), []
                     victims = self._victims(source(group, gang), gang, going, kept)
@@ -334,6 +333,7 @@ class Evictions:
                     self._candidates.node(pod),
                     self._candidates.vector(pod.shape),
                     self._accounts[other.queue],
+                    marks_of(pod),
                 )
         told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
         self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=told)
@@ -344,5 +344,7 @@ class Evictions:
             self._leaving = Leaving(self._cluster)
             for pod in self._snapshot.releasing.values():
                 account = self._accounts.get(self._snapshot.queue_of(pod)) or self._accounts[ROOT_QUEUE]
-                self._leaving.add(self._candidates.node(pod), self._candidates.vector(pod.shape), account)
+                self._leaving.add(
+                    self._candidates.node(pod), self._candidates.vector(pod.shape), account, marks_of(pod)
+                )
         return self._leaving
