@@ -19,11 +19,15 @@ ORDER = tuple(Action)
 
 ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
     Action.BACKFILL: "",
-    "gangpreempt": "preempt has whole gangs go, too",
-    "gangreclaim": "reclaim has whole gangs go, too",
     "shuffle": "no running pod is moved",
 }
 """Actions that change nothing, with what is so instead. Backfill is done by allocate, with or without it."""
+
+SAME: Mapping[str, Action] = {"gangpreempt": Action.PREEMPT, "gangreclaim": Action.RECLAIM}
+"""Volcano's actions that are one with others here: these take whole gangs where pods beyond their minima are not enough."""
+
+ACTIONS = frozenset({*ORDER, *ACTIONS_WITHOUT_EFFECT, *SAME})
+"""All names of actions."""
 
 
 class Standing(Enum):
