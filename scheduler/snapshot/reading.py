@@ -24,6 +24,7 @@ class PodAnnotations(QueueAnnotations):
     priority: str = field(default="", name="volcano.sh/task-priority")
     cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
+    revocable: str = field(default="", name="volcano.sh/revocable-zone")
 
 
 class Preemptable(View):
@@ -195,6 +196,20 @@ class GuaranteeView(View):
     resource: dict[str, Any] | None = None
 
 
+class NodeGroupsView(View):
+    """Names of node groups."""
+
+    required_during_scheduling_ignored_during_execution: list[str] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[str] | None = None
+
+
+class QueueAffinityView(View):
+    """Which node groups a queue uses, and which it avoids."""
+
+    node_group_affinity: NodeGroupsView | None = None
+    node_group_anti_affinity: NodeGroupsView | None = None
+
+
 class QueueSpecView(View):
     """A queue's part of the cluster, and its place."""
 
@@ -206,6 +221,7 @@ class QueueSpecView(View):
     priority: int | None = None
     dequeue_strategy: str | None = None
     reclaimable: bool | None = None
+    affinity: QueueAffinityView | None = None
 
 
 class QueueMeta(View):

@@ -27,6 +27,7 @@ from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.budgets import budget_of
 from scheduler.snapshot.constraints import understood
+from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -79,6 +80,7 @@ class Snapshot:
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
+        self.loads = Loads()
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}
@@ -106,6 +108,8 @@ class Snapshot:
         """The PodDisruptionBudgets of the namespaces that have some, by name."""
         self.fruitless: dict[tuple[object, ...], Fruitless] = {}
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
+        self.revoked = 0
+        """When pods were last asked to end since the zone of their node was closed, in ms."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
@@ -261,7 +265,8 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
-            (duration_of(cooldown) or 0) if cooldown else 0,
+            cooldown=(duration_of(cooldown) or 0) if cooldown else 0,
+            revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)
