@@ -28,6 +28,7 @@ class SchedulerConfig(AppConfig):
                     resources.PODS,
                     resources.CLAIMS,
                     resources.RESOURCE_QUOTAS,
+                    resources.DISRUPTION_BUDGETS,
                     Single(
                         resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
                     ),

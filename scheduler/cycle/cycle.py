@@ -223,9 +223,7 @@ class _Cycle:
             cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
-            cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
-            cause = cause or self._explain(group, layout)
-            return Outcome(group, [], pods, cause, entered)
+            return Outcome(group, [], pods, self._shortage(group, layout), entered)
         return self._started(group, layout, attempt, entered=entered)
 
     def _started(self, group: Group, layout: Layout, attempt: Attempt, *, entered: bool) -> Outcome:
@@ -277,6 +275,13 @@ class _Cycle:
             self._decisions.wake_at(due)
             return Outcome(group, [], [])
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
+
+    def _shortage(self, group: Group, layout: Layout) -> Cause:
+        """Return why a gang has no room, with what keeps others from being evicted for it."""
+        cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
+        cause = cause or self._explain(group, layout)
+        protected = self._evictions.protected_from(group.key)
+        return msgspec.structs.replace(cause, protected=protected) if protected else cause
 
     def _explain(self, group: Group, layout: Layout) -> Cause:
         """Return why a gang did not fit; equal gangs are explained once."""

@@ -37,10 +37,12 @@ class Evictable:
     core: tuple[Pod, ...] = ()
 
 
-def evictable(group: Group, priority_of: PriorityOf, going: Collection[str] = ()) -> Evictable:
-    """Return what of a group may be evicted when the pods with the keys of `going` are to go anyway."""
+def evictable(
+    group: Group, priority_of: PriorityOf, going: Collection[str] = (), protected: Collection[str] = ()
+) -> Evictable:
+    """Return what of a group may be evicted when pods with the keys of `going` are to go anyway, and those of `protected` stay."""
     holders = [pod for pod in group.holders.values() if pod.key not in going]
-    found = [pod for pod in holders if pod.status in _STAYING and may_go(pod, group)]
+    found = [pod for pod in holders if could_go(pod, group) and pod.key not in protected]
     if not group.exists or not found:
         return Evictable()
     found.sort(key=lambda pod: task_order(pod, priority_of), reverse=True)
@@ -71,8 +73,13 @@ def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
     return {role: group.ready_roles[role] - gone.count(role) - least for role, least in minima.items()}
 
 
+def could_go(pod: Pod, group: Group) -> bool:
+    """Tell whether a pod holds a node, or is about to, and may be evicted."""
+    return pod.status in _STAYING and may_go(pod, group)
+
+
 def may_go(pod: Pod, group: Group) -> bool:
-    """Tell whether a pod of a group may be evicted, by what it is and says."""
+    """Tell whether a pod may be evicted by what it is, and by what it and its group say."""
     if pod.namespace == KUBE_SYSTEM or pod.priority_class in CRITICAL:
         return False
     said = group.preemptable if pod.preemptable is None else pod.preemptable

@@ -27,6 +27,7 @@ import numpy as np
 from scheduler.cycle import precedence, reserved
 from scheduler.cycle.departures import Departures
 from scheduler.cycle.enqueue import is_outside
+from scheduler.cycle.protection import Fruitless
 from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.place import Placer
@@ -347,13 +348,13 @@ class Reservations:
         return places, end if end is not None and end > self._now else None
 
     def _rest(self, gang: Gang) -> None:
-        self._snapshot.fruitless[self._likeness(gang)] = self._now + REST_MS
+        self._snapshot.fruitless[self._likeness(gang)] = Fruitless(self._now + REST_MS, ())
         self.wakes.append(self._now + REST_MS)
 
     def _is_resting(self, gang: Gang) -> bool:
         """Tell whether places for such a gang were sought in vain a short time ago."""
-        due = self._snapshot.fruitless.get(self._likeness(gang), 0)
-        return self._now < due <= self._now + REST_MS
+        search = self._snapshot.fruitless.get(self._likeness(gang))
+        return search is not None and self._now < search.due <= self._now + REST_MS
 
     def _likeness(self, gang: Gang) -> tuple[object, ...]:
         return "reserve", gang.bins, gang.steps, gang.account.name if gang.account else ""

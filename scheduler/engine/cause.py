@@ -130,7 +130,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many. queue deserves `deserved` of the resource and
+    whose pods were asked to end now so that the gang has room, each with how many. protected are what keeps
+    pods from being evicted for it, in words, each with how many. queue deserves `deserved` of the resource and
     would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
     which the room is kept that the gang would need. since, expected (ms) and places are those of a reservation, that of the gang or that in
     its way: since when room is kept, when it is to start, on which nodes.
@@ -159,6 +160,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    protected: tuple[tuple[str, int], ...] = ()
     since: int = 0
     expected: int | None = None
     places: tuple[str, ...] = ()

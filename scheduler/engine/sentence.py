@@ -34,7 +34,7 @@ def sentence(cause: Cause) -> str:
         told += f" Other nodes are too busy: {busy}."
     if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
         told += f" Of other nodes {lent}."
-    return told
+    return told + _protected(cause)
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -300,6 +300,16 @@ def _reserved(cause: Cause) -> str:
 
 def _clock(time: int) -> str:
     return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _protected(cause: Cause) -> str:
+    """Return what keeps others from being evicted: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
+    if not cause.protected:
+        return ""
+    named = [f"{n} {'pod' if n == 1 else 'pods'} by {what}" for what, n in cause.protected[:_NAMED_GROUPS]]
+    if (more := len(cause.protected) - _NAMED_GROUPS) > 0:
+        named.append(f"others by {more} more")
+    return f" Protected from being evicted for it: {', '.join(named)}."
 
 
 def _room_kept(cause: Cause) -> str:

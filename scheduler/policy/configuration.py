@@ -118,6 +118,8 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            budgets=self.at_work("pdb") is not None,
+            cooldown=self.at_work("cdp") is not None,
             wishes=self.wishes(),
             node_groups=self.node_groups(),
             usage=self.usage(),
@@ -140,8 +142,12 @@ class _Reader:
             return frozenset()
         names = [name.strip() for name in value.split(",")]
         for name in names:
-            self.action(name)
-        found = [Action(name) for name in names if name in known.ORDER]
+            self.action(name, names)
+        found = [
+            known.SAME.get(name) or Action(name)
+            for name in names
+            if name in known.ORDER or name in known.SAME
+        ]
         if Action.ALLOCATE not in found:
             self.warn("actions", "Without allocate no waiting pod gets a node.")
         if found != sorted(found, key=known.ORDER.index):
@@ -149,14 +155,18 @@ class _Reader:
             self.warn("actions", f"Here actions are taken in the order {order}, however they are written.")
         return frozenset(found)
 
-    def action(self, name: str) -> None:
-        """Say what there is to say about one action."""
-        without = known.ACTIONS_WITHOUT_EFFECT.get(name)
-        if without:
+    def action(self, name: str, names: list[str]) -> None:
+        """Say what there is to say about one action of these."""
+        if without := known.ACTIONS_WITHOUT_EFFECT.get(name):
             self.warn("actions", f"{name} has no effect here: {without}.")
-        elif without is None and name not in known.ORDER:
-            every = {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}
-            hint = nearest(name, every) or f" There are {', '.join(sorted(every))}."
+        elif (same := known.SAME.get(name)) and same in names:
+            self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
+        elif same:
+            self.warn(
+                "actions", f"{name} is taken as {same}, which has single pods beyond a minimum go first."
+            )
+        elif name not in known.ACTIONS:
+            hint = nearest(name, known.ACTIONS) or f" There are {', '.join(sorted(known.ACTIONS))}."
             self.error("actions", f"There is no action {shown(name) or 'without a name'}.{hint}")
 
     # Plugins
@@ -316,7 +326,7 @@ class _Reader:
         """Say that arguments of actions change nothing."""
         for path, each in self.items("configurations", value):
             name = each.get("name")
-            if name not in {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}:
+            if name not in known.ACTIONS:
                 hint = nearest(name, known.ORDER) if isinstance(name, str) else ""
                 self.warn(path, f"There is no action {shown(name)}, so this is left out.{hint}")
             elif each.get("arguments"):

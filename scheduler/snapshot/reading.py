@@ -23,6 +23,7 @@ class PodAnnotations(QueueAnnotations):
 
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
     revocable: str = field(default="", name="volcano.sh/revocable-zone")
 
@@ -36,6 +37,7 @@ class Preemptable(View):
 class PodLabels(Preemptable):
     """The labels that some clients use in place of the annotations."""
 
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     role: str = field(default="", name="volcano.sh/task-spec")
 
 

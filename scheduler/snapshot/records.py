@@ -62,7 +62,8 @@ class Pod:
     controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
     keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
     preemptable: whether it says of itself that it may be evicted, None if it says nothing. preempts: others may be
-    evicted for it. revocable: it may be on nodes that are lent for a time (tdm).
+    evicted for it. cooldown: for how many ms after it got its node it asks not to be evicted. revocable: it may be on nodes that
+    are lent for a time (tdm).
     """
 
     namespace: str
@@ -87,6 +88,7 @@ class Pod:
     demands: Demands | None
     preemptable: bool | None = None
     preempts: bool = True
+    cooldown: int = 0
     revocable: bool = False
 
     @property

@@ -22,8 +22,10 @@ from kube.meta import parse_time
 from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
+from scheduler.policy.arguments import duration_of
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
+from scheduler.snapshot.budgets import budget_of
 from scheduler.snapshot.constraints import understood
 from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.protection import Fruitless
     from scheduler.cycle.reserved import Reservation
+    from scheduler.snapshot.budgets import Budget
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Quota
 
@@ -105,8 +109,12 @@ class Snapshot:
         """Groups for which room is kept because they have waited long, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
-        self.fruitless: dict[tuple[object, ...], int] = {}
-        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
+        self.cooling: dict[str, Pod] = {}
+        """Pods with a node that ask not to be evicted soon after they got it, whether or not that time is over."""
+        self.budgets: dict[str, dict[str, Budget]] = {}
+        """The PodDisruptionBudgets of the namespaces that have some, by name."""
+        self.fruitless: dict[tuple[object, ...], Fruitless] = {}
+        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
         self.revoked = 0
         """When pods were last asked to end since the zone of their node was closed, in ms."""
         self._evictable: dict[str, Evictable] = {}
@@ -124,6 +132,7 @@ class Snapshot:
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
             resources.RESOURCE_QUOTAS.id: self._quota,
+            resources.DISRUPTION_BUDGETS.id: self._budget,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -239,6 +248,7 @@ class Snapshot:
         status = _status(view)
         controller = next((each for each in metadata.owner_references or () if each.controller), None)
         ours = (spec.scheduler_name or "") in self._schedulers
+        cooldown = notes.cooldown or labels.cooldown
         demands, constraint = understood(spec, change.namespace, metadata.labels)
         pod = Pod(
             change.namespace,
@@ -263,6 +273,7 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
+            cooldown=(duration_of(cooldown) or 0) if cooldown else 0,
             revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
@@ -275,6 +286,8 @@ class Snapshot:
             self._use(pod, sign)
             if pod.status is TaskStatus.RELEASING:
                 _keep(self.releasing, pod, sign)
+            if pod.cooldown:
+                _keep(self.cooling, pod, sign)
         if not pod.group:
             return
         group = self._group_at(pod.group)
@@ -407,6 +420,14 @@ class Snapshot:
             self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         )
         note(f"{change.namespace}/{change.name}")
+
+    def _budget(self, change: Changed, exists: bool) -> None:
+        known = self.budgets.setdefault(change.namespace, {})
+        known.pop(change.name, None)
+        if exists:
+            known[change.name] = budget_of(f"{change.namespace}/{change.name}", change.body)
+        if not known:
+            del self.budgets[change.namespace]
 
     def _configuration(self, change: Changed, exists: bool) -> None:
         if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):

@@ -93,6 +93,19 @@ def overcommit(factor):
         pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
         pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
+        pytest.param(
+            "actions: allocate, gangpreempt, gangreclaim",
+            Policy(frozenset({Action.ALLOCATE, Action.PREEMPT, Action.RECLAIM}), None, None),
+            id="of whole gangs",
+        ),
+        pytest.param(
+            conf("- name: pdb", "- name: cdp"), Policy(THREE, None, budgets=True, cooldown=True), id="protections"
+        ),
+        pytest.param(
+            conf("- {name: pdb, enablePreemptable: false}", "- {name: cdp, enablePreemptable: false}"),
+            Policy(THREE, None),
+            id="protections switched off",
+        ),
         pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
         pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
         pytest.param(overcommit("0.5"), Policy(THREE, 1200), id="below 1: the default (§3.10)"),
@@ -300,6 +313,16 @@ def test_what_cannot_be_used(text, line, message):
     [
         pytest.param(
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
+        ),
+        pytest.param(
+            "actions: allocate, gangpreempt", 1,
+            "gangpreempt is taken as preempt, which has single pods beyond a minimum go first.",
+            id="whole gangs",
+        ),
+        pytest.param(
+            "actions: allocate, reclaim, gangreclaim", 1,
+            "gangreclaim has no effect here beside reclaim, which has whole gangs go, too.",
+            id="whole gangs, twice",
         ),
         pytest.param(
             conf("- name: extender"), 4, "extender has no effect here: no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or "

@@ -8,7 +8,7 @@ from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
-from kube.resources import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
+from kube.resources import DISRUPTION_BUDGETS, EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner
 
@@ -97,6 +97,30 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     assert on_node() == ["high-t-0", "low-t-0"]
     assert "PodEvicted" in reasons("Job")
     assert sorted(pods()) == ["high-t-0", "low-t-0", "low-t-1"]
+
+
+def test_a_budget_that_comes_and_goes_is_heard(settle):
+    """Also by a scheduler that loads the world anew."""
+    submit("low", 2, minAvailable=1)
+    settle()
+    run_all()
+    spec = {"minAvailable": 2, "selector": {"matchLabels": {"volcano.sh/job-name": "low"}}}
+    create((DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
+    for name in on_node():
+        ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        store.write(Patch(PODS, "ns", name, ready, "status"))
+    submit("high", 1, priorityClassName="high")
+    settle()
+    assert going() == []
+    message = status(POD_GROUPS, "high")["conditions"][-1]["message"]
+    assert "2 pods by disruption budget ns/calm" in message
+    another = Runner(get("scheduler"), 0, SchedulerConsumer())
+    while another.step():
+        pass
+    assert going() == []
+    store.write(Delete(DISRUPTION_BUDGETS, "ns", "calm"))
+    settle()
+    assert going() == ["low-t-1"]
 
 
 def test_whole_gang_goes_and_its_job_begins_anew(settle):

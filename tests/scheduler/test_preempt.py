@@ -150,6 +150,16 @@ def test_who_goes(objects, victims):
     assert all(each.action is Action.PREEMPT for each in decisions.evictions)
 
 
+def test_gang_that_gets_more_pods_in_the_same_cycle_stays_until_the_next():
+    """It would go without them, and they would stay without it."""
+    more = [pod("low-2", "low", "1"), *waiting(2, "2")]
+    here = world(*low(2, minimum=2, cpu="2"), *more, cpu="5")
+    assert here.cycle().evictions == []
+    assert "low-2" in here.where()
+    here.cycle()
+    assert here.going() == ["low-0", "low-1", "low-2"]
+
+
 def test_victims_are_told_why_and_the_group_says_whom_it_waits_for():
     here = world(*low(4), *waiting(2))
     here.cycle()
@@ -316,42 +326,3 @@ def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
     here.remove(resources.PODS, "fixed")
     assert here.cycle(seconds=1).evictions == []
     assert len(here.cycle(seconds=5).evictions) == 4
-
-
-AFFINITY = {"labelSelector": {"matchLabels": {"app": "low"}}, "topologyKey": "kubernetes.io/hostname"}
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        pytest.param(
-            {
-                "containers": [
-                    {"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "1"}}}
-                ]
-            },
-            id="a port of the node",
-        ),
-        pytest.param(
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
-            id="away from others",
-        ),
-        pytest.param(
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
-            id="beside others",
-        ),
-    ],
-)
-def test_nobody_goes_for_pods_with_rules_about_others_and_those_find_room_when_it_is_there(rule):
-    """Victims are chosen by room alone; beside whom the group fits then is not known."""
-    victims = low(4)
-    for _, obj in victims:
-        obj["metadata"]["labels"] = {"app": "low"}
-    cluster = world(*victims, group("g", 1, **HIGH), pod("g-0", "g", **rule))
-    cluster.put(node("n1", pods=99, labels={"kubernetes.io/hostname": "n1"}))
-    assert cluster.cycle().evictions == []
-    assert cluster.condition()["reason"] not in ("WaitingForVictims", "UnknownConstraint")
-    cluster.remove(resources.PODS, "low-3")
-    cluster.put(node("n2", labels={"kubernetes.io/hostname": "n2"}))
-    cluster.cycle()
-    assert "g-0" in cluster.where()
