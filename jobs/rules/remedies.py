@@ -54,6 +54,17 @@ REASONS: Final[dict[str, Waiting]] = {
         "The job names a queue that does not exist.",
         "Create the queue, or submit the job with another one.",
     ),
+    "Reserved": Waiting(
+        About.OTHERS,
+        "The job has waited long behind smaller ones, so room is kept for it on some nodes until what runs there has ended.",
+        "Nothing; it starts as soon as it fits, there or elsewhere. End what need not run there to have it sooner.",
+        is_passing=True,
+    ),
+    "QuotaExceeded": Waiting(
+        About.QUOTA,
+        "A quota of the namespace has no room for the job's minimum.",
+        "Wait until other jobs of the namespace have ended, ask for less, or have the quota raised.",
+    ),
     "PodGroupNotFound": Waiting(
         About.REFERENCE,
         "A pod names a pod group that does not exist.",

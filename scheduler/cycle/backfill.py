@@ -13,13 +13,11 @@ They take turns as others do. A queue that is first in, first out lets nobody pa
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from scheduler.cycle import precedence
 from scheduler.cycle.departures import begun
 from scheduler.cycle.evictable import may_go
-from scheduler.engine.gang import minimum
 from scheduler.engine.place import Placer
 from scheduler.policy.arguments import duration_of
 from scheduler.policy.policy import Action
@@ -83,7 +81,7 @@ class Backfill:
         placer = self._placers.get(lifted)
         if placer is None:  # one for each such state: in the same one room only shrinks
             placer = self._placers[lifted] = Placer(self._cluster, pods=self._pods)
-        if attempt.short is not None and (not by_right or _covers(gang, self._asked(gang), 1)):
+        if attempt.short is not None and (not by_right or _covers(gang, self._cluster.asked(gang), 1)):
             attempt = placer.place_minimum(gang)
         if attempt.short is None:
             for number, some in enumerate(gang.bins):
@@ -94,14 +92,6 @@ class Backfill:
         for each in rooms:
             each.charge(on=True)
         return attempt
-
-    def _asked(self, gang: Gang) -> list[Amount]:
-        """Return what the minimum of a gang asks for in all, by column."""
-        total: Counter[int] = Counter()
-        for some, pods in zip(gang.bins, minimum(gang), strict=True):
-            for column, amount in self._cluster.classes[some.pod_class].asked:
-                total[column] += amount * pods
-        return sorted(total.items())
 
     def _open_to(self, key: str) -> tuple[str, ...]:
         """Return the keys of the groups whose kept room a group may use."""

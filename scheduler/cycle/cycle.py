@@ -30,6 +30,7 @@ from scheduler.cycle.weights import weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
 from scheduler.policy.policy import Action
@@ -239,9 +240,10 @@ class _Cycle:
             unbound += some.pods[taken:]
         cause = None
         if unbound:
-            cause = explain_rest(
-                self._explainer(), self._gangs[group.key], attempt, self._names, started=group.ready()
-            )
+            gang = self._gangs[group.key]
+            cause = explain_rest(self._explainer(), gang, attempt, self._names, started=group.ready())
+            if cause is not None:
+                cause = self._unless_kept(_one_more(gang, attempt), cause)
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
         return Outcome(group, binds, unbound, cause, entered, minima)
 
@@ -334,6 +336,12 @@ class _Cycle:
         parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
         held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
         return replace(layout.gang, bins=bins, account=self.accounts.get(group.queue), held=held)
+
+
+def _one_more(gang: Gang, attempt: Attempt) -> Gang:
+    """Return the first pod of a gang without a node, by itself."""
+    some = next(each for each, taken in zip(gang.bins, attempt.taken, strict=True) if taken < each.count)
+    return replace(gang, bins=(Bin(some.pod_class, 1),), steps=(GangStep(1, (0,)),))
 
 
 def _about_the_rest(group: Group, cause: Cause) -> Cause:

@@ -25,7 +25,6 @@ from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
 from scheduler.engine.explain import fits_on_empty_nodes
-from scheduler.engine.gang import minimum
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.place import Placer
 from scheduler.engine.reclaim import Reclaim
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.candidates import Going, Ranked
     from scheduler.cycle.protection import Protected
     from scheduler.cycle.reservations import Reservations
-    from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
@@ -204,7 +203,7 @@ class Evictions:
         """
         if gang.account is None:
             return None
-        reclaim = Reclaim(gang.account, self._asked(gang), self._pods)
+        reclaim = Reclaim(gang.account, self._cluster.asked(gang), self._pods)
         if not reclaim:
             return None
         queues = self._snapshot.queues
@@ -222,14 +221,6 @@ class Evictions:
             if other.queue in ranks
         )
         return Source(others, reclaim.yields)
-
-    def _asked(self, gang: Gang) -> list[Amount]:
-        """Return what the minimum of a gang asks for in all, by column."""
-        total: Counter[int] = Counter()
-        for some, pods in zip(gang.bins, minimum(gang), strict=True):
-            for column, amount in self._cluster.classes[some.pod_class].asked:
-                total[column] += amount * pods
-        return sorted(total.items())
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.

@@ -50,8 +50,12 @@ HOLDS = 12
 """For how many times the wait room is kept at first, where nobody knows when what runs there ends."""
 TRIES = 8
 """Groups for which places are sought in vain in one cycle."""
+COSTLY = 2000
+"""With so many pods on nodes, of which all are looked at, the next search is let rest after one."""
 REST_MS = 5000
 """How long a group is let rest for which no places were found."""
+ALL = ("reserve",)
+"""What all searches are known by where they rest."""
 
 
 class Standing:
@@ -277,6 +281,8 @@ class Reservations:
 
     def _make_for_others(self, tried: Mapping[int, Attempt]) -> None:
         """Make reservations for the first group of each queue without one that has waited too long and is short."""
+        if self._is_resting(ALL):
+            return
         tries = 0
         latest = self._now - self._wait if self._wait is not None else 0
         for number, (key, gang) in enumerate(self._gangs.items()):
@@ -285,7 +291,12 @@ class Reservations:
                 continue
             if not self._is_open(group) or self._since(group) > latest:
                 continue
-            if gang.account is None or tries >= TRIES or self._is_resting(gang) or self._fits(gang):
+            if (
+                gang.account is None
+                or tries >= TRIES
+                or self._is_resting(_likeness(gang))
+                or self._fits(gang)
+            ):
                 continue
             found = self._choose(group)
             if found is None:
@@ -293,6 +304,8 @@ class Reservations:
                 continue
             self._make(group, *found)
             self._stand(group, self._snapshot.layout_of(group), self.kept[key])
+            if len(self.departures.ordered) > COSTLY:
+                self._rest(ALL)
 
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
@@ -336,7 +349,7 @@ class Reservations:
         leavers = self.departures.but(group)
         found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
         if found is None:
-            self._rest(gang)
+            self._rest(_likeness(gang))
             return None
         attempt, gone = found
         names = self._snapshot.nodes.names()
@@ -347,17 +360,24 @@ class Reservations:
         end = leavers[gone - 1].end if gone else self._now
         return places, end if end is not None and end > self._now else None
 
-    def _rest(self, gang: Gang) -> None:
-        self._snapshot.fruitless[self._likeness(gang)] = Fruitless(self._now + REST_MS, ())
+    def _rest(self, likeness: tuple[object, ...]) -> None:
+        known = self._snapshot.fruitless
+        for each in [each for each, search in known.items() if search.due <= self._now]:
+            del known[each]
+        known[likeness] = Fruitless(self._now + REST_MS, ())
         self.wakes.append(self._now + REST_MS)
 
-    def _is_resting(self, gang: Gang) -> bool:
-        """Tell whether places for such a gang were sought in vain a short time ago."""
-        search = self._snapshot.fruitless.get(self._likeness(gang))
-        return search is not None and self._now < search.due <= self._now + REST_MS
+    def _is_resting(self, likeness: tuple[object, ...]) -> bool:
+        """Tell whether places for such gangs were sought a short time ago, in vain or at great cost."""
+        search = self._snapshot.fruitless.get(likeness)
+        if search is None or not self._now < search.due <= self._now + REST_MS:
+            return False
+        self.wakes.append(search.due)
+        return True
 
-    def _likeness(self, gang: Gang) -> tuple[object, ...]:
-        return "reserve", gang.bins, gang.steps, gang.account.name if gang.account else ""
+
+def _likeness(gang: Gang) -> tuple[object, ...]:
+    return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else ""
 
 
 def _counts(runs: Sequence[tuple[list[int], list[int]]]) -> dict[int, int]:

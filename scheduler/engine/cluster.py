@@ -6,6 +6,7 @@ that sums are exact: two ways to count the same pods never differ.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.engine.cause import Exclusion, ExclusionKind
+from scheduler.engine.gang import minimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +90,14 @@ class Cluster:
             return False
         ties = (self.classes[some.pod_class].ties for some in gang.bins)
         return any(each is not None and each.rules for each in ties)
+
+    def asked(self, gang: Gang) -> list[Amount]:
+        """Return what the minimum of a gang asks for in all, by column."""
+        total: Counter[int] = Counter()
+        for some, pods in zip(gang.bins, minimum(gang), strict=True):
+            for column, amount in self.classes[some.pod_class].asked:
+                total[column] += amount * pods
+        return sorted(total.items())
 
     def fill(
         self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None

@@ -150,6 +150,16 @@ def test_what_becomes_free_there_is_left_to_it_and_those_behind_are_told():
     assert some.condition("big", "Reserved")["status"] == "False"
 
 
+def test_pods_beyond_a_minimum_are_told_the_same():
+    some = world(FULL, job("big", "4", ago=WAIT))
+    some.cycle()
+    some.put(*running("more", "n1"), pod("more-9", "more"))
+    some.remove(PODS, "a-3")
+    some.cycle(seconds=1)
+    told = some.get(PODS, "more-9")["status"]["conditions"][0]["message"]
+    assert told.startswith("The room that this needs is kept for job group big")
+
+
 def test_elsewhere_others_start_as_ever():
     some = world(FULL, job("big", "4", ago=WAIT), more=(OWN, queue("other")))
     some.cycle()
