@@ -8,6 +8,7 @@ from kube import resources
 from scheduler.engine.cause import Reason
 from scheduler.engine.message import people
 
+from . import test_node_groups, test_node_loads, test_quotas, test_reservations, test_revocable_zones
 from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 HOST = "kubernetes.io/hostname"
@@ -158,16 +159,18 @@ def test_a_claim_without_a_volume_is_named():
     assert "The claim disk has no volume yet" in people(world.condition()["message"])
 
 
+ELSEWHERE = {
+    Reason.ROOM_KEPT: test_room_that_is_kept_for_who_goes_first_is_named,
+    Reason.GROUP_NOT_FOUND: test_pods_of_a_group_that_is_not_there_are_told_so,
+    Reason.CLAIM_NOT_BOUND: test_a_claim_without_a_volume_is_named,
+    Reason.NODE_GROUP: test_node_groups.test_why_pods_wait,
+    Reason.NODES_BUSY: test_node_loads.test_pods_wait_for_the_load_to_fall_and_it_is_looked_again,
+    Reason.REVOCABLE_ZONE: test_revocable_zones.test_why_pods_wait_and_until_when,
+    Reason.RESERVED: test_reservations.test_who_has_waited_long_gets_a_reservation,
+    Reason.QUOTA_EXCEEDED: test_quotas.test_it_says_why,
+}
+"""Reasons that take more than one cycle, or that the test of their own plugin brings about."""
+
+
 def test_no_reason_is_left_out():
-    # Some above; what reservations, quotas and rules of nodes say has tables of its own.
-    elsewhere = {
-        Reason.ROOM_KEPT,
-        Reason.GROUP_NOT_FOUND,
-        Reason.CLAIM_NOT_BOUND,
-        Reason.RESERVED,
-        Reason.QUOTA_EXCEEDED,
-        Reason.NODE_GROUP,
-        Reason.NODES_BUSY,
-        Reason.REVOCABLE_ZONE,
-    }
-    assert {case.values[1] for case in CASES} | elsewhere == set(Reason)
+    assert {case.values[1] for case in CASES} | ELSEWHERE.keys() == set(Reason)
