@@ -171,19 +171,19 @@ REASONS: Final[dict[str, Waiting]] = {
     ),
     "NodeGroup": Waiting(
         About.NODES,
-        "Its queue has node groups, and no node that its pods may use is in one of them.",
-        "Submit the job to another queue, name a group of these nodes in spec.affinity of the queue, or label a node.",
+        "Its queue uses only certain groups of nodes, and none of them is ready for its pods.",
+        "Choose another queue, have the queue's affinity changed, or label a node with the group.",
     ),
     "NodesBusy": Waiting(
         About.NODES,
-        "The nodes use more than the scheduler's configuration allows for new pods (usage).",
-        "Wait for their load to fall, or have the thresholds raised.",
+        "The nodes that it may use were busier in the last minutes than the scheduler's configuration allows.",
+        "Wait, or have the thresholds of the plugin usage raised.",
         is_passing=True,
     ),
     "RevocableZone": Waiting(
         About.NODES,
-        "The nodes are in revocable zones, which are closed now or only for pods that may be revoked (tdm).",
-        'Wait until a zone opens, or annotate the pods with volcano.sh/revocable-zone: "*".',
+        "The nodes that it may use are lent out at certain times of the day, and not now or not to such pods.",
+        "Wait until the zone opens, or have the pods say that they may be ended then (volcano.sh/revocable-zone).",
         is_passing=True,
     ),
     "HostPortTaken": Waiting(

@@ -105,7 +105,7 @@ class RevocableZones:
 
 def _eviction(pod: Pod, group: Group, zone: str) -> Eviction:
     message = f"Its node {pod.node} is in the revocable zone {zone}, which is closed now."
-    return Eviction(pod, None, group.key, message)
+    return Eviction(pod, None, group.key, message, group.queue)
 
 
 def _most(group: Group) -> int:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
@@ -179,7 +180,7 @@ def _kept(cause: Cause) -> str:
 
 def _queue_order(cause: Cause) -> str:
     return (
-        f"Queue {cause.queue} is first in, first out: this waits until job group {cause.group}, "
+        f"Queue {cause.queue} is first in, first out: this waits until job group {_called(cause.group)}, "
         "which is before it, can start."
     )
 
@@ -263,7 +264,8 @@ def _claim_not_bound(cause: Cause) -> str:
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
-    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {group}" for group, n in cause.victims[:_NAMED_GROUPS]]
+    named = cause.victims[:_NAMED_GROUPS]
+    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" for group, n in named]
     if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
         shown.append(f"{more} of others")
     listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
@@ -272,7 +274,7 @@ def _waiting_for_victims(cause: Cause) -> str:
 
 
 def _room_kept(cause: Cause) -> str:
-    named = list(cause.keeping[:_NAMED_GROUPS])
+    named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
     if more := len(cause.keeping) - len(named):
         named.append(f"{more} more")
     groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
@@ -318,6 +320,11 @@ def _fits(cause: Cause) -> str:
     if cause.needed == 1:
         return "The pod does not fit yet: it"
     return f"{cause.fit} of {cause.needed} pods fit; each"
+
+
+def _called(group: str) -> str:
+    """Return how people call a pod group: by its job, if it has one."""
+    return job_of(group) or group
 
 
 def _nodes(count: int) -> str:
