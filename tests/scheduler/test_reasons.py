@@ -8,7 +8,7 @@ from kube import resources
 from scheduler.engine.cause import Reason
 from scheduler.engine.message import people
 
-from . import test_node_groups, test_node_loads, test_quotas, test_reservations, test_revocable_zones
+from . import test_quotas, test_reservations
 from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 HOST = "kubernetes.io/hostname"
@@ -41,6 +41,13 @@ def evicting():
         group("top", priorityClassName="high"),
         pod("top-0", "top", "4"),
     ]
+
+
+RED = {"affinity": {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["red"]}}}
+
+
+def configured(plugin):
+    return configuration(f"actions: enqueue, allocate\ntiers: [{{plugins: [{{name: {plugin}}}]}}]")
 
 
 CASES = [
@@ -87,6 +94,11 @@ CASES = [
     ),
     pytest.param([N1, queue(), group(), pod("g-0", resourceClaims=[{"name": "gpu"}])], Reason.UNKNOWN_CONSTRAINT, "resourceClaims", id="unknown demand"),
     pytest.param([N1, queue(), *runs("4", name="low"), priority_class("high", 9), group(priorityClassName="high"), pod("g-0", cpu="4")], Reason.WAITING_FOR_VICTIMS, "1 pod of low is asked to end", id="victims"),
+    pytest.param([N1, queue(**RED), configured("nodegroup"), *GANG], Reason.NODE_GROUP, "1 is of no node group", id="node group"),
+    pytest.param(
+        [node("n1", labels={"volcano.sh/revocable-zone": "z"}), queue(), configured("tdm"), *GANG], Reason.REVOCABLE_ZONE,
+        "1 is in the revocable zone z, which is closed now", id="zone",
+    ),
     pytest.param([N1, queue(), configuration('actions: "enqueue"'), *GANG], Reason.NOT_ALLOCATING, "does not name the action allocate", id="no action"),
 ]  # fmt: skip
 
@@ -159,13 +171,19 @@ def test_a_claim_without_a_volume_is_named():
     assert "The claim disk has no volume yet" in people(world.condition()["message"])
 
 
+def test_nodes_that_are_too_busy_are_counted():
+    world = World(N1, queue(), configured("usage"), *GANG)
+    world.snapshot.loads.note({"node": "n1", "at": world.now, "machine": [4_000_000_000, 0, 15_000]})
+    world.cycle()
+    assert world.condition()["reason"] == "NodesBusy"
+    assert "1 is above 80 % of its CPU" in people(world.condition()["message"])
+
+
 ELSEWHERE = {
     Reason.ROOM_KEPT: test_room_that_is_kept_for_who_goes_first_is_named,
     Reason.GROUP_NOT_FOUND: test_pods_of_a_group_that_is_not_there_are_told_so,
     Reason.CLAIM_NOT_BOUND: test_a_claim_without_a_volume_is_named,
-    Reason.NODE_GROUP: test_node_groups.test_why_pods_wait,
-    Reason.NODES_BUSY: test_node_loads.test_pods_wait_for_the_load_to_fall_and_it_is_looked_again,
-    Reason.REVOCABLE_ZONE: test_revocable_zones.test_why_pods_wait_and_until_when,
+    Reason.NODES_BUSY: test_nodes_that_are_too_busy_are_counted,
     Reason.RESERVED: test_reservations.test_who_has_waited_long_gets_a_reservation,
     Reason.QUOTA_EXCEEDED: test_quotas.test_it_says_why,
 }
