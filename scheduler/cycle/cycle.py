@@ -152,7 +152,7 @@ class _Cycle:
         self.reservations.look_again(groups, self._attempts)
         for due in (*self._evictions.wakes, *self.reservations.wakes):
             self._decisions.wake_at(due)
-        revoked, again = self._rules.evictions()
+        revoked, again = self._rules.evictions(self._evictions.protection)
         if again is not None:
             self._decisions.wake_at(again)
         going = {each.pod.key for each in self._evictions.found}

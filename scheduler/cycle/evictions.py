@@ -76,8 +76,8 @@ class Evictions:
         self._gangs, self._pods, self._now = gangs, pods, now
         self._reservations = reservations
         self._keys: list[str] = []
-        self._protection = Protection(snapshot, now)
-        self._candidates = Candidates(snapshot, accounts, self._protection)
+        self.protection = Protection(snapshot, now)
+        self._candidates = Candidates(snapshot, accounts, self.protection)
         self._protected: dict[str, Counter[str]] = {}
         self._leaving: Leaving | None = None
         self._failed: dict[tuple[object, ...], Protected] = {}
@@ -255,10 +255,10 @@ class Evictions:
                 drawn = source(group, gang)
                 if drawn is not None and self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
-                kept = KeptBack(self._protection, heeds_budgets=True)
+                kept = KeptBack(self.protection, heeds_budgets=True)
                 victims = self._victims(drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
-                    kept, going = KeptBack(self._protection, heeds_budgets=False), []
+                    kept, going = KeptBack(self.protection, heeds_budgets=False), []
                     victims = self._victims(source(group, gang), gang, going, kept)
                 if victims is not None:
                     kept.note_gone(victims)

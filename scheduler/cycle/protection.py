@@ -87,6 +87,17 @@ class Protection:
                     found[allowance] += 1
         return tuple(found.items())
 
+    def let_go(self, group: Group, pods: Iterable[Pod], most: int) -> list[Pod]:
+        """Return the first of some pods of a group that all their budgets allow to go; those have used them then."""
+        found: list[Pod] = []
+        for pod in pods:
+            uses = self.uses(group, (pod,))
+            if len(found) < most and all(budget.left >= count for budget, count in uses):
+                found.append(pod)
+                for budget, count in uses:
+                    budget.left -= count
+        return found
+
     def _find_cooling(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = {}
         for key, pod in self._snapshot.cooling.items():

@@ -141,6 +141,22 @@ def test_when_a_zone_closes_its_pods_end_some_at_a_time(annotations, rounds):
     assert found == rounds
 
 
+@pytest.mark.parametrize(("plugins", "ended"), [(", {name: pdb}", ["g-0", "g-1"]), ("", ["g-1", "g-2"])])
+def test_where_pdb_is_listed_no_pod_ends_that_a_budget_protects(plugins, ended):
+    here = lent(("volcano.sh/jdb-max-unavailable", "2"), now=at(14))
+    here.put(configuration(CONF % ("tdm.revocable-zone.z: '10:00-14:00'", "}" + plugins.rstrip("}"))))
+    kept = here.get(resources.PODS, "g-2")
+    kept["metadata"]["labels"] = {"app": "kept"}
+    kept["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    budget = {
+        "metadata": {"name": "b", "namespace": "ns"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+    }
+    here.put((resources.PODS, kept), (resources.DISRUPTION_BUDGETS, budget))
+    here.cycle()
+    assert here.going() == ended
+
+
 def test_pods_are_told_why_they_end():
     here = lent(count=1, now=at(14))
     here.cycle()
