@@ -16,6 +16,7 @@ from kube.resources import (
     CONFIGMAPS,
     CRON_JOBS,
     EVENTS,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -56,6 +57,7 @@ KINDS = (
     CLAIMS,
     RESOURCE_QUOTAS,
     LIMIT_RANGES,
+    HYPER_NODES,
 )
 # Those of which an API server knows a schema at most.
 VOLCANOS = frozenset(kind for kind in KINDS if kind.group.endswith(".volcano.sh"))

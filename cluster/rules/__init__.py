@@ -20,6 +20,7 @@ def register(add: Callable[..., None]) -> None:
         budgets,
         config,
         events,
+        hyper_nodes,
         intake,
         job_statuses,
         jobs,
@@ -54,3 +55,4 @@ def register(add: Callable[..., None]) -> None:
     add(kinds.EVENTS, validate=events.validate)
     add(kinds.LEASES, validate=nodes.validate_lease)
     add(kinds.NODES, nodes.default, nodes.validate)
+    add(kinds.HYPER_NODES, validate=hyper_nodes.validate, warn=hyper_nodes.warn)
