@@ -22,7 +22,17 @@ from cluster.store import Change, store
 from cluster.writes import Group, Timer
 from kube import scheduler_configuration
 from kube.errors import ApiError
-from kube.resources import CLAIMS, CONFIGMAPS, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.resources import (
+    CLAIMS,
+    CONFIGMAPS,
+    HYPER_NODES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+)
 from scheduler.cycle.cycle import schedule
 from scheduler.evicting import COMPONENT
 from scheduler.snapshot.snapshot import Snapshot
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Stored
 
-RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, CLAIMS, PODS)
+RESOURCES = (NODES, HYPER_NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, POD_GROUPS, CLAIMS, PODS)
 AGAIN = "cycle"
 log = logging.getLogger(__name__)
 LOOK_MS = 1000  # between two looks at whether the pods of a gang that was taken back are there again

@@ -22,10 +22,11 @@ from scheduler.cycle.gang_layout import first_pods
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.cycle.waits import deadline
-from scheduler.cycle.weights import weights_of
+from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
 from scheduler.policy.policy import Action
@@ -221,11 +222,15 @@ class _Cycle:
             unbound += some.pods[taken:]
         cause = None
         if unbound:
-            cause = explain_rest(
-                self._explainer(), self._gangs[group.key], attempt, self._names, started=group.ready()
-            )
+            gang = self._gangs[group.key]
+            tell = explain_arranged_rest if gang.is_arranged else explain_rest
+            cause = tell(self._explainer(), gang, attempt, self._names, started=group.ready())
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
-        return Outcome(group, binds, unbound, cause, entered, minima)
+        outcome = Outcome(group, binds, unbound, cause, entered, minima)
+        if layout.gang.is_arranged and binds and self.cluster.hyper_nodes is not None:
+            there = (pod.node for pod in group.holders.values())
+            outcome.hyper_node = self.cluster.hyper_nodes.lowest_around([*there, *(b.node for b in binds)])
+        return outcome
 
     def _absent(self, group: Group, layout: Layout, *, entered: bool) -> Outcome:
         """Return the outcome for a gang some of whose pods do not exist."""
@@ -264,7 +269,8 @@ class _Cycle:
         key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
-            cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            tell = explain_arranged if gang.is_arranged else explain
+            cause = tell(self._explainer(), gang, self._names, needed=layout.needed)
             self._causes[key] = cause
         return cause
 
@@ -274,6 +280,9 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
+        if layout.gang.is_arranged and self.cluster.hyper_nodes is None:
+            self.cluster.hyper_nodes = self._snapshot.hyper_nodes()
+            self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         for shape in (some.shape for some in layout.pod_sets):
             if shape.number not in self._classes:
                 self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)

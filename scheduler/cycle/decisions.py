@@ -51,7 +51,8 @@ class GroupDecision:
     when there is no such group; then there are only notes. minima are what the
     group lacks of its own, as (how many, of which binds by their places).
     announced is the status that says that the binds are under way, as a merge
-    patch. given_back are pods that must not keep their nodes.
+    patch. given_back are pods that must not keep their nodes. hyper_node is
+    what its annotation says from now on, "" for nothing; None leaves it.
     """
 
     namespace: str
@@ -64,6 +65,7 @@ class GroupDecision:
     minima: list[Need] = field(default_factory=list)
     announced: Object = field(default_factory=dict)
     given_back: list[Pod] = field(default_factory=list)
+    hyper_node: str | None = None
 
     @property
     def key(self) -> str:

@@ -66,7 +66,8 @@ READY_MESSAGE = "pod group is ready"
 class Outcome:
     """What a cycle found out about one group. entered: it was let in by this cycle.
 
-    minima are those of the binds, given_back the pods of a half bound gang.
+    minima are those of the binds, given_back the pods of a half bound gang. hyper_node is the closest one that has all
+    pods of a gang which asks for such, None where none is asked for.
     """
 
     group: Group
@@ -76,6 +77,7 @@ class Outcome:
     entered: bool = False
     minima: list[Need] = field(default_factory=list)
     given_back: list[Pod] = field(default_factory=list)
+    hyper_node: str | None = None
 
 
 class Writer:
@@ -105,6 +107,8 @@ class Writer:
         group = outcome.group
         decision = GroupDecision(group.namespace, group.name, group.uid, outcome.binds)
         decision.minima, decision.given_back = outcome.minima, outcome.given_back
+        if outcome.hyper_node is not None and outcome.hyper_node != group.hyper_node:
+            decision.hyper_node = outcome.hyper_node
         told = self._sentence(outcome.cause) if outcome.cause else ""
         if group.view is not None:
             counts = _after(group, outcome.binds)

@@ -9,7 +9,7 @@ from scheduler.engine.scoring import Weights
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.policy.policy import Scoring
+    from scheduler.policy.policy import Policy, Scoring
 
 SIZED = ("cpu", "memory")
 RARE = ("nvidia.com/gpu",)
@@ -29,3 +29,8 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
         tuple(columns[name] for name in SIZED if name in columns),
         tuple(columns[name] for name in RARE if name in columns),
     )
+
+
+def packed_columns(policy: Policy, columns: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """Return by which columns HyperNodes are compared, with their weights."""
+    return tuple((columns[name], weight) for name, weight in policy.packed if name in columns and weight)

@@ -18,15 +18,17 @@ import numpy as np
 if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
+    from scheduler.engine.hyper_nodes import Topology
     from scheduler.engine.relations import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """`count` pods of one class that wait for nodes."""
+    """`count` pods of one class that wait for nodes; part is the number of the part that they belong to, None for none."""
 
     pod_class: int
     count: int
+    part: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,37 @@ class GangStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Pods of a gang that start together or not at all (a sub-group): at least `need` of these bins.
+
+    policy is the number of the rule that made it, by which parts are counted. Of a part that runs already nobody is needed, and
+    others join it one by one.
+    """
+
+    name: str
+    policy: int
+    bins: tuple[int, ...]
+    need: int
+    topology: Topology | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartStep:
+    """At least `need` of the parts with these numbers, each as a whole."""
+
+    need: int
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gang:
     """Bins in task order, highest priority first, and the minimum as steps.
 
     No steps: whatever fits may start. account is that of its queue; None is
     for gangs that no queue limits. Gangs of one level are equals: their minima
-    go before the rest of any of them. held is what its pods use already, by column.
+    go before the rest of any of them. held is what its pods use already, by column. topology says how close
+    together all of its pods are to be, parts which of them start together, and part_steps how many parts do:
+    `scheduler.engine.arrange` places such a gang.
     """
 
     bins: tuple[Bin, ...]
@@ -51,6 +78,14 @@ class Gang:
     account: Account | None = None
     level: int = 0
     held: tuple[int, ...] = ()
+    topology: Topology | None = None
+    parts: tuple[Part, ...] = ()
+    part_steps: tuple[PartStep, ...] = ()
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether its pods are to be close together, or to start in parts."""
+        return self.topology is not None or bool(self.parts)
 
 
 def minimum(gang: Gang) -> list[int]:
@@ -71,10 +106,24 @@ class Attempt:
     short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are
     the bins that found no more room. behind is the number of the gang for which the queue waits. start are the
     nodes among which the pods stay that need each other (engine.relations), None while none of them has a node;
-    avoided are the nodes where they do not start, as earlier attempts were short there.
+    avoided are the nodes where they do not start, as earlier attempts were short there. Of an arranged gang,
+    allowed are the nodes to which a bin is kept, and started the parts that have what they need; few says at which
+    step of parts it was short, and how many of them started.
     """
 
-    __slots__ = ("avoided", "behind", "full", "gang", "runs", "short", "start", "taken")
+    __slots__ = (
+        "allowed",
+        "avoided",
+        "behind",
+        "few",
+        "full",
+        "gang",
+        "runs",
+        "short",
+        "start",
+        "started",
+        "taken",
+    )
 
     def __init__(self, gang: Gang, avoided: NodeSet | None = None) -> None:
         self.gang = gang
@@ -85,6 +134,9 @@ class Attempt:
         self.short: tuple[int, int] | None = None
         self.full: set[int] = set()
         self.behind: int | None = None
+        self.allowed: dict[int, NodeSet] | None = None
+        self.started: set[int] = set()
+        self.few: tuple[int, int] | None = None
 
     def has_minimum(self) -> bool:
         """Tell whether all that must start together has nodes."""

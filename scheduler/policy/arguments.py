@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
-PACKED = "binpack.resources."
+PACKED = "binpack"
+PACKED_HYPER_NODES = "hypernode.binpack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +85,23 @@ class Arguments:
             )
         return duration
 
-    def packed(self) -> tuple[tuple[str, int], ...]:
-        """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
-        weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
-        stated = self.values.get("binpack.resources", "")
+    def packed(self, first: str = PACKED) -> tuple[tuple[str, int], ...]:
+        """Return the resources by which nodes (§3.9), or HyperNodes (§3.12), are compared, with their weights, by name.
+
+        first is what the names of these arguments begin with.
+        """
+        weights = {name: self.weight(f"{first}.{name}", 1) for name in ("cpu", "memory")}
+        listed, prefix = f"{first}.resources", f"{first}.resources."
+        stated = self.values.get(listed, "")
         if not isinstance(stated, str):
-            message = f"binpack.resources names resources, separated by commas, and is not {shown(stated)}."
-            self.warn(child(self.path, "binpack.resources"), message)
+            message = f"{listed} names resources, separated by commas, and is not {shown(stated)}."
+            self.warn(child(self.path, listed), message)
             stated = ""
         for name in filter(None, (each.strip() for each in stated.split(","))):
-            weights[name] = self.weight(PACKED + name, 1)
+            weights[name] = self.weight(prefix + name, 1)
         for name in self.values:
-            if name.startswith(PACKED) and name.removeprefix(PACKED) not in weights:
-                self.warn(
-                    child(self.path, name), f"{name} has no effect: binpack.resources does not name it."
-                )
+            if name.startswith(prefix) and name.removeprefix(prefix) not in weights:
+                self.warn(child(self.path, name), f"{name} has no effect: {listed} does not name it.")
         return tuple(sorted(weights.items()))
 
 

@@ -16,10 +16,10 @@ import yaml
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
 from scheduler.policy import known
-from scheduler.policy.arguments import Arguments
+from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, Policy, Scoring
+from scheduler.policy.policy import DEFAULT, Action, Policy, Scoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -110,6 +110,7 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            self.packed(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -237,6 +238,11 @@ class _Reader:
         )
         has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced
         return scoring if has_weight else None
+
+    def packed(self) -> tuple[tuple[str, int], ...]:
+        """Return by which resources HyperNodes are compared."""
+        network = self.at_work("network-topology-aware")
+        return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
 
     # The rest
 

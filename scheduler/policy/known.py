@@ -132,7 +132,21 @@ PLUGINS: Mapping[str, Plugin] = {
     "resourcequota": _without("quotas are kept where pods are made"),
     "deviceshare": _without("devices are not shared"),
     "resource-strategy-fit": _without("nodes are compared by nodeorder and binpack alone"),
-    "network-topology-aware": _without("networks between nodes are not heeded"),
+    "network-topology-aware": Plugin(
+        Standing.SWITCHED,
+        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together.",
+        frozenset({"hypernode.binpack.cpu", "hypernode.binpack.memory", "hypernode.binpack.resources"}),
+        frozenset(
+            {
+                "weight",
+                "hypernode.binpack.normal-pod.enable",
+                "hypernode.binpack.normal-pod.fading",
+                "hypernode.gradient.evict.max-hypernodes",
+            }
+        ),
+        prefix="hypernode.binpack.resources.",
+        switch="enabledHyperNodeOrder",
+    ),
 }
 
 FLAGS = frozenset(

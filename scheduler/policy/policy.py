@@ -40,6 +40,7 @@ class Policy:
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
+    packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     """
 
     actions: frozenset[Action] = frozenset(Action)
@@ -47,6 +48,7 @@ class Policy:
     scoring: Scoring | None = None
     sla: bool = False
     waits_ms: int | None = None
+    packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
 
 
 DEFAULT = Policy()

@@ -252,6 +252,11 @@ class NodeTable:
             self._ground = NodeGround([each for each in facts if each is not None], rows, self._marks)
         return self._ground
 
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Return the labels of all nodes, in the order of a cycle."""
+        facts = ((name, self._nodes[name].facts) for name in self.names())
+        return {name: {} if each is None else dict(each.labels) for name, each in facts}
+
     def _ties(self, shape: PodShape) -> Ties | None:
         if shape.profile is None:
             return None

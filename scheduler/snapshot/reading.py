@@ -14,6 +14,7 @@ from msgspec import Raw, field
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
+from kube.topology import ALLOCATED
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations
 
 
@@ -127,10 +128,11 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, and how long it may wait (sla, under both names; reference/volcano-scheduler §1.4)."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names; reference/volcano-scheduler §1.4), and where it is."""
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
+    hyper_node: str = field(default="", name=ALLOCATED)
 
 
 class GroupMeta(View):
@@ -141,6 +143,25 @@ class GroupMeta(View):
     deletion_timestamp: str | None = None
     annotations: GroupAnnotations | None = None
     labels: Preemptable | None = None
+
+
+class TopologyView(View):
+    """How close together pods are to be."""
+
+    mode: str | None = None
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str | None = None
+
+
+class SubGroupView(View):
+    """Which pods of a group start together among themselves."""
+
+    name: str = ""
+    label_selector: dict[str, Any] | None = None
+    match_label_keys: list[str] | None = None
+    sub_group_size: int | None = None
+    min_sub_groups: int | None = None
+    network_topology: TopologyView | None = None
 
 
 class GroupSpec(View):
@@ -154,6 +175,8 @@ class GroupSpec(View):
     priority_class_name: str | None = None
     min_resources: dict[str, Any] | None = None
     total_resources: dict[str, Any] | None = None
+    network_topology: TopologyView | None = None
+    sub_group_policy: list[SubGroupView] | None = None
 
 
 class GroupCondition(View):

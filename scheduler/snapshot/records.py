@@ -11,13 +11,15 @@ from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import msgspec
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
-    from scheduler.snapshot.reading import GroupView, PodAnnotations, Preemptable
+    from scheduler.snapshot.reading import GroupView, PodAnnotations, Preemptable, SubGroupView
 
 
 class TaskStatus(IntEnum):
@@ -126,6 +128,7 @@ class Group:
         "pending",
         "ready_roles",
         "shapes",
+        "succeeded",
         "uid",
         "view",
     )
@@ -145,6 +148,7 @@ class Group:
         self.shapes: Counter[PodShape] = Counter()
         """What its pods hold."""
         self.holders: dict[str, Pod] = {}
+        self.succeeded: dict[str, Pod] = {}
 
     @property
     def exists(self) -> bool:
@@ -176,6 +180,24 @@ class Group:
         """How long it may wait before it is let in, as it says itself; "" where it does not."""
         notes = self.view.metadata.annotations if self.view else None
         return (notes.waits or notes.waits_too) if notes else ""
+
+    @property
+    def policies(self) -> Sequence[SubGroupView]:
+        """The policies by which its pods form sub-groups."""
+        return (self.view.spec.sub_group_policy if self.view else None) or ()
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether it asks for pods close together in the network, or for sub-groups that start whole."""
+        return self.view is not None and (
+            self.view.spec.network_topology is not None or bool(self.view.spec.sub_group_policy)
+        )
+
+    @property
+    def hyper_node(self) -> str:
+        """The HyperNode that it is said to be in, "" where nothing is said."""
+        notes = self.view.metadata.annotations if self.view else None
+        return notes.hyper_node if notes else ""
 
     @property
     def min_member(self) -> int:

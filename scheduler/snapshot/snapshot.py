@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import resources, scheduler_configuration, usage
+from kube import resources, scheduler_configuration, topology, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler.cycle import nominations
@@ -25,6 +25,7 @@ from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.constraints import understood
+from scheduler.snapshot.network import hyper_nodes_of
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -33,8 +34,10 @@ from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskSta
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from kube.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.snapshot.nodes import PodShape
 
 log = logging.getLogger(__name__)
@@ -61,7 +64,7 @@ class Changed(Protocol):
 
 
 class Snapshot:
-    """Nodes, pods, pod groups, queues, priority classes, claims; see apply().
+    """Nodes, HyperNodes, pods, pod groups, queues, priority classes, claims; see apply().
 
     schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
     """
@@ -100,6 +103,8 @@ class Snapshot:
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
+        self._hyper_nodes: dict[str, HyperNode] = {}
+        self._network: tuple[object, HyperNodes] | None = None
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
@@ -112,6 +117,7 @@ class Snapshot:
             resources.PRIORITY_CLASSES.id: self._priority_class,
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
+            resources.HYPER_NODES.id: self._hyper_node,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -162,6 +168,13 @@ class Snapshot:
         if found is None:
             found = self._evictable[group.key] = evictable(group, self.priority_of)
         return found
+
+    def hyper_nodes(self) -> HyperNodes:
+        """Return the HyperNodes among the nodes of now; they are kept until one of both changes."""
+        ground = self.nodes.ground()
+        if self._network is None or self._network[0] is not ground:
+            self._network = ground, hyper_nodes_of(self._hyper_nodes, self.nodes.labels())
+        return self._network[1]
 
     def unbound_claim(self, group: Group) -> str:
         """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
@@ -272,6 +285,8 @@ class Snapshot:
         if pod.holds:
             _bump(group.shapes, pod.shape, sign)
             _keep(group.holders, pod, sign)
+        elif pod.status is TaskStatus.SUCCEEDED:
+            _keep(group.succeeded, pod, sign)
         if pod.status is TaskStatus.PENDING:
             _keep(group.pending, pod, sign)
             if pod.is_barred:
@@ -379,6 +394,17 @@ class Snapshot:
             self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         )
         note(f"{change.namespace}/{change.name}")
+
+    def _hyper_node(self, change: Changed, exists: bool) -> None:
+        found = topology.read(msgspec.json.decode(change.body)) if exists else None
+        if found == self._hyper_nodes.get(change.name):
+            return
+        self._network = None
+        self.dirty |= self.waiting
+        if found is None:
+            del self._hyper_nodes[change.name]
+        else:
+            self._hyper_nodes[change.name] = found
 
     def _configuration(self, change: Changed, exists: bool) -> None:
         if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):
