@@ -54,6 +54,7 @@ PAGES = {
     "scheduler": "/queues/-/scheduler/",
     "nodes": "/nodes/",
     "node": "/nodes/sim-0000/",
+    "network": "/network/",
     "events": "/events/",
     "audit": "/audit/",
     "access": "/access/",
