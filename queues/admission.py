@@ -13,7 +13,7 @@ from kube import amounts, definitions, lenient, names, quantity, resources, sche
 from kube.errors import Cause, forbidden, invalid, not_supported
 from kube.kinds.scheduling import DequeueStrategy, QueueState
 from kube.usage import ROOT_QUEUE
-from queues import hierarchy
+from queues import hierarchy, states
 from queues.states import closing_problem
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class QueueRulesView(Protocol):
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
+    def groups_in(self, queue: str) -> dict[str, int]: ...
     def keeps_wishes(self) -> bool: ...
 
 
@@ -56,7 +57,8 @@ def default(queue: Object, old: Object | None, view: QueueRulesView) -> None:
         spec["state"] = spec.get("state") or (QueueState.CLOSED if is_closed else QueueState.OPEN).value
     if _name(queue) != ROOT_QUEUE:
         spec["parent"] = spec.get("parent") or ROOT_QUEUE
-    queue["status"] = {"state": spec.get("state") or QueueState.OPEN.value}
+    first = states.standing(spec.get("state") or "", "", {})
+    queue["status"] = {"state": first.state.value, "reason": first.reason, "message": first.message}
 
 
 def validate(queue: Object, old: Object | None, view: QueueRulesView) -> list[Cause]:
@@ -86,6 +88,9 @@ def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
         return [forbidden("metadata.name", f"`{name}` queue can not be deleted: the cluster needs it.")]
     causes = []
     state = intake.queue_state(queue)
+    if states.written_wish(lenient.mapping(queue, "status")) == QueueState.CLOSED:
+        # Somebody wrote so a moment ago, and its controller has not looked yet.
+        state = states.standing(QueueState.CLOSED, "", view.groups_in(name)).state
     if state != QueueState.CLOSED:
         remedy = (
             "wait until what is left in it has ended"

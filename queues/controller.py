@@ -105,6 +105,9 @@ class QueueConsumer(Consumer[QueuesState]):
             queue = state.queues[name]
             if name in asked and not queue.spec.state:
                 continue  # its Command writes the state; from there the rest is written
+            if wished := _newly_wished(queue):
+                groups.append(Group(_as_written(state, queue, wished, now), name))
+                continue  # what follows for others is planned when the wish has come back
             wanted = status_of(state, queue)
             if wanted == queue.status or _is_all_that_is_kept(state, queue, wanted):
                 state.stale.discard(name)
@@ -139,6 +142,25 @@ def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str
     return status
 
 
+def _newly_wished(queue: QueueFact) -> str:
+    """Return what a client wishes who wrote the state of a queue, "" unless that is another wish than the queue keeps."""
+    wished = states.written_wish(queue.status) if queue.spec.state else ""
+    is_refused = wished == QueueState.CLOSED and states.closing_problem(queue.metadata.name)
+    return "" if is_refused or wished == queue.spec.state else wished
+
+
+def _as_written(state: QueuesState, queue: QueueFact, wished: str, now: int) -> list[Write]:
+    """Return the writes that keep as a wish what a client wrote as the state, and say so."""
+    about, wanted = queue.about, status_of(state, queue, wished)
+    name, uid = queue.metadata.name, queue.metadata.uid
+    event = events.event(about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT)
+    return [
+        Patch(QUEUES, "", name, {"spec": {"state": wished}}, uid=uid),
+        Update(QUEUES, {**about, "status": wanted}, "status"),
+        Create(EVENTS, event),
+    ]
+
+
 def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
     """Carry out the first Command to each queue; the next follows when this one is gone."""
     busy: set[str] = set()
@@ -159,7 +181,12 @@ def _about(state: QueuesState, name: str) -> Object | None:
 
 
 def _is_all_that_is_kept(state: QueuesState, queue: QueueFact, wanted: dict[str, Any]) -> bool:
-    """Whether a status was written and lacks only what the cluster's definition of queues does not have."""
+    """Whether a status was written and lacks only what the cluster's definition of queues does not have.
+
+    One that has no reasons keeps no wishes either.
+    """
+    if queue.spec.state:
+        return False
     return state.sent.get(queue.metadata.name) == wanted and queue.status.items() <= wanted.items()
 
 

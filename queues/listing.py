@@ -21,7 +21,7 @@ from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, QUEUES
-from queues import share_bars
+from queues import share_bars, share_table, waiting_panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dashboard.cluster_usage import Picture, QueueFacts
     from dashboard.parts.table import TableView
     from kube.amounts import Amounts
+    from kube.kinds.scheduling import QueueAffinity
     from queues.shares import FairShare
 
 STATE = f"{QUEUES.id}/state"
@@ -158,6 +159,18 @@ def _line(
     return Line(facts, depth, run, wait, used, limits, shares.get(facts.name))
 
 
+def _node_groups(affinity: QueueAffinity) -> str:
+    """Return what a queue says of node groups: `only red, rather blue, never green`."""
+    uses, avoids = affinity.node_group_affinity, affinity.node_group_anti_affinity
+    said = (
+        ("only", uses.required_during_scheduling_ignored_during_execution),
+        ("rather", uses.preferred_during_scheduling_ignored_during_execution),
+        ("rather not", avoids.preferred_during_scheduling_ignored_during_execution),
+        ("never", avoids.required_during_scheduling_ignored_during_execution),
+    )
+    return ", ".join(f"{how} {' or '.join(names)}" for how, names in said if names)
+
+
 _ORDERS: dict[str, Any] = {
     "name": lambda line: line.facts.name,
     "phase": lambda line: (line.facts.state, line.facts.name),
@@ -202,17 +215,23 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             children = shown.children(name)
             below = [queue.name for queue in shown.below(name)]
     spec = facts.queue.spec
+    share = line.share if name != ROOT else None
+    waiting_line = waiting_panel.of_queue(head, name, below, visible) if line.share else None
+    pending = waiting_line.pending if waiting_line else {}
     context = {
         "line": line,
         "facts": facts,
         "sight": sight.of(visible),
         "spec": spec,
+        "node_groups": _node_groups(spec.affinity),
         "children": children,
         "below": below,
         "left": _unfinished(facts),
         "uses": usage_bar.table(line.used, line.limits),
-        "share": line.share if name != ROOT else None,
-        "share_bars": share_bars.bars(line.share) if line.share else [],
+        "share": share,
+        "share_rows": share_table.rows(share, pending, line.limits) if share else [],
+        "share_said": share_table.said(share, pending) if share else "",
+        "waiting_line": waiting_line,
         "shares": [
             ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),
             (
@@ -233,7 +252,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     }
     made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
-        for part in ("actions", "head", "use", "share")
+        for part in ("actions", "head", "use", "share", "line")
     }
     return facts.uid, made
 

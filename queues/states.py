@@ -8,11 +8,14 @@ Volcano's own definition of queues has no `spec.state`, and an API server drops
 what a definition does not have. Of a queue without it the wish is what the fact
 was left as, by us or by Volcano: closed, unless an annotation of Volcano's says
 that it is closed with its parent.
+
+Clients of Volcano open and close a queue by writing `status.state`. Of a queue
+that keeps its wish this is taken as one, too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
@@ -72,6 +75,7 @@ TABLE = (
     Case(QueueState.CLOSED, True, False, QueueState.CLOSED, "Closed", "The queue is empty and accepts no jobs."),
 )  # fmt: skip
 
+_OURS = frozenset((case.state.value, case.reason) for case in TABLE)
 _ROWS = {(case.wish, case.is_closed_above, case.has_work): case for case in TABLE}
 
 
@@ -81,6 +85,17 @@ def wish(kept: str, state: str, *, is_closed_by_parent: bool) -> str:
         return kept
     is_closed = state in (QueueState.CLOSED, QueueState.CLOSING) and not is_closed_by_parent
     return (QueueState.CLOSED if is_closed else QueueState.OPEN).value
+
+
+def written_wish(status: Mapping[str, Any]) -> str:
+    """Return Open or Closed where a client wrote that as the state of a queue, "" where the state is the controller's.
+
+    The controller's has a reason of its own beside it, which clients leave as it was or leave out.
+    """
+    state, reason = status.get("state"), status.get("reason")
+    if state not in (QueueState.OPEN, QueueState.CLOSED) or (state, reason) in _OURS:
+        return ""
+    return str(state)
 
 
 def standing(wish: str, closed_above: str, groups: Mapping[str, int]) -> Standing:

@@ -11,6 +11,7 @@ from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
 from kube import resources
+from kube.kinds.scheduling import PodGroupPhase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +63,11 @@ class ClusterView:
                 parent = (queue.object.get("spec") or {}).get("parent") or ""
                 self._children[parent].append(queue.object)
         return self._children.get(name, [])
+
+    def groups_in(self, queue: str) -> dict[str, int]:
+        """Return how many pod groups a queue has in each phase."""
+        counts = self._store.count(resources.POD_GROUPS, queue=queue)
+        return {phase or PodGroupPhase.PENDING: number for phase, number in counts.items()}
 
     def priority_class(self, name: str) -> Object | None:
         """Return a priority class."""

@@ -13,8 +13,10 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
+from cluster.api import backend
 from cluster.rules import simulation
-from cluster.store import Stored, store
+from cluster.runtime import registry
+from cluster.store import Stored, decisions, store
 from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
@@ -34,6 +36,7 @@ from jobs.pages import (
     progress,
     timeline,
     visible,
+    why_waiting,
 )
 from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, PodGroup
@@ -48,14 +51,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
+    from cluster.store.decisions import Kept
     from jobs.history.record import PodSpan
     from jobs.lifecycle.causes import Cause, Failure
-    from jobs.pages.chapters import Wait
+    from jobs.pages.chapters import Wait as Stretch
     from jobs.pages.pods import Read
+    from jobs.pages.why_waiting import Wait
     from kube.kinds.core import Event
 
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
+MOST_DECISIONS = 200
 # Phases whose message says how far the pods have come, which stands beside the phase already.
 _UNDER_WAY = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
 # Phases in which no run goes on, once something has ended the newest.
@@ -203,11 +209,15 @@ class Detail:
         return pods.asking_for_simulation(self.stored)
 
     @cached_property
-    def group(self) -> PodGroup | None:
+    def stored_group(self) -> Stored | None:
         if self.deleted or not self.sees.groups:
             return None
         found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
-        return found[0].read(PodGroup) if found else None
+        return found[0] if found else None
+
+    @cached_property
+    def group(self) -> PodGroup | None:
+        return self.stored_group.read(PodGroup) if self.stored_group else None
 
     @property
     def marks(self) -> list[timeline.Mark]:
@@ -228,13 +238,15 @@ class Detail:
         """What policies will do when their delay is over."""
         return [] if self.deleted else delayed.of_job(self.stored)
 
+    @cached_property
+    def waiting(self) -> Wait:
+        """Why the job, or some of it, waits."""
+        return why_waiting.of_job(self)
+
     @property
     def why(self) -> str:
         """Why the job waits, in a sentence with numbers; empty when it does not wait."""
-        if self.deleted or self.job.phase not in ("Pending", "Restarting"):
-            return ""
-        group = self.group
-        return (group.why if group else "") or self.job.status.state.message or happenings.held_back(group)
+        return self.waiting.why
 
     @property
     def reasons(self) -> list[str]:
@@ -289,6 +301,7 @@ class Detail:
             ],
             "message": self.message,
             "why": self.reasons,
+            "waiting": self.waiting,
             "wish": self.wish,
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
@@ -362,7 +375,7 @@ class Detail:
         }
         return _render(context, "timeline", "tasks", "policies", "plugins")
 
-    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Wait]) -> str:
+    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch]) -> str:
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
         times, bars = self.chapter.times, self.bars
         if len(bars) == self.total:
@@ -381,6 +394,17 @@ class Detail:
         for bar in self.told_bars:
             phases.setdefault(bar.pod.task, []).append(bar.phase)
         return progress.of_past_tasks(self.job, phases)
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether a scheduler of ours decides here."""
+        return backend.runs(registry.get("scheduler"))
+
+    def decisions(self) -> list[Kept]:
+        """Return what the scheduler decided about the job in all of its runs, newest first."""
+        group = f"{self.stored.name}-{self.stored.uid}"
+        about = decisions.Filters(namespaces=self.stored.namespace, name=group)
+        return decisions.find(about, limit=MOST_DECISIONS)
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""

@@ -109,6 +109,10 @@ class Writer:
         decision.minima, decision.given_back = outcome.minima, outcome.given_back
         if outcome.hyper_node is not None and outcome.hyper_node != group.hyper_node:
             decision.hyper_node = outcome.hyper_node
+        decision.queue, decision.needed = group.queue, group.min_member
+        if outcome.binds:
+            ready = group.ready()
+            decision.started = bool(ready) and ready >= group.min_member
         told = self._sentence(outcome.cause) if outcome.cause else ""
         if group.view is not None:
             counts = _after(group, outcome.binds)
@@ -118,7 +122,8 @@ class Writer:
             if waits and (written := _standing_message(decision, group)):
                 told = people(written)
         if told:
-            decision.notes = list(self.notes(outcome.unbound, told))
+            # What was said of the whole gang does not hold for the rest of one that starts.
+            decision.notes = list(self.notes(outcome.unbound, told, at_once=bool(outcome.binds)))
         if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
 
@@ -150,11 +155,11 @@ class Writer:
             self._causes.append(cause)  # keeps the id in use
         return told
 
-    def notes(self, pods: Iterable[Pod], message: str) -> Iterable[Note]:
+    def notes(self, pods: Iterable[Pod], message: str, *, at_once: bool = False) -> Iterable[Note]:
         """Yield what waiting pods are told: condition PodScheduled=False.
 
         Only the first NOTED_PODS of a gang in task order are told, each at
-        most once in NOTE_MS: the gang's reason is on its pod group, and a gang
+        most once in NOTE_MS unless it must be told at once: the gang's reason is on its pod group, and a gang
         of ten thousand must not cost ten thousand writes.
         """
         for pod, _ in zip(pods, range(NOTED_PODS), strict=False):
@@ -162,7 +167,7 @@ class Writer:
             if known.get("status") == "False" and known.get("message") == message:
                 continue
             due = _time(known.get("lastTransitionTime")) + NOTE_MS
-            if known and due > self._now:
+            if known and due > self._now and not at_once:
                 self._decisions.wake_at(due)
             else:
                 yield Note(pod, message)
@@ -191,7 +196,7 @@ class Writer:
             if self._set(decision, group, SCHEDULED, READY_REASON, "") and has_waited:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
-            self._lift(decision, group, UNSCHEDULABLE)
+            decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(
         self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]
@@ -208,6 +213,7 @@ class Writer:
         message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"
         self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
         if not repeated:
+            decision.refusal = cause.reason, self._sentence(cause)
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
 
     def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:
@@ -228,11 +234,14 @@ class Writer:
         decision.status["conditions"] = msgspec.to_builtins([*kept, new])
         return True
 
-    def _lift(self, decision: GroupDecision, group: Group, kind: str) -> None:
+    def _lift(self, decision: GroupDecision, group: Group, kind: str) -> bool:
+        """Make a condition False; tell whether it was True."""
         known = _find(group, kind)
-        if known is not None and known.status == "True":
-            conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
-            decision.status["conditions"] = msgspec.to_builtins(conditions)
+        if known is None or known.status != "True":
+            return False
+        conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
+        decision.status["conditions"] = msgspec.to_builtins(conditions)
+        return True
 
     def _false(self, condition: GroupCondition) -> GroupCondition:
         if condition.status == "False":

@@ -206,7 +206,7 @@ def _start(placer: Placer, attempt: Attempt, number: int, root: NodeSet | None) 
         for some in part.bins:
             missing -= placer.take(attempt, some, missing, together=missing)
         if missing <= 0:
-            attempt.started.add(number)
+            attempt.started |= {number}
             return True
         placer.undo_since(attempt, before, part.bins)
         attempt.start = start

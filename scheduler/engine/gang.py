@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
     from scheduler.engine.hyper_nodes import Topology
@@ -100,6 +102,10 @@ def minimum(gang: Gang) -> list[int]:
     return taken
 
 
+NOBODY: AbstractSet[int] = frozenset()
+"""The parts of an attempt in which none has started; most gangs have no parts."""
+
+
 class Attempt:
     """The nodes found for one gang so far.
 
@@ -135,7 +141,7 @@ class Attempt:
         self.full: set[int] = set()
         self.behind: int | None = None
         self.allowed: dict[int, NodeSet] | None = None
-        self.started: set[int] = set()
+        self.started: AbstractSet[int] = NOBODY
         self.few: tuple[int, int] | None = None
 
     def has_minimum(self) -> bool:

@@ -162,6 +162,17 @@ class Placer:
         """Return how many pods of the class fit on each node now; to be read only."""
         return self._ranking(pod_class).rooms()
 
+    def redo(
+        self, gang: Gang, attempt: Attempt, runs: Sequence[Sequence[tuple[list[int], list[int]]]]
+    ) -> None:
+        """Put the pods of an attempt that was undone back on the nodes that they had."""
+        for number, (some, had) in enumerate(zip(gang.bins, runs, strict=True)):
+            pod_class = self.cluster.classes[some.pod_class]
+            for nodes, counts in had:
+                self.cluster.fill(nodes, counts, pod_class, gang.account)
+            attempt.runs[number] = list(had)
+            attempt.taken[number] = sum(sum(counts) for _, counts in had)
+
     def room(self, pod_class: int) -> int:
         """Return how many pods of the class fit on all nodes together."""
         return self._ranking(pod_class).total()
@@ -185,12 +196,14 @@ class Placer:
             wanted = gang.account.allowed(pod_class.asked, wanted)
         if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
             return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
-        if attempt.allowed is not None and bin_number in attempt.allowed:
-            return self._take_among(attempt, bin_number, wanted, attempt.allowed[bin_number])
+        among = None if attempt.allowed is None else attempt.allowed.get(bin_number)
+        if among is not None or pod_class.wishes is not None:
+            every = np.ones(len(self.cluster.free), dtype=bool) if among is None else among
+            return self._take_among(attempt, bin_number, wanted, every)
         return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
 
     def _take_among(self, attempt: Attempt, bin_number: int, wanted: int, among: NodeSet) -> int:
-        """Place up to so many pods of a bin on some of the nodes only."""
+        """Place up to so many pods of a bin on some of the nodes, each on the one that is best by then."""
         taken = 0
         while taken < wanted:
             ranking = self._ranking(attempt.gang.bins[bin_number].pod_class)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
 from scheduler.engine import arrangement_words
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
@@ -26,6 +28,12 @@ def sentence(cause: Cause) -> str:
     told = _SENTENCES[cause.reason](cause)
     if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
+    if cause.reason in _NAMING_TAINTS and (others := _of_kind(cause, ExclusionKind.NODE_GROUP)):
+        told += f" Other nodes are not for the queue: {others}."
+    if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
+        told += f" Other nodes are too busy: {busy}."
+    if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
+        told += f" Of other nodes {lent}."
     return told
 
 
@@ -52,6 +60,27 @@ def _no_matching_node(cause: Cause) -> str:
 
 def _untolerated_taint(cause: Cause) -> str:
     return f"The pods do not tolerate the taints of the nodes: {_tainted(cause)}{_others(cause)}."
+
+
+def _node_group(cause: Cause) -> str:
+    closed = _of_kind(cause, ExclusionKind.NODE_GROUP)
+    more = _besides(cause, ExclusionKind.NODE_GROUP)
+    return f"No node is for the queue: {closed}{more}. Name one of their groups in spec.affinity of the queue, or choose another queue."
+
+
+def _nodes_busy(cause: Cause) -> str:
+    busy = _of_kind(cause, ExclusionKind.BUSY)
+    return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
+
+
+def _revocable_zone(cause: Cause) -> str:
+    lent = _of_kind(cause, ExclusionKind.REVOCABLE)
+    return f"No node takes these pods now: {lent}{_besides(cause, ExclusionKind.REVOCABLE)}."
+
+
+def _besides(cause: Cause, kind: ExclusionKind) -> str:
+    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
+    return f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
 
 
 def _never_fits(cause: Cause) -> str:
@@ -89,21 +118,38 @@ def _not_enough_resources(cause: Cause) -> str:
     return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
 
 
+def _queue_over_deserved(cause: Cause) -> str:
+    used, due = show(cause.resource, cause.used), show(cause.resource, cause.deserved)
+    return (
+        f"{_not_enough_resources(cause)} With this queue {cause.queue} would use {used}, and it deserves {due}: nothing is "
+        "taken back from other queues for it, so it waits for what they leave."
+    )
+
+
 def _queue_too_small(cause: Cause) -> str:
     limit = show(cause.resource, cause.whole)
     return f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
 
 
+def _parent_too_small(cause: Cause) -> str:
+    limit = show(cause.resource, cause.whole)
+    return (
+        f"This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}."
+    )
+
+
 def _queue_limit(cause: Cause) -> str:
     short = show(cause.resource, cause.requested)
     limit = show(cause.resource, cause.whole)
+    above = ", which is above its own" if cause.reason is Reason.PARENT_LIMIT else ""
     if cause.entering:
         return (
-            f"Waits for room in queue {cause.queue}: its minimum needs {short}, "
+            f"Waits for room in queue {cause.queue}{above}: its minimum needs {short}, "
             f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
         )
+    above = f"{above}," if above else ""
     return (
-        f"Queue {cause.queue} is at its limit: this needs {short} more, "
+        f"Queue {cause.queue}{above} is at its limit: this needs {short} more, "
         f"{show(cause.resource, cause.free)} of {limit} left."
     )
 
@@ -135,7 +181,7 @@ def _kept(cause: Cause) -> str:
 
 def _queue_order(cause: Cause) -> str:
     return (
-        f"Queue {cause.queue} is first in, first out: this waits until job group {cause.group}, "
+        f"Queue {cause.queue} is first in, first out: this waits until job group {_called(cause.group)}, "
         "which is before it, can start."
     )
 
@@ -219,12 +265,25 @@ def _claim_not_bound(cause: Cause) -> str:
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
-    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {group}" for group, n in cause.victims[:_NAMED_GROUPS]]
+    named = cause.victims[:_NAMED_GROUPS]
+    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" for group, n in named]
     if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
         shown.append(f"{more} of others")
     listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
     is_one = sum(n for _, n in cause.victims) == 1
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
+
+
+def _room_kept(cause: Cause) -> str:
+    named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
+    if more := len(cause.keeping) - len(named):
+        named.append(f"{more} more")
+    groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    if len(cause.keeping) == 1:
+        return f"The room that this needs is kept for job group {groups}, which goes first and waits for pods to end."
+    return (
+        f"The room that this needs is kept for job groups {groups}, which go first and wait for pods to end."
+    )
 
 
 def _not_allocating(_: Cause) -> str:
@@ -264,12 +323,26 @@ def _fits(cause: Cause) -> str:
     return f"{cause.fit} of {cause.needed} pods fit; each"
 
 
+def _called(group: str) -> str:
+    """Return how people call a pod group: by its job, if it has one."""
+    return job_of(group) or group
+
+
 def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
 def _tainted(cause: Cause) -> str:
     return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
+
+
+def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
+    """Return the nodes that are closed in one way: `2 are of node group gpu, 1 is of no node group`."""
+    closed = Counter[str]()
+    for n, each in cause.excluded:
+        if each.kind == kind:
+            closed[each.shown] += n
+    return ", ".join(f"{n} {'is' if n == 1 else 'are'} {shown}" for shown, n in closed.most_common())
 
 
 def _others(cause: Cause) -> str:
@@ -302,10 +375,16 @@ _SENTENCES = {
     Reason.NODES_UNAVAILABLE: _nodes_unavailable,
     Reason.NO_MATCHING_NODE: _no_matching_node,
     Reason.UNTOLERATED_TAINT: _untolerated_taint,
+    Reason.NODE_GROUP: _node_group,
+    Reason.NODES_BUSY: _nodes_busy,
+    Reason.REVOCABLE_ZONE: _revocable_zone,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
     Reason.QUEUE_TOO_SMALL: _queue_too_small,
+    Reason.PARENT_LIMIT: _queue_limit,
+    Reason.PARENT_TOO_SMALL: _parent_too_small,
+    Reason.QUEUE_OVER_DESERVED: _queue_over_deserved,
     Reason.QUEUE_GUARANTEES: _queue_guarantees,
     Reason.QUEUE_ORDER: _queue_order,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
@@ -323,6 +402,7 @@ _SENTENCES = {
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
+    Reason.ROOM_KEPT: _room_kept,
     Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

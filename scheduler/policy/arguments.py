@@ -20,6 +20,7 @@ LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
 PACKED = "binpack"
 PACKED_HYPER_NODES = "hypernode.binpack"
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,62 @@ class Arguments:
         )
         return default
 
-    def wait(self, name: str) -> int | None:
-        """Return a duration that is longer than nothing in ms, None where there is none."""
+    def percentage(self, name: str, default: int) -> int:
+        """Return a whole number from 1 to 100."""
+        value = self.values.get(name, default)
+        try:
+            number = value if isinstance(value, int) and value is not True else int(_text(value))
+        except ValueError:
+            number = 0
+        if 1 <= number <= 100:
+            return number
+        rule = "a percentage, a whole number from 1 to 100"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        return default
+
+    def within(self, name: str) -> Arguments:
+        """Return the arguments that a mapping among these holds; none where it is not a mapping."""
         value = self.values.get(name)
+        if value is not None and not isinstance(value, dict):
+            self.warn(child(self.path, name), f"{name} is a mapping, not {shown(value)}; it is left out.")
+        return Arguments(value if isinstance(value, dict) else {}, child(self.path, name), self.warn)
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        """Return whether something is so."""
+        value = self.values.get(name, default)
+        if isinstance(value, bool):
+            return value
+        try:
+            return _TRUTHS[_text(value).lower()]
+        except (ValueError, KeyError):
+            rule = "true or false"
+            self.warn(
+                child(self.path, name),
+                f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.",
+            )
+        return default
+
+    def wait(self, name: str, default: str | None = None) -> int | None:
+        """Return a duration that is longer than nothing in ms, None where there is none."""
+        value = self.values.get(name, default)
         if value is None:
             return None
         duration = duration_of(value)
         if duration is None:
             self.warn(
                 child(self.path, name),
-                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; none is used.",
+                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; {default or 'none'} is used.",
             )
         return duration
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the names that a text lists, separated by commas, each once."""
+        stated = self.values.get(name, "")
+        if not isinstance(stated, str):
+            message = f"{name} names resources, separated by commas, and is not {shown(stated)}."
+            self.warn(child(self.path, name), message)
+            return ()
+        return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))
 
     def packed(self, first: str = PACKED) -> tuple[tuple[str, int], ...]:
         """Return the resources by which nodes (§3.9), or HyperNodes (§3.12), are compared, with their weights, by name.
@@ -92,12 +137,7 @@ class Arguments:
         """
         weights = {name: self.weight(f"{first}.{name}", 1) for name in ("cpu", "memory")}
         listed, prefix = f"{first}.resources", f"{first}.resources."
-        stated = self.values.get(listed, "")
-        if not isinstance(stated, str):
-            message = f"{listed} names resources, separated by commas, and is not {shown(stated)}."
-            self.warn(child(self.path, listed), message)
-            stated = ""
-        for name in filter(None, (each.strip() for each in stated.split(","))):
+        for name in self.names(listed):
             weights[name] = self.weight(prefix + name, 1)
         for name in self.values:
             if name.startswith(prefix) and name.removeprefix(prefix) not in weights:

@@ -24,6 +24,7 @@ class PodAnnotations(QueueAnnotations):
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
+    revocable: str = field(default="", name="volcano.sh/revocable-zone")
 
 
 class Preemptable(View):
@@ -128,10 +129,12 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, how long it may wait (sla, under both names; reference/volcano-scheduler §1.4), and where it is."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names), how many of its pods must stay, and where it is (reference/volcano-scheduler §1.4)."""
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
+    least_available: str = field(default="", name="volcano.sh/jdb-min-available")
+    most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
     hyper_node: str = field(default="", name=ALLOCATED)
 
 
@@ -214,6 +217,20 @@ class GuaranteeView(View):
     resource: dict[str, Any] | None = None
 
 
+class NodeGroupsView(View):
+    """Names of node groups."""
+
+    required_during_scheduling_ignored_during_execution: list[str] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[str] | None = None
+
+
+class QueueAffinityView(View):
+    """Which node groups a queue uses, and which it avoids."""
+
+    node_group_affinity: NodeGroupsView | None = None
+    node_group_anti_affinity: NodeGroupsView | None = None
+
+
 class QueueSpecView(View):
     """A queue's part of the cluster, and its place."""
 
@@ -225,6 +242,7 @@ class QueueSpecView(View):
     priority: int | None = None
     dequeue_strategy: str | None = None
     reclaimable: bool | None = None
+    affinity: QueueAffinityView | None = None
 
 
 class QueueMeta(View):

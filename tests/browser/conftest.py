@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import logging
 import os
+from http import HTTPStatus
 
 import pytest
 
@@ -9,6 +11,7 @@ from tests.browser import world
 from tests.system.harness import System
 from tests.system.work import Person, Watcher
 
+log = logging.getLogger(__name__)
 QUIET = ("net::ERR_", "WebSocket connection to", "the server responded with a status of")
 
 
@@ -56,22 +59,37 @@ def watcher(system):
 
 @pytest.fixture
 def enter(browser, system):
-    """Open windows; at the end no script of theirs may have complained."""
+    """Open windows; at the end no script of theirs may have complained.
+
+    What they heard and where they ended up is logged: a failed test shows it.
+    """
     contexts, complaints = [], []
 
     def heard(message):
+        log.info("%s: %s", message.type, message.text)
         if message.type == "error" and not any(words in message.text for words in QUIET):
             complaints.append(message.text)
+
+    def missed(request):
+        log.info("not answered: %s %s: %s", request.method, request.url, request.failure)
+
+    def answered(response):
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            log.info("%s: %s", response.status, response.url)
 
     def begin(on=None, **options):
         context = world.enter(browser, on or system, **options)
         contexts.append(context)
         context.on("console", heard)
+        context.on("requestfailed", missed)
+        context.on("response", answered)
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         return context.new_page()
 
     yield begin
     for context in contexts:
+        for page in context.pages:
+            log.info("ended at %s", page.url)
         context.close()
     assert not complaints
 

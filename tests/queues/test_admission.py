@@ -39,6 +39,9 @@ class Cluster:
     def queue_children(self, name):
         return [each for each in self.queues.values() if each["spec"].get("parent") == name]
 
+    def groups_in(self, queue):
+        return {}
+
     def keeps_wishes(self):
         return True
 
@@ -141,7 +144,7 @@ def test_new_queue_has_defaults_and_is_open_at_once():
         "parent": "root",
         "dequeueStrategy": "traverse",
     }
-    assert new["status"] == {"state": "Open"}
+    assert new["status"] == {"state": "Open", "reason": "Opened", "message": "The queue accepts jobs."}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +159,8 @@ def test_new_queue_has_defaults_and_is_open_at_once():
 def test_new_queue_is_what_it_wishes_to_be(spec, status, wish):
     new = queue(status={**status, "allocated": {"cpu": "9"}}, **spec)
     admission.default(new, None, Cluster())
-    assert (new["spec"]["state"], new["status"]) == (wish, {"state": wish})
+    assert (new["spec"]["state"], new["status"].pop("state")) == (wish, wish)
+    assert new["status"].keys() == {"reason", "message"}
 
 
 def test_path_of_the_annotations_begins_at_root():

@@ -8,6 +8,7 @@ from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
+from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
 from tests.modes.mode import Runner
 
@@ -47,7 +48,9 @@ def later(controller, time):
 
 def queue(name, parent="root", state="Open", **spec):
     spec = {"weight": 1, "parent": parent, "state": state, **spec}
-    store.write(Create(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": state}}))
+    status = states.standing(state, "", {})
+    written = {"state": status.state.value, "reason": status.reason, "message": status.message}
+    store.write(Create(QUEUES, {"metadata": {"name": name}, "spec": spec, "status": written}))
 
 
 def group(name, queue="default", phase="Pending"):

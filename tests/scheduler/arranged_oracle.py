@@ -114,7 +114,7 @@ class Slow:
             return False
         each = self.cluster.classes[self.gang.bins[some].pod_class]
         among = [n for n in range(len(self.names)) if place is None or n in place]
-        node = _best(self.cluster, each, self.pods, None, among)
+        node = _best(self.cluster, each, self.pods, None, among, None)
         if node < 0:
             return False
         self.cluster.free[node] -= each.request

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from cluster import clock
+from cluster.api import backend
 from cluster.runtime.registry import get
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import Create, Delete, Patch, decisions, store
 from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
+from node import usage
+from node.paths import Layout
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner, others
 
@@ -62,6 +68,13 @@ def is_going(one):
     return "deletionTimestamp" in one["metadata"]
 
 
+def kept(mode):
+    """What is kept of decisions where the scheduler runs, oldest first, as (kind, group, how many pods)."""
+    with mode.ours():
+        found = decisions.find(decisions.Filters(), limit=100)[::-1]
+    return [(each.decision.kind, each.decision.name, each.decision.pods) for each in found]
+
+
 def make_again(*names):
     """Let nodes end what is going, and a controller make pods again of which there are none.
 
@@ -78,7 +91,7 @@ def phase(name="g"):
     return store.get(POD_GROUPS, "ns", name).object["status"]["phase"]
 
 
-def test_a_gang_is_bound_when_its_last_pod_appears():
+def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
     leader = runner()
     create(node("n1"), queue(), group(minimum=2), made("g-0"))
     drain(leader)
@@ -88,9 +101,10 @@ def test_a_gang_is_bound_when_its_last_pod_appears():
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert phase() == "Running"
     assert store.find(EVENTS) == []
+    assert kept(runner_mode) == [("bind", "g", 2)]
 
 
-def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
+def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all(runner_mode):
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
     drain(leader)
@@ -99,6 +113,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
     drain(leader)
     assert bound() == {}
     assert phase() != "Running"
+    assert ("bind", "g", 2) not in kept(runner_mode)
     make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 2
@@ -245,6 +260,27 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
     store.write(Delete(CONFIGMAPS, *KEPT))
     drain(runner())
     assert bound() == {"g-0": "n1"}
+
+
+@pytest.mark.usefixtures("_system")
+@pytest.mark.parametrize("cores", [pytest.param(0.5, id="idle"), pytest.param(3.9, id="busy")])
+def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
+    """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
+    settings.DATA = tmp_path
+    figures = {
+        "node": "n1",
+        "at": clock.milliseconds(),
+        "machine": [int(cores * 1e9), 0, 15_000],
+        "containers": [],
+    }
+    path = Layout(tmp_path).root / usage.NAME
+    path.parent.mkdir()
+    path.write_text(json.dumps(figures))
+    text = "actions: enqueue, allocate\ntiers: [{plugins: [{name: usage}]}]"
+    create(configuration(text), node("n1"), queue(), group(), made("g-0"))
+    drain(runner())
+    is_measured = not backend.is_mirror
+    assert bound() == ({} if cores > 3 and is_measured else {"g-0": "n1"})
 
 
 @pytest.mark.usefixtures("_system")
