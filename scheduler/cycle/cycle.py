@@ -225,11 +225,11 @@ class _Cycle:
         cause = None
         if unbound:
             gang = self._gangs[group.key]
-            tell = explain_arranged_rest if gang.is_arranged else explain_rest
+            tell = explain_arranged_rest if gang.arranged is not None else explain_rest
             cause = tell(self._explainer(), gang, attempt, self._names, started=group.ready())
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
         outcome = Outcome(group, binds, unbound, cause, entered, minima)
-        if layout.gang.is_arranged and binds and self.cluster.hyper_nodes is not None:
+        if layout.gang.arranged is not None and binds and self.cluster.hyper_nodes is not None:
             there = (pod.node for pod in group.holders.values())
             outcome.hyper_node = self.cluster.hyper_nodes.lowest_around([*there, *(b.node for b in binds)])
         return outcome
@@ -271,7 +271,7 @@ class _Cycle:
         key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
-            tell = explain_arranged if gang.is_arranged else explain
+            tell = explain_arranged if gang.arranged is not None else explain
             cause = tell(self._explainer(), gang, self._names, needed=layout.needed)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
@@ -284,7 +284,7 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
-        if layout.gang.is_arranged and self.cluster.hyper_nodes is None:
+        if layout.gang.arranged is not None and self.cluster.hyper_nodes is None:
             self.cluster.hyper_nodes = self._snapshot.hyper_nodes()
             self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         bins = layout.gang.bins

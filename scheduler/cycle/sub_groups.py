@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube import selector
 from kube.usage import value_of
-from scheduler.engine.gang import Part, PartStep
+from scheduler.engine.gang import Arranged, Part, PartStep
 from scheduler.engine.hyper_nodes import Topology
 from scheduler.snapshot.records import READY, TaskStatus
 
@@ -59,9 +59,9 @@ def sub_group_of(group: Group) -> Callable[[Pod], SubGroup | None] | None:
 def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] | None) -> Layout:
     """Return the layout of a group with what it asks of the network, and with its sub-groups as parts."""
     view = group.view.spec.network_topology if group.view else None
-    gang = replace(layout.gang, topology=_topology(view, group.holders.values()))
+    gang, topology = layout.gang, _topology(view, group.holders.values())
     if of is None:
-        return replace(layout, gang=gang)
+        return replace(layout, gang=replace(gang, arranged=Arranged(topology)))
     started = _by_sub_group([*group.holders.values(), *group.succeeded.values()], of)
     bins_of: dict[SubGroup, list[int]] = {}
     for number, some in enumerate(layout.pod_sets):
@@ -92,7 +92,7 @@ def arranged(layout: Layout, group: Group, of: Callable[[Pod], SubGroup | None] 
         steps.append(PartStep(missing, tuple(own)))
     return replace(
         layout,
-        gang=replace(gang, bins=bins, parts=parts, part_steps=tuple(steps)),
+        gang=replace(gang, bins=bins, arranged=Arranged(topology, parts, tuple(steps))),
         needed=max(layout.needed, needed),
         absent=max(layout.absent, absent),
     )

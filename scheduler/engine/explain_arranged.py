@@ -13,6 +13,7 @@ import numpy as np
 from scheduler.engine import arrange
 from scheduler.engine.cause import Arrangement, Cause, Reason
 from scheduler.engine.explain import explain, explain_rest, rooms_when_empty
+from scheduler.engine.gang import Arranged
 
 if TYPE_CHECKING:
     from scheduler.engine.explain import Names
@@ -92,7 +93,7 @@ def explain_arranged_rest(
 
 def _plain(gang: Gang) -> Gang:
     bins = tuple(replace(some, part=None) for some in gang.bins)
-    return replace(gang, bins=bins, topology=None, parts=(), part_steps=())
+    return replace(gang, bins=bins, arranged=None)
 
 
 def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
@@ -102,7 +103,9 @@ def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
 
 def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
     """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
-    first = arrange.fill(placer, replace(gang, steps=(), part_steps=()), None, root=None)
+    first = arrange.fill(
+        placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None
+    )
     standing = hyper_nodes.standing(topology)
     marks = np.bincount(standing, minlength=hyper_nodes.size)
     needs = [(step.need, step.bins) for step in gang.steps]
@@ -127,7 +130,7 @@ def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNode
 
 
 def _fits_without_parts(placer: Placer, gang: Gang, nodes: NodeSet | None) -> bool:
-    loose = replace(_plain(gang), topology=gang.topology)
+    loose = replace(_plain(gang), arranged=Arranged(gang.topology))
     attempt = arrange.fill(placer, loose, None, root=nodes)
     placer.undo(loose, attempt)
     return attempt.short is None

@@ -65,14 +65,22 @@ class PartStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Arranged:
+    """What a gang asks beyond room: how close together all of its pods are to be, which of them start together, and how many such parts do."""
+
+    topology: Topology | None = None
+    parts: tuple[Part, ...] = ()
+    part_steps: tuple[PartStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Gang:
     """Bins in task order, highest priority first, and the minimum as steps.
 
     No steps: whatever fits may start. account is that of its queue; None is
     for gangs that no queue limits. Gangs of one level are equals: their minima
-    go before the rest of any of them. held is what its pods use already, by column. topology says how close
-    together all of its pods are to be, parts which of them start together, and part_steps how many parts do:
-    `scheduler.engine.arrange` places such a gang.
+    go before the rest of any of them. held is what its pods use already, by column. arranged is None for most:
+    `scheduler.engine.arrange` places the others.
     """
 
     bins: tuple[Bin, ...]
@@ -80,14 +88,22 @@ class Gang:
     account: Account | None = None
     level: int = 0
     held: tuple[int, ...] = ()
-    topology: Topology | None = None
-    parts: tuple[Part, ...] = ()
-    part_steps: tuple[PartStep, ...] = ()
+    arranged: Arranged | None = None
 
     @property
-    def is_arranged(self) -> bool:
-        """Whether its pods are to be close together, or to start in parts."""
-        return self.topology is not None or bool(self.parts)
+    def topology(self) -> Topology | None:
+        """How close together all of its pods are to be, None where they may be anywhere."""
+        return None if self.arranged is None else self.arranged.topology
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Which of its pods start together among themselves."""
+        return () if self.arranged is None else self.arranged.parts
+
+    @property
+    def part_steps(self) -> tuple[PartStep, ...]:
+        """How many parts start with the minimum."""
+        return () if self.arranged is None else self.arranged.part_steps
 
 
 def minimum(gang: Gang) -> list[int]:

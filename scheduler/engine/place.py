@@ -74,7 +74,7 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
         return
     asked = placer.asked(gang, some)
     due = min(turns.most(number, asked), gang.bins[some].count - attempt.taken[some])
-    if gang.is_arranged:
+    if gang.arranged is not None:
         for each, pods in arrange.place_more(placer, attempt, some, due):
             turns.placed(number, placer.asked(gang, each), pods)
         if attempt.rest() is not None:
@@ -104,7 +104,7 @@ class Placer:
             attempt = Attempt(gang)
             attempt.short = (0, 0)
             return attempt
-        if gang.is_arranged:
+        if gang.arranged is not None:
             return arrange.place_minimum(self, gang)
         return self.start_anywhere(gang, self.place_part)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.engine import arrange
-from scheduler.engine.gang import Bin, Gang, GangStep, Part, PartStep
+from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.place import Placer
 
@@ -82,7 +82,7 @@ def arranged(draw, classes, names):
     topology = draw(topologies(names))
     if topology is None and not parts:
         topology = Topology(True, 2)
-    return Gang(bins, steps, topology=topology, parts=parts, part_steps=part_steps)
+    return Gang(bins, steps, arranged=Arranged(topology, parts, part_steps))
 
 
 @st.composite
@@ -171,9 +171,9 @@ def test_equal_pods_that_some_hyper_node_has_room_for_are_placed(drawn, highest)
         (sum(fits[n] for n in members) for tier, _, _, members in network if tier <= highest), default=0
     )
     for size in range(1, sum(fits) + 2):
-        gang = Gang((Bin(0, size),), (GangStep(size, (0,)),), topology=Topology(True, highest))
+        gang = Gang((Bin(0, size),), (GangStep(size, (0,)),), arranged=Arranged(Topology(True, highest)))
         attempt = Placer(copy.deepcopy(world), pods=PODS).place_minimum(gang)
         assert (attempt.short is None) == (size <= most)
-        wish = replace(gang, topology=Topology(False, highest))
+        wish = replace(gang, arranged=Arranged(Topology(False, highest)))
         attempt = Placer(copy.deepcopy(world), pods=PODS).place_minimum(wish)
         assert (attempt.short is None) == (size <= sum(fits))
