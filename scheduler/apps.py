@@ -21,6 +21,7 @@ class SchedulerConfig(AppConfig):
                 path="scheduler.consumer.SchedulerConsumer",
                 resources=(
                     resources.NODES,
+                    resources.HYPER_NODES,
                     resources.QUEUES,
                     resources.PRIORITY_CLASSES,
                     resources.NAMESPACES,

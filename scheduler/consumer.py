@@ -26,6 +26,7 @@ from kube.resources import (
     CLAIMS,
     CONFIGMAPS,
     DISRUPTION_BUDGETS,
+    HYPER_NODES,
     NAMESPACES,
     NODES,
     POD_GROUPS,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 RESOURCES = (
     NODES,
+    HYPER_NODES,
     QUEUES,
     PRIORITY_CLASSES,
     NAMESPACES,

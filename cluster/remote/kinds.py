@@ -17,6 +17,7 @@ from kube.resources import (
     CRON_JOBS,
     DISRUPTION_BUDGETS,
     EVENTS,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -57,6 +58,7 @@ KINDS = (
     CLAIMS,
     RESOURCE_QUOTAS,
     LIMIT_RANGES,
+    HYPER_NODES,
 )
 # Those of which an API server knows a schema at most.
 VOLCANOS = frozenset(kind for kind in KINDS if kind.group.endswith(".volcano.sh"))

@@ -26,10 +26,11 @@ from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.cycle.waits import deadline
-from scheduler.cycle.weights import weights_of
+from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
@@ -241,11 +242,16 @@ class _Cycle:
         cause = None
         if unbound:
             gang = self._gangs[group.key]
-            cause = explain_rest(self._explainer(), gang, attempt, self._names, started=group.ready())
-            if cause is not None:
+            tell = explain_arranged_rest if gang.arranged is not None else explain_rest
+            cause = tell(self._explainer(), gang, attempt, self._names, started=group.ready())
+            if cause is not None and gang.arranged is None:
                 cause = self._unless_kept(_one_more(gang, attempt), cause)
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
-        return Outcome(group, binds, unbound, cause, entered, minima)
+        outcome = Outcome(group, binds, unbound, cause, entered, minima)
+        if layout.gang.arranged is not None and binds and self.cluster.hyper_nodes is not None:
+            there = (pod.node for pod in group.holders.values())
+            outcome.hyper_node = self.cluster.hyper_nodes.lowest_around([*there, *(b.node for b in binds)])
+        return outcome
 
     def _absent(self, group: Group, layout: Layout, *, entered: bool) -> Outcome:
         """Return the outcome for a gang some of whose pods do not exist."""
@@ -291,7 +297,8 @@ class _Cycle:
         key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
-            cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            tell = explain_arranged if gang.arranged is not None else explain
+            cause = tell(self._explainer(), gang, self._names, needed=layout.needed)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
             self._causes[key] = cause = self._unless_kept(gang, cause)
@@ -303,8 +310,9 @@ class _Cycle:
         if group.key not in self.reservations.standing or kept is None:
             return None
         with self.reservations.aside(group.key):
-            placer = Placer(self.cluster, pods=self._pods)
-            cause = explain(placer, self._gangs[group.key], self._names, needed=layout.needed)
+            gang, placer = self._gangs[group.key], Placer(self.cluster, pods=self._pods)
+            tell = explain_arranged if gang.arranged is not None else explain
+            cause = tell(placer, gang, self._names, needed=layout.needed)
         nodes = sorted({node for some in kept.places for node, _ in some})
         return msgspec.structs.replace(
             cause, reason=Reason.RESERVED, since=kept.made, expected=kept.expected, places=tuple(nodes)
@@ -326,6 +334,9 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
+        if layout.gang.arranged is not None and self.cluster.hyper_nodes is None:
+            self.cluster.hyper_nodes = self._snapshot.hyper_nodes()
+            self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         bins = layout.gang.bins
         for index, some in enumerate(layout.pod_sets):
             number = self._rules.number(group, some.shape)

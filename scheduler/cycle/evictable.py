@@ -7,6 +7,7 @@ Rules: reference/volcano-scheduler §1.3 (preemptable), §2.6 (bundles), §3.1 (
 * Pods in kube-system and those of the classes system-cluster-critical and system-node-critical stay.
 * What a gang has beyond its minimum, and beyond the minima of its roles, goes pod by pod: *loose* pods. The rest of it goes
   whole or not at all, and not at all when one of its pods has to stay. A gang that is below its minimum already has none left to keep.
+* Of a group with sub-groups nobody is loose: none of them is left below its size.
 * In a gang those go first that were to start last.
 """
 
@@ -50,6 +51,8 @@ def evictable(
     spare = ready - group.min_member
     if spare < 0:
         return Evictable(tuple(found))
+    if group.policies:
+        spare = 0
     roles = _spare_by_role(group, going)
     loose: list[Pod] = []
     core: list[Pod] = []

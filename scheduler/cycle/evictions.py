@@ -158,6 +158,8 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
+            if gang.arranged is not None:
+                continue  # whether it fits beside those who stay, the search does not know
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
                     continue

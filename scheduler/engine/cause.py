@@ -44,6 +44,8 @@ class Reason(StrEnum):
     POD_ANTI_AFFINITY = "PodAntiAffinity"
     REPELLED = "Repelled"
     TOPOLOGY_SPREAD = "TopologySpread"
+    NETWORK_TOPOLOGY = "NetworkTopology"
+    SUB_GROUPS = "SubGroups"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
@@ -109,6 +111,30 @@ class Obstacle(NamedTuple):
     least: int = 0
 
 
+class Arrangement(NamedTuple):
+    """What a gang asks of the network, and how far it got.
+
+    highest is the highest tier that it, or each of its sub-groups, may span, tier_name that tier's name where it is given by name; then
+    is_known says whether some HyperNode has it. hyper_node is the one into which most of it fits. standing of its pods have nodes
+    already. have of `wanted` sub-groups with `size` pods each fit; group is the one that does not.
+    """
+
+    highest: int | None = None
+    tier_name: str = ""
+    is_known: bool = True
+    hyper_node: str = ""
+    standing: int = 0
+    have: int = 0
+    wanted: int = 0
+    size: int = 0
+    group: str = ""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a highest tier is asked for."""
+        return self.highest is not None or bool(self.tier_name)
+
+
 class Promise(NamedTuple):
     """What groups of a queue that were let in may still take of a resource."""
 
@@ -159,6 +185,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     constraint: Constraint | None = None
     promise: Promise | None = None
     obstacle: Obstacle | None = None
+    arrangement: Arrangement | None = None
     victims: tuple[tuple[str, int], ...] = ()
     protected: tuple[tuple[str, int], ...] = ()
     since: int = 0

@@ -9,6 +9,7 @@ from kube.amounts import show
 from kube.meta import moment_of
 from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
+from scheduler.engine import arrangement_words
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
 if TYPE_CHECKING:
@@ -442,6 +443,8 @@ _SENTENCES = {
     Reason.POD_ANTI_AFFINITY: _pod_anti_affinity,
     Reason.REPELLED: _repelled,
     Reason.TOPOLOGY_SPREAD: _topology_spread,
+    Reason.NETWORK_TOPOLOGY: arrangement_words.network_topology,
+    Reason.SUB_GROUPS: arrangement_words.sub_groups,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,

@@ -16,7 +16,7 @@ import yaml
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
 from scheduler.policy import known
-from scheduler.policy.arguments import Arguments
+from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
@@ -125,6 +125,7 @@ class _Reader:
             usage=self.usage(),
             zones=self.zones(),
             reserves_ms=self.reserves(),
+            packed=self.packed(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -257,6 +258,11 @@ class _Reader:
         arguments = self.listed.get("gang")
         default = DEFAULT.reserves_ms or 0
         return default if arguments is None else arguments.wait_or_never("reservation-wait", default)
+
+    def packed(self) -> tuple[tuple[str, int], ...]:
+        """Return by which resources HyperNodes are compared."""
+        network = self.at_work("network-topology-aware")
+        return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
 
     def node_groups(self) -> NodeGrouping | None:
         """Return how queues have node groups."""

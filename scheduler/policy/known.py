@@ -171,6 +171,21 @@ PLUGINS: Mapping[str, Plugin] = {
     ),
     "resourcequota": _always("No job enters for whose minimum a quota of its namespace has no room."),
     "deviceshare": _without("devices are not shared"),
+    "network-topology-aware": Plugin(
+        Standing.SWITCHED,
+        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together.",
+        frozenset({"hypernode.binpack.cpu", "hypernode.binpack.memory", "hypernode.binpack.resources"}),
+        frozenset(
+            {
+                "weight",
+                "hypernode.binpack.normal-pod.enable",
+                "hypernode.binpack.normal-pod.fading",
+                "hypernode.gradient.evict.max-hypernodes",
+            }
+        ),
+        prefix="hypernode.binpack.resources.",
+        switch="enabledHyperNodeOrder",
+    ),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,
         "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
@@ -178,7 +193,6 @@ PLUGINS: Mapping[str, Plugin] = {
         frozenset({"proportional"}),
         switch="enableNodeOrder",
     ),
-    "network-topology-aware": _without("networks between nodes are not heeded"),
 }
 
 HIERARCHY = "enableHierarchy"

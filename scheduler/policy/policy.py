@@ -109,6 +109,7 @@ class Policy:
     reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
     budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
     cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
+    packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     """
 
     actions: frozenset[Action] = frozenset(Action)
@@ -123,6 +124,7 @@ class Policy:
     node_groups: NodeGrouping | None = None
     usage: Usage | None = None
     zones: Zones | None = None
+    packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)

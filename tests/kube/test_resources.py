@@ -63,6 +63,12 @@ OWNED = {
             "scheduling.volcano.sh/v1beta1",
             "PodGroup",
         ),
+        (
+            resources.HYPER_NODES,
+            "hypernodes.topology.volcano.sh",
+            "topology.volcano.sh/v1alpha1",
+            "HyperNode",
+        ),
     ],
 )
 def test_a_resource_is_found_by_id_and_by_kind(resource, name, api_version, kind):
