@@ -8,7 +8,7 @@ from kube import resources
 from scheduler.engine.cause import Reason
 from scheduler.engine.message import people
 
-from . import test_quotas, test_reservations
+from . import test_quotas, test_reservations, test_sub_groups, test_topology
 from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 HOST = "kubernetes.io/hostname"
@@ -186,6 +186,8 @@ ELSEWHERE = {
     Reason.NODES_BUSY: test_nodes_that_are_too_busy_are_counted,
     Reason.RESERVED: test_reservations.test_who_has_waited_long_gets_a_reservation,
     Reason.QUOTA_EXCEEDED: test_quotas.test_it_says_why,
+    Reason.NETWORK_TOPOLOGY: test_topology.test_a_gang_waits_rather_than_be_farther_apart_and_says_so,
+    Reason.SUB_GROUPS: test_sub_groups.test_as_many_sub_groups_start_with_the_gang_as_it_asks_for,
 }
 """Reasons that take more than one cycle, or that the test of their own plugin brings about."""
 
