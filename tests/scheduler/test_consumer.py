@@ -10,7 +10,7 @@ from cluster import clock
 from cluster.api import backend
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, decisions, store
-from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
+from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from node import usage
 from node.paths import Layout
 from scheduler.consumer import SchedulerConsumer
@@ -192,6 +192,19 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
     store.write(Patch(NODES, "", "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"))
     drain(leader)
     assert len(bound()) == 2
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "another process"])
+def test_a_quota_is_heard_when_it_has_room(is_new):
+    leader = runner()
+    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"cpu": "1"}}}
+    create(node("n1"), queue(), (RESOURCE_QUOTAS, quota), group(phase="", minResources={"cpu": "2"}))
+    drain(leader)
+    status = store.get(POD_GROUPS, "ns", "g").object["status"]
+    assert (status["phase"], status["conditions"][0]["reason"]) == ("Pending", "QuotaExceeded")
+    store.write(Patch(RESOURCE_QUOTAS, "ns", "q", {"spec": {"hard": {"cpu": "2"}}}))
+    drain(runner() if is_new else leader)
+    assert store.get(POD_GROUPS, "ns", "g").object["status"]["phase"] == "Inqueue"
 
 
 def test_at_rest_nothing_is_written():
