@@ -197,10 +197,10 @@ def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, 
 
 @st.composite
 def wished_worlds(draw):
-    """A world of test_relations some of whose classes have wishes."""
+    """A world of test_relations some of whose classes have wishes; what has the labels of a spread is in a domain of each."""
     world, gangs, accounts = draw(worlds())
-    nodes = len(world.free)
-    world.classes = [wishing(each, draw(some_wishes(each, nodes))) for each in world.classes]
+    zoned = world.relations.ground.domains("zone").of_node >= 0
+    world.classes = [wishing(each, draw(some_wishes(each, zoned))) for each in world.classes]
     return world, gangs, accounts
 
 
@@ -213,7 +213,8 @@ def wishing(pod_class, wishes):
 
 
 @st.composite
-def some_wishes(draw, pod_class, nodes):
+def some_wishes(draw, pod_class, zoned):
+    nodes = len(zoned)
     if not draw(st.sampled_from([True, True, False])):
         return None
 
@@ -226,7 +227,7 @@ def some_wishes(draw, pod_class, nodes):
     near = draw(
         st.lists(st.builds(Near, st.sampled_from(MARKS), topologies, st.sampled_from([-2, 1, 3])), max_size=2)
     )
-    labelled = numbers(0, 3) > 0
+    labelled = zoned & (numbers(0, 3) > 0)
     even = [
         Even(draw(st.sampled_from(MARKS)), "" if by_node else draw(st.sampled_from(["zone", "rack"])),
              draw(st.integers(1, 2)), labelled, labelled if by_node else labelled & (numbers(0, 3) > 0),
