@@ -21,6 +21,7 @@ def world(*objects, heeds_claims=True):
     return World(node("n"), queue(), group(minimum=2), *objects, heeds_claims=heeds_claims)
 
 
+@pytest.mark.shows("scheduler 3.7/volumes")
 @pytest.mark.parametrize(
     ("volumes", "waits_for"),
     [

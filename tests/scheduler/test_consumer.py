@@ -78,6 +78,7 @@ def phase(name="g"):
     return store.get(POD_GROUPS, "ns", name).object["status"]["phase"]
 
 
+@pytest.mark.shows("scheduler 1.6/period")
 def test_a_gang_is_bound_when_its_last_pod_appears():
     leader = runner()
     create(node("n1"), queue(), group(minimum=2), made("g-0"))
@@ -90,6 +91,7 @@ def test_a_gang_is_bound_when_its_last_pod_appears():
     assert store.find(EVENTS) == []
 
 
+@pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
 def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
@@ -104,6 +106,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
     assert len(bound()) == 2
 
 
+@pytest.mark.shows("scheduler 1.9/cannot be bound")
 def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
     def replace():
         store.write(Delete(PODS, "ns", "g-1"))
@@ -130,6 +133,7 @@ def test_a_conflict_of_one_gang_leaves_the_others_alone():
     assert bound() == {"b-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 1.6/one by one")
 def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     monkeypatch.setattr("cluster.runtime.consumer.BATCH", 3)
     leader = runner()
@@ -149,6 +153,7 @@ def test_a_new_process_takes_over_what_the_last_one_left():
     assert len(bound()) == 2
 
 
+@pytest.mark.shows("scheduler 4.2/--leader-elect")
 def test_two_processes_that_both_lead_bind_nothing_twice():
     one, other = runner(), runner(Hasty)
     create(node("n1", cpu="1"), queue(), group("a"), group("b"))
@@ -159,6 +164,7 @@ def test_two_processes_that_both_lead_bind_nothing_twice():
     assert len(bound()) == 1
 
 
+@pytest.mark.shows("groups 3.6/which")
 def test_a_pod_without_a_group_gets_one_and_a_node():
     create(node("n1"), queue(), pod("solo", group=""))
     drain(runner())
@@ -179,6 +185,7 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
     assert len(bound()) == 2
 
 
+@pytest.mark.shows("scheduler 1.6/period", "scheduler 4.2/--schedule-period")
 def test_at_rest_nothing_is_written():
     leader = runner()
     create(node("n1", cpu="1"), queue(), group("a"), made("a-0", "a"), group("b"), made("b-0", "b"))
@@ -207,6 +214,7 @@ def warnings():
     return [one["message"] for one in found if one["reason"] == "ConfigurationRefused"]
 
 
+@pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading")
 @pytest.mark.usefixtures("_system")
 def test_a_change_of_the_configuration_takes_effect_without_a_restart():
     leader = runner()
@@ -220,6 +228,7 @@ def test_a_change_of_the_configuration_takes_effect_without_a_restart():
     assert bound() == {"g-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 4.1/invalid")
 @pytest.mark.usefixtures("_system")
 def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_so_once():
     leader = runner()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.conformance.reference import jobs
+from tests.conformance.reference import jobs, scheduling
 
-PAGES = (jobs.PAGE,)
+PAGES = (jobs.PAGE, scheduling.PAGE)
