@@ -43,6 +43,7 @@ HOPELESS = frozenset(
         "NoMatchingNode",
         "UntoleratedTaint",
         "QueueTooSmall",
+        "ParentQueueTooSmall",
         "QueueNotFound",
         "QueueClosed",
         "QueueHasChildren",

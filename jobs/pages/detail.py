@@ -34,6 +34,7 @@ from jobs.pages import (
     progress,
     timeline,
     visible,
+    why_waiting,
 )
 from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, PodGroup
@@ -50,8 +51,9 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from jobs.history.record import PodSpan
     from jobs.lifecycle.causes import Cause, Failure
-    from jobs.pages.chapters import Wait
+    from jobs.pages.chapters import Wait as Stretch
     from jobs.pages.pods import Read
+    from jobs.pages.why_waiting import Wait
     from kube.kinds.core import Event
 
 # What Volcano's own scheduler says, after the sentence for people.
@@ -203,11 +205,15 @@ class Detail:
         return pods.asking_for_simulation(self.stored)
 
     @cached_property
-    def group(self) -> PodGroup | None:
+    def stored_group(self) -> Stored | None:
         if self.deleted or not self.sees.groups:
             return None
         found = store.find(POD_GROUPS, namespace=self.stored.namespace, owner=self.stored.uid, limit=1)
-        return found[0].read(PodGroup) if found else None
+        return found[0] if found else None
+
+    @cached_property
+    def group(self) -> PodGroup | None:
+        return self.stored_group.read(PodGroup) if self.stored_group else None
 
     @property
     def marks(self) -> list[timeline.Mark]:
@@ -228,13 +234,15 @@ class Detail:
         """What policies will do when their delay is over."""
         return [] if self.deleted else delayed.of_job(self.stored)
 
+    @cached_property
+    def waiting(self) -> Wait:
+        """Why the job, or some of it, waits."""
+        return why_waiting.of_job(self)
+
     @property
     def why(self) -> str:
         """Why the job waits, in a sentence with numbers; empty when it does not wait."""
-        if self.deleted or self.job.phase not in ("Pending", "Restarting"):
-            return ""
-        group = self.group
-        return (group.why if group else "") or self.job.status.state.message or happenings.held_back(group)
+        return self.waiting.why
 
     @property
     def reasons(self) -> list[str]:
@@ -289,6 +297,7 @@ class Detail:
             ],
             "message": self.message,
             "why": self.reasons,
+            "waiting": self.waiting,
             "wish": self.wish,
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
@@ -362,7 +371,7 @@ class Detail:
         }
         return _render(context, "timeline", "tasks", "policies", "plugins")
 
-    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Wait]) -> str:
+    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch]) -> str:
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
         times, bars = self.chapter.times, self.bars
         if len(bars) == self.total:

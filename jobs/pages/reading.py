@@ -325,11 +325,16 @@ class PodGroup(View):
     status: PodGroupStatus = PodGroupStatus()
 
     @property
-    def why(self) -> str:
-        """Why the group is not placed, in the scheduler's words; empty when nothing holds it."""
+    def holding(self) -> Condition:
+        """The condition that says why the group is not placed; one that says nothing when nothing holds it."""
         holding = [each for each in self.status.conditions if each.status == "True"]
         newest = max(holding, key=lambda each: each.last_transition_time, default=None)
-        return newest.message if newest is not None and newest.type != "Scheduled" else ""
+        return newest if newest is not None and newest.type != "Scheduled" else Condition()
+
+    @property
+    def why(self) -> str:
+        """Why the group is not placed, in the scheduler's words; empty when nothing holds it."""
+        return self.holding.message
 
 
 def moment(text: str) -> int | None:

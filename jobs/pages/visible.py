@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
-from kube.resources import EVENTS, POD_GROUPS, PODS
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
@@ -14,12 +14,16 @@ LOGS = f"{PODS.id}/log"
 
 
 class Sees(NamedTuple):
-    """Whether somebody may list the pods, pod groups and events of a namespace, and read logs there."""
+    """Whether somebody may list the pods, pod groups and events of a namespace, and read logs there.
+
+    jobs are the namespaces whose jobs he may list.
+    """
 
     pods: bool = True
     groups: bool = True
     events: bool = True
     logs: bool = True
+    jobs: frozenset[str] | access.Everywhere = access.ALL
 
     @classmethod
     def of(cls, actor: Actor, namespace: str) -> Sees:
@@ -27,7 +31,8 @@ class Sees(NamedTuple):
         pods, groups, events = (
             access.allowed(actor, "list", kind, namespace) for kind in (PODS, POD_GROUPS, EVENTS)
         )
-        return cls(pods, groups, events, logs=access.allowed(actor, "get", LOGS, namespace))
+        logs = access.allowed(actor, "get", LOGS, namespace)
+        return cls(pods, groups, events, logs, access.namespaces(actor, JOBS))
 
     @property
     def lacking(self) -> str:

@@ -19,6 +19,7 @@ from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
+from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.cycle.waits import deadline
@@ -83,16 +84,9 @@ def _said(snapshot: Snapshot, decisions: Decisions, now: int) -> list[str]:
 
 
 def _ordered(snapshot: Snapshot) -> list[Group]:
-    """Return the waiting groups: priority, with sla who has waited for his time or will have first, age, key."""
-    groups = [snapshot.groups[key] for key in snapshot.waiting]
-    if not snapshot.policy.sla:
-        return sorted(groups, key=lambda g: (-snapshot.priority_of(g.priority_class), g.created, g.key))
-
-    def rank(group: Group) -> tuple[int, bool, int, int, str]:
-        due = deadline(snapshot.policy, group)
-        return -snapshot.priority_of(group.priority_class), due is None, due or 0, group.created, group.key
-
-    return sorted(groups, key=rank)
+    """Return the waiting groups in the order of `scheduler.cycle.order`."""
+    groups = (snapshot.groups[key] for key in snapshot.waiting)
+    return sorted(groups, key=by_turn(snapshot.policy, snapshot.priority_of))
 
 
 class _Cycle:
@@ -265,6 +259,8 @@ class _Cycle:
         cause = self._causes.get(key)
         if cause is None:
             cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            if keeping := self._evictions.keepers(gang):
+                cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
             self._causes[key] = cause
         return cause
 

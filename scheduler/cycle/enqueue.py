@@ -69,6 +69,8 @@ _KEPT_OUT = frozenset(
         Reason.NEVER_FITS,
         Reason.QUEUE_LIMIT,
         Reason.QUEUE_TOO_SMALL,
+        Reason.PARENT_LIMIT,
+        Reason.PARENT_TOO_SMALL,
         Reason.QUEUE_GUARANTEES,
     )
 )

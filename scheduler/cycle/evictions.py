@@ -74,6 +74,8 @@ class Evictions:
         self._leaving: Leaving | None = None
         self._failed: set[tuple[object, ...]] = set()
         self._waiting: dict[str, Cause] = {}
+        self._kept: list[tuple[str, Gang, Attempt]] = []
+        """For whom room is kept that is not his yet, by the keys of their groups."""
         self.found: list[Eviction] = []
         self.wakes: list[int] = []
         """When to look again although nothing changed."""
@@ -108,6 +110,7 @@ class Evictions:
                 if later.short is None:
                     kept[number] = attempt
                     self._waiting[self._keys[number]] = Cause(Reason.WAITING_FOR_VICTIMS)
+                    self._kept.append((self._keys[number], gang, later))
         return kept
 
     def _first(self) -> list[int]:
@@ -130,6 +133,19 @@ class Evictions:
             ordered.append(first[turn.gang])
             turns.end()
         return ordered
+
+    def keepers(self, gang: Gang) -> tuple[str, ...]:
+        """Return the groups, by name, for which the room is kept that a gang would fit into; none where it would not fit anyway."""
+        if not self._kept:
+            return ()
+        placer = Placer(self._cluster, pods=self._pods)
+        placed = [(kept, [list(runs) for runs in attempt.runs]) for _, kept, attempt in self._kept]
+        for _, kept, attempt in self._kept:
+            placer.undo(kept, attempt)
+        fits = self._fits(gang)
+        for (kept, runs), (_, _, attempt) in zip(placed, self._kept, strict=True):
+            placer.redo(kept, attempt, runs)
+        return tuple(self._snapshot.groups[key].name for key, _, _ in self._kept) if fits else ()
 
     # Those who need victims
 

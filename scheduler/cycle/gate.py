@@ -160,7 +160,7 @@ class _Level:
                     own, column, resource, amount, left, account.ceiling[column] - most
                 )
             elif amount > most:
-                cause = never_cause(account, column, resource, amount, most)
+                cause = never_cause(own, account, column, resource, amount, most)
             elif amount > left:
                 cause = limit_cause(own, account, column, resource, amount, left)
             else:
@@ -177,11 +177,11 @@ class _Level:
         if amount > root.ceiling[column]:
             return Cause(Reason.NEVER_FITS, never=True, resource=resource, requested=amount, whole=size)
         if kept and amount > size - kept:
-            return replace(never_cause(root, column, resource, amount, max(size - kept, 0)), whole=size)
+            return replace(never_cause(own, root, column, resource, amount, max(size - kept, 0)), whole=size)
         if amount <= left:
             return None
         cause = replace(limit_cause(own, root, column, resource, amount, left), whole=size)
-        if cause.reason is Reason.QUEUE_LIMIT:
+        if cause.reason in (Reason.QUEUE_LIMIT, Reason.PARENT_LIMIT):
             return replace(cause, reason=Reason.NOT_ENOUGH_RESOURCES, queue="")
         return cause
 

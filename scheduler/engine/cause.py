@@ -25,6 +25,9 @@ class Reason(StrEnum):
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
     QUEUE_TOO_SMALL = "QueueTooSmall"
+    PARENT_LIMIT = "ParentQueueLimit"
+    PARENT_TOO_SMALL = "ParentQueueTooSmall"
+    QUEUE_OVER_DESERVED = "QueueOverDeserved"
     QUEUE_GUARANTEES = "QueueGuarantees"
     QUEUE_ORDER = "QueueOrder"
     QUEUE_NOT_FOUND = "QueueNotFound"
@@ -40,6 +43,7 @@ class Reason(StrEnum):
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
+    ROOM_KEPT = "RoomKept"
     NOT_ALLOCATING = "NotAllocating"
     GROUP_NOT_FOUND = "PodGroupNotFound"
 
@@ -118,7 +122,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many.
+    whose pods were asked to end now so that the gang has room, each with how many. queue deserves `deserved` of the resource and
+    would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
+    which the room is kept that the gang would need.
     """
 
     reason: Reason
@@ -143,6 +149,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    used: int = 0
+    deserved: int = 0
+    keeping: tuple[str, ...] = ()
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

@@ -14,7 +14,7 @@ import numpy as np
 
 from scheduler.engine import obstacle
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
-from scheduler.engine.limits import limit_cause, most_of, never_cause
+from scheduler.engine.limits import beyond_deserved, limit_cause, most_of, never_cause
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def _cause(
         return facts.cause(Reason.NEVER_FITS, never=True, fit=at_best[0], needed=at_best[1])
     limit = _limit(gang, pod_class, missing, placer.room(gang.bins[number].pod_class))
     if limit is None or gang.account is None:
-        return facts.other_pods() or facts.no_room()
+        return facts.other_pods() or facts.no_room(gang.account, missing)
     return facts.queue_limit(gang.account, *limit, missing)
 
 
@@ -192,12 +192,12 @@ class _Facts:
         amount, name = int(self._class.request[column]), self._names.resources[column]
         most = most_of(own, account, column)
         if not self._started and self._needed * amount > most:
-            found = never_cause(account, column, name, self._needed * amount, most)
+            found = never_cause(own, account, column, name, self._needed * amount, most)
         else:
             found = limit_cause(own, account, column, name, missing * amount, left)
         keeps = any(each.guarantee[column] for each in account.below)
         if account.parent is None and keeps and found.reason is not Reason.QUEUE_GUARANTEES:
-            return self.no_room()  # its ceiling is the cluster
+            return self.no_room(own, missing)  # its ceiling is the cluster
         return self.cause(found.reason, **{each: getattr(found, each) for each in _OF_LIMITS})
 
     def other_pods(self) -> Cause | None:
@@ -210,8 +210,8 @@ class _Facts:
         found = obstacle.find(relations, ties, roomy)
         return None if found is None else self.cause(found[0], obstacle=found[1])
 
-    def no_room(self) -> Cause:
-        """Return the cause when pods wait until others leave."""
+    def no_room(self, own: Account | None, missing: int) -> Cause:
+        """Return the cause when pods wait until others leave; `missing` of them in the queue `own`."""
         free, request = self._cluster.free[self._open], self._class.request
         if not self._asked:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
@@ -219,7 +219,16 @@ class _Facts:
         scarcest = self._asked[int(np.argmin(enough))]
         if enough.min() > 0:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
-        return self.cause(Reason.NOT_ENOUGH_RESOURCES, **self._about(scarcest))
+        more = missing * int(request[scarcest])
+        over = beyond_deserved(own, scarcest, more) if own is not None else None
+        if over is None:
+            return self.cause(Reason.NOT_ENOUGH_RESOURCES, **self._about(scarcest))
+        shares = {
+            "queue": over.name,
+            "used": over.used[scarcest] + more,
+            "deserved": over.deserved[scarcest],
+        }
+        return self.cause(Reason.QUEUE_OVER_DESERVED, **self._about(scarcest), **shares)
 
     def _about(self, column: int) -> dict[str, object]:
         """Return the fields of a cause that tell about one resource."""

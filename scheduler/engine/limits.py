@@ -25,8 +25,9 @@ def limit_cause(
     keepers = own.keepers(column, account)
     kept = sum(amount for _, amount in keepers)
     by_guarantees = kept > 0 and left + kept >= requested
+    by_ceiling = Reason.QUEUE_LIMIT if account is own else Reason.PARENT_LIMIT
     return Cause(
-        Reason.QUEUE_GUARANTEES if by_guarantees else Reason.QUEUE_LIMIT,
+        Reason.QUEUE_GUARANTEES if by_guarantees else by_ceiling,
         queue=account.name,
         resource=resource,
         requested=requested,
@@ -36,11 +37,14 @@ def limit_cause(
     )
 
 
-def never_cause(account: Account, column: int, resource: str, requested: int, most: int) -> Cause:
-    """Return the cause when pods want more of a resource than the ceiling of an account can ever let them have."""
+def never_cause(
+    own: Account, account: Account, column: int, resource: str, requested: int, most: int
+) -> Cause:
+    """Return the cause when pods of `own` want more of a resource than the ceiling of `account` can ever let them have."""
     by_guarantees = requested <= account.ceiling[column]
+    by_ceiling = Reason.QUEUE_TOO_SMALL if account is own else Reason.PARENT_TOO_SMALL
     return Cause(
-        Reason.QUEUE_GUARANTEES if by_guarantees else Reason.QUEUE_TOO_SMALL,
+        Reason.QUEUE_GUARANTEES if by_guarantees else by_ceiling,
         never=True,
         queue=account.name,
         resource=resource,
@@ -48,3 +52,18 @@ def never_cause(account: Account, column: int, resource: str, requested: int, mo
         free=max(most, 0),
         whole=account.ceiling[column],
     )
+
+
+def beyond_deserved(own: Account, column: int, requested: int) -> Account | None:
+    """Return the nearest of a queue and those above it that deserves less of a column than it would use with so much more.
+
+    None where nobody else deserves any of it: then it is the cluster that is full. Who deserves it takes it
+    back from those who do not (`scheduler.engine.reclaim`); who does not waits for what others leave.
+    """
+    for account in own.line:
+        if account.parent is None:
+            return None
+        due = account.deserved[column]
+        if due < account.parent.deserved[column] and account.used[column] + requested > due:
+            return account
+    return None

@@ -138,6 +138,17 @@ class Placer:
             attempt.runs[number] = []
             attempt.taken[number] = 0
 
+    def redo(
+        self, gang: Gang, attempt: Attempt, runs: Sequence[Sequence[tuple[list[int], list[int]]]]
+    ) -> None:
+        """Put the pods of an attempt that was undone back on the nodes that they had."""
+        for number, (some, had) in enumerate(zip(gang.bins, runs, strict=True)):
+            pod_class = self.cluster.classes[some.pod_class]
+            for nodes, counts in had:
+                self.cluster.fill(nodes, counts, pod_class, gang.account)
+            attempt.runs[number] = list(had)
+            attempt.taken[number] = sum(sum(counts) for _, counts in had)
+
     def room(self, pod_class: int) -> int:
         """Return how many pods of the class fit on all nodes together."""
         return self._ranking(pod_class).total()

@@ -88,21 +88,38 @@ def _not_enough_resources(cause: Cause) -> str:
     return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
 
 
+def _queue_over_deserved(cause: Cause) -> str:
+    used, due = show(cause.resource, cause.used), show(cause.resource, cause.deserved)
+    return (
+        f"{_not_enough_resources(cause)} With this queue {cause.queue} would use {used}, and it deserves {due}: nothing is "
+        "taken back from other queues for it, so it waits for what they leave."
+    )
+
+
 def _queue_too_small(cause: Cause) -> str:
     limit = show(cause.resource, cause.whole)
     return f"This can never start in queue {cause.queue}: it needs more than the queue's limit of {limit}."
 
 
+def _parent_too_small(cause: Cause) -> str:
+    limit = show(cause.resource, cause.whole)
+    return (
+        f"This can never start below queue {cause.queue}: it needs more than that queue's limit of {limit}."
+    )
+
+
 def _queue_limit(cause: Cause) -> str:
     short = show(cause.resource, cause.requested)
     limit = show(cause.resource, cause.whole)
+    above = ", which is above its own" if cause.reason is Reason.PARENT_LIMIT else ""
     if cause.entering:
         return (
-            f"Waits for room in queue {cause.queue}: its minimum needs {short}, "
+            f"Waits for room in queue {cause.queue}{above}: its minimum needs {short}, "
             f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
         )
+    above = f"{above}," if above else ""
     return (
-        f"Queue {cause.queue} is at its limit: this needs {short} more, "
+        f"Queue {cause.queue}{above} is at its limit: this needs {short} more, "
         f"{show(cause.resource, cause.free)} of {limit} left."
     )
 
@@ -226,6 +243,18 @@ def _waiting_for_victims(cause: Cause) -> str:
     return f"{listed} {'is' if is_one else 'are'} asked to end, so that this can start."
 
 
+def _room_kept(cause: Cause) -> str:
+    named = list(cause.keeping[:_NAMED_GROUPS])
+    if more := len(cause.keeping) - len(named):
+        named.append(f"{more} more")
+    groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    if len(cause.keeping) == 1:
+        return f"The room that this needs is kept for job group {groups}, which goes first and waits for pods to end."
+    return (
+        f"The room that this needs is kept for job groups {groups}, which go first and wait for pods to end."
+    )
+
+
 def _not_allocating(_: Cause) -> str:
     return "No waiting pod gets a node: the scheduler's configuration does not name the action allocate. Add it to actions."
 
@@ -305,6 +334,9 @@ _SENTENCES = {
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,
     Reason.QUEUE_TOO_SMALL: _queue_too_small,
+    Reason.PARENT_LIMIT: _queue_limit,
+    Reason.PARENT_TOO_SMALL: _parent_too_small,
+    Reason.QUEUE_OVER_DESERVED: _queue_over_deserved,
     Reason.QUEUE_GUARANTEES: _queue_guarantees,
     Reason.QUEUE_ORDER: _queue_order,
     Reason.QUEUE_NOT_FOUND: _queue_not_found,
@@ -320,6 +352,7 @@ _SENTENCES = {
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,
+    Reason.ROOM_KEPT: _room_kept,
     Reason.NOT_ALLOCATING: _not_allocating,
     Reason.GROUP_NOT_FOUND: _group_not_found,
 }

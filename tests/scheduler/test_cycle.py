@@ -193,8 +193,8 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 group("o", 1, queue="other", phase="Running"),
                 pod("o-0", "o", "2", node="n1", phase="Running"),
             ],
-            "QueueLimit",
-            "Queue root is at its limit: this needs 2 CPU more, 1 CPU of 9 CPU left.",
+            "ParentQueueLimit",
+            "Queue root, which is above its own, is at its limit: this needs 2 CPU more, 1 CPU of 9 CPU left.",
             id="ceiling of an ancestor",
         ),
         pytest.param(

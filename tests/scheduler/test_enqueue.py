@@ -95,8 +95,8 @@ def test_the_sentence_names_the_queue_that_holds_most_of_what_was_given_out():
         ),
         pytest.param(
             [group("o", queue="beside", minResources={"cpu": "9"})],
-            7, "QueueLimit",
-            "Waits for room in queue above: its minimum needs 7 CPU, 3 CPU of 12 CPU can still be given out. "
+            7, "ParentQueueLimit",
+            "Waits for room in queue above, which is above its own: its minimum needs 7 CPU, 3 CPU of 12 CPU can still be given out. "
             "Queue beside may still take 9 CPU for 1 job that entered before.",
             id="the ceiling of an ancestor, taken by a sibling",
         ),

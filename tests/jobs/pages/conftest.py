@@ -5,6 +5,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from cluster.models import RoleBinding
+from scheduler import waiting_lines
 from tests.jobs.pages import world
 
 
@@ -40,3 +41,10 @@ def parse():
         return html5lib.parse(response.content.decode(), namespaceHTMLElements=False)
 
     return parse_page
+
+
+@pytest.fixture(autouse=True)
+def _no_lines():
+    waiting_lines.forget()
+    yield
+    waiting_lines.forget()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster import access
+from cluster.api import backend
+from cluster.remote.backend import Remote
 from cluster.store import Create, store
 from dashboard.live.topics import TopicRequest
 from jobs.pages import live
@@ -14,6 +16,11 @@ from tests.jobs.pages import world
 T = world.START
 OVERUSED = "resource in cluster is overused: overused cpu"
 EMPTY_GANG = "0/0 tasks in gang unschedulable: pod group is not ready, 1 minAvailable"
+
+
+@pytest.fixture(autouse=True)
+def _beside_volcano(monkeypatch):
+    monkeypatch.setattr(backend, "runs", Remote().runs)
 
 
 def tell(name, message, at, reason="Unschedulable"):

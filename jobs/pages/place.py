@@ -1,0 +1,64 @@
+"""Where a waiting job stands in its queue, and who is before it, for its page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster import access
+from cluster.api import backend
+from cluster.runtime import registry
+from cluster.store import store
+from kube.pod_groups import job_of
+from scheduler import waiting_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from cluster.store import Stored
+    from scheduler.waiting_lines import Waiting
+
+
+class Before(NamedTuple):
+    """A job, or another pod group, that is before one: job is "" for a group without, priority the value of its class."""
+
+    namespace: str
+    name: str
+    job: str
+    priority: int
+
+
+class Place(NamedTuple):
+    """The number of a job among those that wait in its queue, of how many, and the nearest before it.
+
+    others are those before it that are not named, be they further off or not for the reader's eyes.
+    """
+
+    queue: str
+    number: int
+    of: int
+    before: list[Before]
+    others: int
+
+
+def of_group(group: Stored | None, visible: frozenset[str] | access.Everywhere) -> Place | None:
+    """Return where a pod group stands; None when it does not wait, or another scheduler decides.
+
+    visible are the namespaces whose jobs the reader may see.
+    """
+    if group is None or not backend.runs(registry.get("scheduler")):
+        return None
+    with store.reading() as head, waiting_lines.current(head) as lines:
+        found = lines.place(group.key)
+        queue = lines.queue_of(group.key)
+    if found is None:
+        return None
+    named = [_before(each, priority) for each, priority in found.before if _is_seen(each.namespace, visible)]
+    return Place(queue, found.number, found.of, named, found.number - 1 - len(named))
+
+
+def _is_seen(namespace: str, visible: Container[str] | access.Everywhere) -> bool:
+    return isinstance(visible, access.Everywhere) or namespace in visible
+
+
+def _before(waiting: Waiting, priority: int) -> Before:
+    return Before(waiting.namespace, waiting.name, job_of(waiting.name), priority)

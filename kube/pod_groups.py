@@ -1,0 +1,13 @@
+"""The names of pod groups."""
+
+from __future__ import annotations
+
+import re
+
+_OF_JOB = re.compile(r"(?P<job>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def job_of(group: str) -> str:
+    """Return the job to which a pod group of this name belongs, as the job controller names them: NAME-UID; "" for others."""
+    found = _OF_JOB.fullmatch(group)
+    return found["job"] if found else ""

@@ -1,0 +1,243 @@
+"""Which pod groups wait in each queue, in which order, and for what: for people, in the process that shows pages.
+
+Nothing of it is stored: a place that was written with the status would have to be written anew for everybody behind whenever
+somebody leaves. So it is read once and follows the log, as `dashboard.cluster_usage` does; a place is a search in a sorted list.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, insort
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.store import store
+from cluster.store.types import Single
+from kube import amounts, scheduler_configuration
+from kube.errors import Expired
+from kube.kinds.scheduling import PodGroupPhase
+from kube.meta import parse_time
+from kube.quantity import QuantityError
+from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
+from kube.usage import DEFAULT_QUEUE
+from scheduler.cycle.nominations import is_nominated
+from scheduler.cycle.order import in_line
+from scheduler.policy.kept import Configuration
+from scheduler.snapshot.reading import GroupView, PriorityClassView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.store import Stored
+    from kube.amounts import Amounts
+    from scheduler.cycle.order import Rank
+    from scheduler.snapshot.snapshot import Changed
+
+CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
+KINDS = (POD_GROUPS, PRIORITY_CLASSES, CONFIGURATION)
+WAITING = ("", PodGroupPhase.PENDING, PodGroupPhase.INQUEUE, PodGroupPhase.UNKNOWN)
+"""Phases of groups whose minimum does not run."""
+MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
+_groups = msgspec.json.Decoder(GroupView)
+_classes = msgspec.json.Decoder(PriorityClassView)
+
+
+class Waiting(NamedTuple):
+    """A pod group that waits, with what its minimum asks for; created is in epoch ms."""
+
+    namespace: str
+    name: str
+    queue: str
+    priority_class: str
+    created: int
+    waits: str
+    nominated: bool
+    asked: tuple[tuple[str, int], ...]
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+class Place(NamedTuple):
+    """Where a group stands among those that wait in its queue: the number from 1, of how many, and who is just before it.
+
+    before are the nearest ones, the nearest last, each with the value of its priority class.
+    """
+
+    number: int
+    of: int
+    before: tuple[tuple[Waiting, int], ...] = ()
+
+
+class Lines:
+    """Who waits, by queue, at one revision."""
+
+    def __init__(self, revision: int = -1) -> None:
+        self.revision = revision
+        self._waiting: dict[str, tuple[Waiting, Rank]] = {}
+        self._lines: dict[str, list[tuple[Rank, str]]] = {}
+        self._values: dict[str, int] = {}
+        self._defaults: dict[str, int] = {}
+        self._configuration = Configuration()
+
+    @classmethod
+    def loaded(cls, head: int) -> Lines:
+        """Return the lines as they are stored."""
+        lines = cls(head)
+        for found in store.find(PRIORITY_CLASSES):
+            lines._take_class(found.name, found.body)
+        for change in reversed(store.history(CONFIGMAPS, CONFIGURATION.namespace, CONFIGURATION.name)):
+            lines._configuration.take(None if change.verb == "DELETED" else change.body)
+        for found in store.find(POD_GROUPS, phase=[str(phase) for phase in WAITING]):
+            lines._take_group(found, gone=False)
+        return lines
+
+    def followed(self, head: int) -> Lines:
+        """Return the lines at a newer revision: these with the changes or, where they are too many, others."""
+        if self.revision < 0 or head - self.revision > MOST_CHANGES:
+            return Lines.loaded(head)
+        try:
+            changes = store.changes(self.revision, KINDS, limit=MOST_CHANGES, until=head)
+        except Expired:
+            return Lines.loaded(head)
+        for change in changes:
+            self.take(change)
+        self.revision = head
+        return self
+
+    def take(self, change: Changed) -> None:
+        """Take over one change."""
+        gone = change.verb == "DELETED"
+        if change.resource == POD_GROUPS.id:
+            self._take_group(change, gone=gone)
+            return
+        if change.resource == PRIORITY_CLASSES.id:
+            self._take_class(change.name, None if gone else change.body)
+        else:
+            self._configuration.take(None if gone else change.body)
+        self._sort_anew()
+
+    def place(self, key: str, nearest: int = 3) -> Place | None:
+        """Return where a group stands, by namespace/name, and who is before it; None when it does not wait."""
+        known = self._waiting.get(key)
+        if known is None:
+            return None
+        waiting, rank = known
+        line = self._lines[waiting.queue]
+        at = bisect_left(line, (rank, key))
+        return Place(at + 1, len(line), tuple(self._named(line[max(at - nearest, 0) : at])))
+
+    def queue_of(self, key: str) -> str:
+        """Return the queue in which a group waits, by namespace/name; "" when it does not."""
+        known = self._waiting.get(key)
+        return known[0].queue if known is not None else ""
+
+    def line(self, queue: str, limit: int, offset: int = 0) -> list[tuple[Waiting, int]]:
+        """Return those that wait in a queue in their order, each with the value of its priority class."""
+        return list(self._named(self._lines.get(queue, [])[offset : offset + limit]))
+
+    def number(self, queue: str) -> int:
+        """Return how many wait in a queue."""
+        return len(self._lines.get(queue, ()))
+
+    def asked(self, queue: str) -> Amounts:
+        """Return what the minima of those that wait in a queue ask for together."""
+        total: Amounts = {}
+        for _, key in self._lines.get(queue, ()):
+            for name, amount in self._waiting[key][0].asked:
+                total[name] = total.get(name, 0) + amount
+        return total
+
+    def _named(self, some: list[tuple[Rank, str]]) -> Iterator[tuple[Waiting, int]]:
+        for _, key in some:
+            waiting = self._waiting[key][0]
+            yield waiting, self._priority_of(waiting.priority_class)
+
+    def _priority_of(self, name: str) -> int:
+        """Return the value of a priority class, as the scheduler's snapshot does."""
+        return self._values.get(name, max(self._defaults.values(), default=0))
+
+    def _take_class(self, name: str, body: bytes | None) -> None:
+        self._values.pop(name, None)
+        self._defaults.pop(name, None)
+        if body is not None:
+            view = _classes.decode(body)
+            self._values[name] = view.value
+            if view.global_default:
+                self._defaults[name] = view.value
+
+    def _take_group(self, stored: Stored | Changed, *, gone: bool) -> None:
+        key = f"{stored.namespace}/{stored.name}"
+        known = self._waiting.pop(key, None)
+        if known is not None:
+            line = self._lines[known[0].queue]
+            del line[bisect_left(line, (known[1], key))]
+        waiting = None if gone else _waiting(stored)
+        if waiting is not None:
+            self._put(waiting)
+
+    def _put(self, waiting: Waiting) -> None:
+        rank = self._rank(waiting)
+        self._waiting[waiting.key] = waiting, rank
+        insort(self._lines.setdefault(waiting.queue, []), (rank, waiting.key))
+
+    def _rank(self, waiting: Waiting) -> Rank:
+        return in_line(self._configuration.policy, self._priority_of)(waiting, waiting.nominated)
+
+    def _sort_anew(self) -> None:
+        every = [waiting for waiting, _ in self._waiting.values()]
+        self._waiting, self._lines = {}, {}
+        for waiting in every:
+            self._put(waiting)
+
+
+def _waiting(stored: Stored | Changed) -> Waiting | None:
+    """Return a stored pod group as one that waits; None of one that does not, or cannot be read."""
+    try:
+        view = _groups.decode(stored.body)
+        created = parse_time(view.metadata.creation_timestamp)
+        asked = amounts.of(view.spec.min_resources or view.spec.total_resources or {})
+    except (msgspec.ValidationError, QuantityError, ValueError):
+        return None
+    if view.status.phase not in WAITING:
+        return None
+    notes = view.metadata.annotations
+    return Waiting(
+        stored.namespace,
+        stored.name,
+        view.spec.queue or DEFAULT_QUEUE,
+        view.spec.priority_class_name or "",
+        created,
+        (notes.waits or notes.waits_too) if notes else "",
+        is_nominated(view),
+        tuple((name, each) for name, each in asked.items() if each and not name.startswith(_QUOTA)),
+    )
+
+
+_QUOTA = ("requests.", "limits.", "count/")  # the same amounts once more, as quotas spell them
+_lines = Lines()
+_lock = threading.Lock()
+
+
+@contextmanager
+def current(head: int) -> Iterator[Lines]:
+    """Yield the lines at a revision or a newer one; nobody changes them inside the block.
+
+    head is the newest revision that the caller can see, as `store.reading()` yields it.
+    """
+    global _lines
+    with _lock:
+        if head > _lines.revision:
+            _lines = _lines.followed(head)
+        yield _lines
+
+
+def forget() -> None:
+    """Throw the lines away; for tests, where the store becomes empty behind its back."""
+    global _lines
+    with _lock:
+        _lines = Lines()

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from django.conf import settings
+
+from jobs.rules import reasons, remedies
+
+
+def test_every_reason_to_wait_has_a_remedy():
+    assert remedies.REASONS.keys() == reasons.WAITING.keys() | {remedies.BEHIND}
+
+
+def test_each_way_of_waiting_that_people_ask_about_has_a_reason():
+    assert {each.about for each in remedies.REASONS.values()} == set(remedies.About)
+
+
+def test_the_guide_has_the_whole_list():
+    """Run `python -c "from jobs.rules import remedies; print(*remedies.rows(), sep='\\n')"` for the rows."""
+    text = (settings.BASE_DIR / "docs/how-to/why-a-job-waits.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("| ") and "`" in line] == remedies.rows()
