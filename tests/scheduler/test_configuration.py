@@ -91,7 +91,7 @@ def overcommit(factor):
     "scheduler 3.9/binpack.cpu, binpack.memory",
     "scheduler 3.9/binpack.resources",
     "scheduler 3.10/overcommit-factor",
-    "scheduler 3.11/sla-waiting-time",
+    "scheduler 3.11 sla/sla-waiting-time",
     "scheduler 4.1/Volcano's own",
     "scheduler 4.1/actions",
     "scheduler 4.1/enableJobEnqueued",

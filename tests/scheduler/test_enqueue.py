@@ -426,7 +426,9 @@ def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=
     return kind, one
 
 
-@pytest.mark.shows("scheduler 3.11/sla-waiting-time", "scheduler 3.11/annotation", "scheduler 3.11/entry")
+@pytest.mark.shows(
+    "scheduler 3.11 sla/sla-waiting-time", "scheduler 3.11 sla/annotation", "scheduler 3.11 sla/entry"
+)
 @pytest.mark.parametrize(
     ("configured", "asks", "enters"),
     [
@@ -473,7 +475,7 @@ def test_what_one_who_has_waited_may_take_is_given_to_nobody_else():
     assert inside(world) == {"overdue"}
 
 
-@pytest.mark.shows("scheduler 3.11/order")
+@pytest.mark.shows("scheduler 3.11 sla/order")
 def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest():
     world = World(
         node("n1", cpu="1"), queue(), EACH_ITS_OWN, priority_class("high", 10),

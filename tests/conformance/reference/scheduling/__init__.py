@@ -8,6 +8,7 @@ from tests.conformance.reference.scheduling import (
     configuration,
     documents,
     groups,
+    more_plugins,
     plugins,
     queues,
     quirks,
@@ -15,7 +16,7 @@ from tests.conformance.reference.scheduling import (
     status,
 )
 
-CHAPTERS = (session, actions, plugins, configuration, status, queues, groups, documents, quirks)
+CHAPTERS = (session, actions, plugins, more_plugins, configuration, status, queues, groups, documents, quirks)
 PAGE = Page(
     "conformance-scheduling.md",
     """\

@@ -31,7 +31,7 @@ SECTIONS = (
             "reloading": differs("The file is watched", CONF),
             "one cycle": "A cycle goes by one configuration",
             "configurations": not_done("Arguments of actions", "No action has any here"),
-            "metrics": not_done("Where the load of nodes comes from", "Not yet; see usage, scheduler 3.14"),
+            "metrics": not_done("Where the load of nodes comes from", "Not yet; see scheduler 3.11 usage"),
         },
     ),
     section(

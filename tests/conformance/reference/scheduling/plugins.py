@@ -1,13 +1,12 @@
-"""The plugins of the scheduler and their arguments (reference: volcano-scheduler §3)."""
+"""The plugins that Volcano configures by default, and their arguments (reference: volcano-scheduler §3.1 to §3.10)."""
 
 from __future__ import annotations
 
 from tests.conformance.items import differs, not_done, section
 
 ALWAYS = "Plugins and actions that are not listed"
-PROGRAM = "No other program is asked, and none is loaded"
 
-_CORE = (
+SECTIONS = (
     section(
         "scheduler 3.1",
         "gang",
@@ -173,80 +172,3 @@ _CORE = (
         },
     ),
 )
-
-_OTHERS = (
-    section(
-        "scheduler 3.11",
-        "sla",
-        {
-            "sla-waiting-time": "For all jobs; a duration",
-            "annotation": "`volcano.sh/sla-waiting-time` of a group, or `sla-waiting-time`, goes before",
-            "entry": differs("Who has waited so long is let in", "`sla`: a job whose time is over"),
-            "order": differs(
-                "Jobs with a time come first, the soonest first", "`sla`: a job whose time is over"
-            ),
-        },
-    ),
-    section(
-        "scheduler 3.12",
-        "network-topology-aware",
-        {
-            "HyperNodes": not_done("Nodes in tiers of a network", "HyperNodes are not known yet"),
-            "hard": not_done("A job stays within its tier", "HyperNodes are not known yet"),
-            "soft": not_done("A job's pods are drawn together", "HyperNodes are not known yet"),
-            "ordinary pods": not_done(
-                "They fill parts of the network one after the other", "HyperNodes are not known yet"
-            ),
-        },
-    ),
-    section(
-        "scheduler 3.13",
-        "tdm, rescheduling, cdp, pdb",
-        {
-            "tdm": not_done(
-                "Nodes of a time window take pods that say so, and are emptied when it ends", "Not yet"
-            ),
-            "rescheduling": not_done("Pods move from full nodes to empty ones", "No running pod is moved"),
-            "cdp": not_done(
-                "Pods that started a while ago only may be evicted (`volcano.sh/cooldown-time`)",
-                "Not asked; the annotation is handed on",
-            ),
-            "pdb": not_done(
-                "PodDisruptionBudgets protect", "Not asked yet, as in Volcano without the plugin"
-            ),
-            "jdb": not_done("A job's own budget protects from tdm", "Checked and handed on; see tdm"),
-        },
-    ),
-    section(
-        "scheduler 3.14",
-        "nodegroup, usage, task-topology, resource-strategy-fit",
-        {
-            "nodegroup required": not_done(
-                "Queues keep to groups of nodes, or away from them", "Not yet; `spec.affinity` is stored"
-            ),
-            "nodegroup preferred": not_done(
-                "Queues prefer groups of nodes", "Not yet; `spec.affinity` is stored"
-            ),
-            "usage": not_done("Nodes under load are left out, and others preferred", "Not yet"),
-            "task-topology": not_done("Annotations keep tasks of a job together or apart", "Not yet"),
-            "resource-strategy-fit": not_done("Most or least used, resource by resource", "Not yet"),
-            "sra, proportional": not_done("Nodes with scarce devices are spared", "Not yet"),
-        },
-    ),
-    section(
-        "scheduler 3.15",
-        "numa-aware, deviceshare, resourcequota, extender, own plugins",
-        {
-            "numa-aware": not_done("CPUs of one NUMA node", "Nodes are not divided by NUMA"),
-            "deviceshare": not_done("Parts of devices", "Devices are given out whole"),
-            "resourcequota": not_done(
-                "A group enters when the quota of its namespace has room",
-                "Quotas are kept where pods are made",
-            ),
-            "extender": not_done("An HTTP server is asked", PROGRAM),
-            "--plugins-dir": not_done("Plugins of one's own", PROGRAM),
-        },
-    ),
-)
-
-SECTIONS = (*_CORE, *_OTHERS)

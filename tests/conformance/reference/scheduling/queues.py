@@ -6,7 +6,7 @@ from tests.conformance.items import differs, not_done, section
 
 WISH = "Wish and fact"
 COUNTERS = "Counters in the status"
-NODE_GROUPS = "Stored; nodegroup is not at work yet, see scheduler 3.14"
+NODE_GROUPS = "Stored; nodegroup is not at work yet, see scheduler 3.11 nodegroup"
 
 _KIND = (
     section(

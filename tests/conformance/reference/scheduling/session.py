@@ -47,7 +47,7 @@ SECTIONS = (
             "priority": "`volcano.sh/task-priority`, else that of the pod",
             "preemptable": "`volcano.sh/preemptable`, annotation, else label: true where it is left out, false where it cannot be read",
             "revocable-zone": not_done(
-                "Pods that may run on nodes of a time window", "See tdm, scheduler 3.13"
+                "Pods that may run on nodes of a time window", "See scheduler 3.11 tdm"
             ),
             "scheduling gates": "A pod with gates gets no node",
             "queue-allocation-gate": not_done(
