@@ -72,15 +72,16 @@ def clock_set_back(back_ms: int) -> None:
 
 @shared_task(name="cluster.tasks.clean", ignore_result=True)
 def clean() -> None:
-    """Remove history, events, records, audit rows and tokens older than is kept; beat sends this every minute."""
+    """Remove history, events, records, decisions, audit rows and tokens older than is kept; beat sends this every minute."""
     from cluster.access import audit, tokens
     from cluster.api import backend
-    from cluster.store import records, retention
+    from cluster.store import decisions, records, retention
 
     with _patiently("cleaning"):
         if not backend.is_mirror:  # another cluster sees to its events itself
             retention.expire_events(clock.monotonic() + 2)
         retention.run(clock.monotonic() + 5)
         records.expire(clock.monotonic() + 2, now=clock.milliseconds())
+        decisions.expire(clock.monotonic() + 2, now=clock.milliseconds())
         audit.prune(clock.milliseconds())
         tokens.prune(clock.milliseconds())

@@ -123,13 +123,33 @@ class Minimum(Struct, frozen=True):
     among: Sequence[int]
 
 
+class Decision(Struct, frozen=True):
+    """What the scheduler decided about a pod group, kept for whoever asks later (`cluster.store.decisions`).
+
+    `at` is in epoch ms. kind is a word of `scheduler.decided.Kind`, reason a word of a closed list of that kind, message a
+    sentence with numbers. pods is how many it is about and nodes are theirs, each with how many of them; other is the
+    pod group, as namespace/name, for which pods of this one go.
+    """
+
+    at: int
+    kind: str
+    reason: str
+    namespace: str
+    name: str
+    queue: str
+    pods: int
+    message: str
+    other: str = ""
+    nodes: Sequence[tuple[str, int]] = ()
+
+
 class Group(Struct, frozen=True):
     """Writes that are done all or not at all; `key` names the group to whoever planned it.
 
     With `within_quota` the group fails unless the ResourceQuotas of their
     namespace have room for all pods that it creates, at the moment of the
     writing. The timers of a consumer that `cancel` names, by kind and key, go
-    with the group, and then `timers` are set: neither happens if it fails.
+    with the group, and then `timers` are set: neither happens if it fails. Nor are its `decisions` kept then.
 
     A cluster with an API of its own takes one write after the other. There `announced` is written before
     the rest, for whoever goes on if this process cannot, and the bindings that were made are taken back
@@ -143,6 +163,7 @@ class Group(Struct, frozen=True):
     cancel: Sequence[tuple[str, str]] = ()
     minima: Sequence[Minimum] = ()
     announced: Sequence[Write] = ()
+    decisions: Sequence[Decision] = ()
 
 
 class Record(Struct, frozen=True):

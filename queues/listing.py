@@ -21,7 +21,7 @@ from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, QUEUES
-from queues import share_bars
+from queues import share_bars, share_table, waiting_panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +202,9 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             children = shown.children(name)
             below = [queue.name for queue in shown.below(name)]
     spec = facts.queue.spec
+    share = line.share if name != ROOT else None
+    waiting_line = waiting_panel.of_queue(head, name, below, visible) if line.share else None
+    pending = waiting_line.pending if waiting_line else {}
     context = {
         "line": line,
         "facts": facts,
@@ -211,8 +214,10 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "below": below,
         "left": _unfinished(facts),
         "uses": usage_bar.table(line.used, line.limits),
-        "share": line.share if name != ROOT else None,
-        "share_bars": share_bars.bars(line.share) if line.share else [],
+        "share": share,
+        "share_rows": share_table.rows(share, pending, line.limits) if share else [],
+        "share_said": share_table.said(share, pending) if share else "",
+        "waiting_line": waiting_line,
         "shares": [
             ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),
             (
@@ -233,7 +238,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     }
     made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
-        for part in ("actions", "head", "use", "share")
+        for part in ("actions", "head", "use", "share", "line")
     }
     return facts.uid, made
 

@@ -11,6 +11,7 @@ from dashboard.pages import events
 from kube.resources import CONFIGMAPS, JOBS
 from kube.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
+from queues.scheduler import decisions
 from queues.scheduler import parts as scheduler
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def queue_detail(request: TopicRequest) -> Parts:
 def scheduler_page(request: TopicRequest) -> Parts:
     """What is in force of the scheduler's configuration, and its versions."""
     return Parts(scheduler.look(request.actor)[1], watches=[live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)])
+
+
+@live.topic(decisions.SPEC.name)
+def scheduler_decisions(request: TopicRequest) -> Parts:
+    """What the scheduler decided."""
+    return decisions.table(request.actor, decisions.SPEC.read(request.params)).parts()
 
 
 @live.topic(listing.JOBS_SPEC.name)

@@ -1,11 +1,11 @@
-"""Fair shares of queues in words and bars."""
+"""Fair shares of queues, each in a word and a bar; the page of one has more (`queues.share_table`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 from dashboard.cluster_usage import amounts_of, moment
-from dashboard.parts import svg, usage_bar
+from dashboard.parts import svg
 from kube import amounts
 from kube.kinds.scheduling import DequeueStrategy
 from queues.shares import FairShare, fair_shares
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
 
 class ShareBar(NamedTuple):
-    """One bar: what it is about, the words for it, and what is more to say."""
+    """A bar and the words for it."""
 
-    title: str
     text: str
-    notes: str
     bar: SafeString
 
 
@@ -39,25 +37,11 @@ def of_queues(shown: Picture) -> dict[str, FairShare]:
 def summary(share: FairShare) -> ShareBar:
     """Return the resource of which a queue uses most of its fair share, for a row of a list."""
     if share.part is None:
-        return ShareBar("Fair share", "none", "", svg.bar(0, 0, "Fair share: none"))
+        return ShareBar("none", svg.bar(0, 0, "Fair share: none"))
     text = f"{share.part:.0%}"
     if borrowed := share.borrowed(share.resource):
         text += f", borrows {amounts.show(share.resource, borrowed)}"
-    return ShareBar("Fair share", text, "", _bar(share, share.resource, f"Fair share: {text}"))
-
-
-def bars(share: FairShare) -> list[ShareBar]:
-    """Return a bar for each resource of which a queue deserves or uses something, the usual ones first."""
-    return [_one(share, each) for each in usage_bar.table(share.used, share.deserved)]
-
-
-def _one(share: FairShare, use: usage_bar.Use) -> ShareBar:
-    kept, borrowed = share.guaranteed.get(use.resource, 0), share.borrowed(use.resource)
-    notes = [f"{amounts.show(use.resource, kept)} guaranteed"] if kept else []
-    notes += [f"{amounts.show(use.resource, borrowed)} borrowed"] if borrowed else []
-    said = ", ".join(notes)
-    label = f"{use.title}: {use.text}" + (f", {said}" if said else "")
-    return ShareBar(use.title, use.text, said, _bar(share, use.resource, label))
+    return ShareBar(text, _bar(share, share.resource, f"Fair share: {text}"))
 
 
 def _bar(share: FairShare, resource: str, label: str) -> SafeString:

@@ -13,6 +13,7 @@ urlpatterns = [
     path("", views.show_queues, name="list"),
     path("-/new/", views.new_queue, name="new"),
     path("-/scheduler/", scheduler.show_scheduler, name="scheduler"),
+    path("-/scheduler/decisions/", scheduler.show_decisions, name="decisions"),
     path("-/scheduler/reset/", scheduler.reset_scheduler, name="reset-scheduler"),
     path("<str:name>/", views.show_queue, name="detail"),
     path("<str:name>/edit/", views.edit_queue, name="edit"),

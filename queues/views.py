@@ -38,7 +38,12 @@ def show_queues(request: HttpRequest) -> HttpResponse:
     may_create = access.allowed(actor, "create", QUEUES, "")
     shows_scheduler = scheduler.is_shown(actor)
     return responses.listing(
-        request, "queues/list.html", table, may_create=may_create, shows_scheduler=shows_scheduler
+        request,
+        "queues/list.html",
+        table,
+        may_create=may_create,
+        shows_scheduler=shows_scheduler,
+        shows_decisions=scheduler.shows_decisions(actor),
     )
 
 
@@ -58,6 +63,7 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
         "topic": address("queues:detail", {"name": name}),
         "queue_revision": revision,
         "events": happened,
+        "shows_decisions": scheduler.shows_decisions(actor),
     }
     return responses.listing(request, "queues/detail.html", table, **context)
 

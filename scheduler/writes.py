@@ -14,7 +14,7 @@ from kube.kinds.core import EventType
 from kube.meta import controller_reference, now_text
 from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
-from scheduler import evicting
+from scheduler import decided, evicting
 from scheduler.cycle.decisions import ROOM
 from scheduler.evicting import COMPONENT
 
@@ -54,11 +54,16 @@ def groups_of(decisions: Decisions, now: int) -> list[Group]:
         if writes:
             key = decision.key if decision.binds else decision.key + (ROOM if evictions else ABOUT)
             minima = [Minimum(need, places) for need, places in decision.minima]
-            groups.append(Group(writes, key, minima=minima, announced=list(_announced(decision))))
+            kept = [*decided.about_group(decision, now), *decided.evicted(evictions, now)]
+            announced = list(_announced(decision))
+            groups.append(Group(writes, key, minima=minima, announced=announced, decisions=kept))
         notes = [_note(note, time) for note in decision.notes]
         if notes:
             groups.append(Group(notes))
-    groups += [Group(list(evicting.writes_of(some, now)), key + ROOM) for key, some in victims.items()]
+    groups += [
+        Group(list(evicting.writes_of(some, now)), key + ROOM, decisions=list(decided.evicted(some, now)))
+        for key, some in victims.items()
+    ]
     groups += [Group(list(_adopt(adoption)), _key(adoption)) for adoption in decisions.adoptions]
     return groups
 

@@ -222,6 +222,8 @@ HISTORY_HOURS = env.number("HISTORY_HOURS", 24, least=1)
 EVENT_HOURS = env.number("EVENT_HOURS", 24, least=1)
 # How long a deleted job can be looked up.
 JOB_HISTORY_DAYS = env.number("JOB_HISTORY_DAYS", 30, least=1, most=36_500)
+# How long it can be looked up what the scheduler decided.
+DECISION_DAYS = env.number("DECISION_DAYS", 30, least=1, most=36_500)
 # How long the audit keeps who did what.
 AUDIT_DAYS = env.number("AUDIT_DAYS", 90, least=1, most=36_500)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from cluster.models.accounts import AuditEntry, Identity, LoginFailure, LoginLink, RoleBinding
 from cluster.models.remote import MirroredCluster, MirroredKind, Outgoing, ProgramsLease
-from cluster.models.store import Change, Cursor, Log, Object, Ownership, Record, Refusal, Timer
+from cluster.models.store import Change, Cursor, Decision, Log, Object, Ownership, Record, Refusal, Timer
 from cluster.models.tokens import Token
 
 __all__ = [
     "AuditEntry",
     "Change",
     "Cursor",
+    "Decision",
     "Identity",
     "Log",
     "LoginFailure",

@@ -189,3 +189,32 @@ class Record(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource} {self.namespace}/{self.name}"
+
+
+class Decision(models.Model):
+    """What the scheduler decided about a pod group; the fields are those of `cluster.writes.Decision`.
+
+    nodes has a line for each node: its name and how many pods.
+    """
+
+    at = models.BigIntegerField()
+    kind = models.CharField(max_length=16)
+    reason = models.CharField(max_length=64)
+    namespace = models.CharField(max_length=63)
+    name = models.CharField(max_length=253)
+    queue = models.CharField(max_length=253)
+    pods = models.IntegerField()
+    message = models.TextField()
+    other = models.CharField(max_length=317)
+    nodes = models.TextField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["namespace", "name", "id"], name="decision_group"),
+            models.Index(fields=["queue", "id"], name="decision_queue"),
+            models.Index(fields=["kind", "id"], name="decision_kind"),
+            models.Index(fields=["at"], name="decision_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}: {self.reason}"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from cluster.writes import Create, Delete, Group, Minimum, Patch, Timer, Update, Write
+from cluster.writes import Create, Decision, Delete, Group, Minimum, Patch, Timer, Update, Write
 from kube import resources
 
 _KINDS = {kind.__name__: kind for kind in (Create, Update, Patch, Delete)}
@@ -21,6 +21,7 @@ class _Group(msgspec.Struct):
     timers: list[Timer]
     cancel: list[tuple[str, str]]
     minima: list[Minimum]
+    decisions: list[Decision] = []
 
 
 _encode = msgspec.json.Encoder().encode
@@ -33,14 +34,22 @@ def encode(group: Group) -> bytes:
     Of `within_quota` nothing is kept: an API server asks its quotas itself.
     """
     writes = [_packed(write) for write in group.writes]
-    return _encode(_Group(writes, group.key, list(group.timers), list(group.cancel), list(group.minima)))
+    timers, minima, decisions = list(group.timers), list(group.minima), list(group.decisions)
+    return _encode(_Group(writes, group.key, timers, list(group.cancel), minima, decisions))
 
 
 def decode(body: bytes) -> Group:
     """Return the group that `encode` wrote down."""
     found = _decode(body)
     writes = [_unpacked(each) for each in found.writes]
-    return Group(writes, found.key, timers=found.timers, cancel=found.cancel, minima=found.minima)
+    return Group(
+        writes,
+        found.key,
+        timers=found.timers,
+        cancel=found.cancel,
+        minima=found.minima,
+        decisions=found.decisions,
+    )
 
 
 def _packed(write: Write) -> dict[str, Any]:

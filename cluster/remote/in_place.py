@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
+from msgspec import structs
 
 from cluster import clock
 from cluster.remote import (
@@ -31,7 +32,7 @@ from cluster.remote.carried import Answered, Dropped
 from cluster.remote.sending import Pace, Sending
 from cluster.remote.ways import READERS, WRITERS
 from cluster.store import Patch
-from cluster.writes import Group, Minimum
+from cluster.writes import Minimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from cluster.remote.connection import Connection
     from cluster.remote.outbox import Row
     from cluster.runtime.registry import Registration
-    from cluster.store import Store, Stored
+    from cluster.store import Group, Store, Stored
     from kube.errors import ApiError
 
 PASS_S = 1.0  # how long one look at what is under way lasts at most
@@ -173,7 +174,7 @@ def _settled(group: Group, using: Store) -> Group:
     writes = [requests.settled(write, olds.get(order.place_of(write))) for write in all_writes]
     first = len(group.announced)
     minima = [Minimum(each.need, [first + place for place in each.among]) for each in group.minima]
-    return Group(writes, group.key, timers=group.timers, cancel=group.cancel, minima=minima)
+    return structs.replace(group, writes=writes, minima=minima, announced=(), within_quota=False)
 
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from cluster.api import backend
 from cluster.runtime import division, nudge, registry
 from cluster.runtime.division import LEASE_MS, Position
 from cluster.runtime.retries import RETRY, Retries
-from cluster.store import records, sql, store
+from cluster.store import decisions, records, sql, store
 from cluster.writes import Group, Record, Timer
 from kube.errors import ApiError, Expired
 
@@ -328,13 +328,17 @@ class Runner(Generic[State]):
     def _conclude(
         self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError], now: int
     ) -> list[Timer]:
-        """Set the timers that follow from what became of groups, and drop those that went with them; return the new ones."""
+        """Set the timers that follow from what became of groups, drop those that went with them, and keep what was decided.
+
+        Return the new timers.
+        """
         again = self.retries.timers(groups, outcomes, now)
         self._drop_timers([(t.kind, t.key) for t in again])  # of two the sooner would stay
         self._set_timers(again)
         done = [g for g, outcome in zip(groups, outcomes, strict=True) if not isinstance(outcome, ApiError)]
         self._drop_timers([key for group in done for key in group.cancel])
         self._set_timers(following := [timer for group in done for timer in group.timers])
+        decisions.put([each for group in done for each in group.decisions], using=self.store.using)
         return [*again, *following]
 
     def _learn(self, groups: Sequence[Group], outcomes: Sequence[list[Stored] | ApiError]) -> None:

@@ -48,8 +48,13 @@ def bar(used: float, capacity: float, label: str) -> SafeString:
     return _svg("bar", label, body)
 
 
-def stack(shares: Iterable[Share], whole: float = 0, label: str = "") -> SafeString:
-    """Draw shares side by side; whole is the full width, by default their sum, label the words in place of the numbers."""
+def stack(
+    shares: Iterable[Share], whole: float = 0, label: str = "", *, marks: Iterable[float] = ()
+) -> SafeString:
+    """Draw shares side by side; whole is the full width, by default their sum, label the words in place of the numbers.
+
+    marks are sizes at which a line crosses the bar.
+    """
     pieces = [share for share in shares if share.size > 0]
     width = max(whole, sum(share.size for share in pieces))
     label = label or ", ".join(f"{share.size:g} {share.label}" for share in pieces) or "nothing"
@@ -61,6 +66,9 @@ def stack(shares: Iterable[Share], whole: float = 0, label: str = "") -> SafeStr
             f'<rect class="bar-share" data-hue="{escape(share.hue)}" x="{start:g}%" width="{length:g}%" height="100%"/>'
         )
         start = round(start + length, 2)
+    for mark in marks:
+        at = _percent(mark, width)
+        body.append(f'<line class="bar-mark" x1="{at:g}%" x2="{at:g}%" y1="0" y2="100%"/>')
     return _svg("bar", label, "".join(body))
 
 

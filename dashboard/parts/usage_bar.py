@@ -43,14 +43,14 @@ class Use(NamedTuple):
 
 def of(resource: str, used: int, capacity: int) -> Use:
     """Return the use of one resource; a capacity of nought means that there is no limit."""
-    text = _plain(resource, used)
+    text = plain(resource, used)
     if capacity > 0:
-        text = f"{text} of {_plain(resource, capacity)}"
+        text = f"{text} of {plain(resource, capacity)}"
     title = TITLES.get(resource, resource)
     return Use(resource, title, used, capacity, text, svg.bar(used, capacity, f"{title}: {text}"))
 
 
-def _plain(resource: str, amount: int) -> str:
+def plain(resource: str, amount: int) -> str:
     """An amount without the resource's name, which stands beside it as the title."""
     return amounts.show(resource, amount).rpartition(" ")[0]
 

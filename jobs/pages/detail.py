@@ -13,8 +13,10 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from cluster import access
+from cluster.api import backend
 from cluster.rules import simulation
-from cluster.store import Stored, store
+from cluster.runtime import registry
+from cluster.store import Stored, decisions, store
 from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
+    from cluster.store.decisions import Kept
     from jobs.history.record import PodSpan
     from jobs.lifecycle.causes import Cause, Failure
     from jobs.pages.chapters import Wait as Stretch
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
 
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
+MOST_DECISIONS = 200
 # Phases whose message says how far the pods have come, which stands beside the phase already.
 _UNDER_WAY = (JobPhase.PENDING, JobPhase.RUNNING, JobPhase.RESTARTING)
 # Phases in which no run goes on, once something has ended the newest.
@@ -390,6 +394,17 @@ class Detail:
         for bar in self.told_bars:
             phases.setdefault(bar.pod.task, []).append(bar.phase)
         return progress.of_past_tasks(self.job, phases)
+
+    @property
+    def has_decisions(self) -> bool:
+        """Whether a scheduler of ours decides here."""
+        return backend.runs(registry.get("scheduler"))
+
+    def decisions(self) -> list[Kept]:
+        """Return what the scheduler decided about the job in all of its runs, newest first."""
+        group = f"{self.stored.name}-{self.stored.uid}"
+        about = decisions.Filters(namespaces=self.stored.namespace, name=group)
+        return decisions.find(about, limit=MOST_DECISIONS)
 
     def events(self) -> list[Event]:
         """Return the newest events of the job, its group and its pods, newest first."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cluster.store.query import LABEL_OPERATORS
+from dashboard.parts.moments import moment
+from dashboard.parts.moments import problem as moment_problem
 from kube.selector import SelectorError, parse_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+__all__ = ["exit_code_problem", "label_problem", "moment_problem", "searched"]
 HOUR_MS = 3600 * 1000
 LATELY = {"1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS}
 LATELY_WORDS = {"1h": "in the last hour", "24h": "in the last 24 hours", "7d": "in the last 7 days"}
@@ -33,20 +35,6 @@ def exit_code_problem(text: str) -> str:
     if text.isascii() and text.isdigit() and len(text) < 4 and 0 < int(text) <= HIGHEST_EXIT_CODE:
         return ""
     return f"“{text[:40]}” is no exit code of a failure; write a number from 1 to {HIGHEST_EXIT_CODE}."
-
-
-def moment_problem(text: str) -> str:
-    """Say what is wrong with a moment that is searched."""
-    try:
-        moment(text)
-    except ValueError:
-        return f"“{text[:40]}” is no date and time; write one as 2026-11-20T08:30, in UTC."
-    return ""
-
-
-def moment(text: str) -> int:
-    """Return a date and time in UTC, as a browser's field gives it, in ms; ValueError when it is none."""
-    return int(datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def searched(values: Mapping[str, str], now: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
+from dashboard.parts import decisions
 from jobs.editor import yaml_write
 from jobs.logs import tab
 from jobs.pages import buttons, effective, listing, pod_table
@@ -91,6 +92,15 @@ def job_events(shown: Detail, request: TopicRequest) -> Parts:
     )
 
 
+@live.topic("jobs:decisions")
+@_of_job
+def job_decisions(shown: Detail, request: TopicRequest) -> Parts:
+    """What the scheduler decided about the job."""
+    rows = decision_rows(shown)
+    empty = render_to_string("jobs/_decisions_empty.html", {"rows": rows})
+    return Parts({**rows, "decisions-empty": empty}, list(rows), watches=shown.watches)
+
+
 @live.topic("jobs:logs")
 @_of_job
 def job_logs(shown: Detail, request: TopicRequest) -> Parts:
@@ -117,6 +127,11 @@ def event_rows(shown: Detail) -> dict[str, str]:
         f"event-{event.metadata.name}": render_to_string("jobs/_event_row.html", {"event": event})
         for event in shown.events()
     }
+
+
+def decision_rows(shown: Detail) -> dict[str, str]:
+    """Return the rows of what the scheduler decided about the job, newest first."""
+    return decisions.rows(shown.decisions(), names_group=False)
 
 
 def yaml_parts(shown: Detail) -> dict[str, str]:

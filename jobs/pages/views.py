@@ -65,7 +65,7 @@ spec:
               memory: 64Mi
 """
 DOUBLE_CLICK_S = 4
-TABS = ("overview", "logs", "events", "yaml")
+TABS = ("overview", "logs", "decisions", "events", "yaml")
 
 
 @require_GET
@@ -247,6 +247,8 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
     elif tab == "logs":
         context["log"] = log_tab.show(actor, shown, request.GET.dict())
         context["log_pods"] = log_tab.options_html(shown)
+    elif tab == "decisions":
+        context["decisions"] = live.decision_rows(shown)
     elif tab == "events":
         context["events"] = live.event_rows(shown)
     else:
@@ -257,7 +259,7 @@ def _parts(request: HttpRequest, actor: Actor, shown: Detail, tab: str) -> dict[
 def _topics(shown: Detail) -> dict[str, object]:
     return {
         f"{part}_topic": shown.topic(f"jobs:{part}")
-        for part in ("detail", "timeline", "logs", "events", "yaml")
+        for part in ("detail", "timeline", "logs", "decisions", "events", "yaml")
     }
 
 

@@ -10,7 +10,7 @@ from cluster import access
 from cluster.api import backend, rights
 from cluster.runtime import registry
 from kube.errors import NotFound
-from kube.resources import CONFIGMAPS
+from kube.resources import CONFIGMAPS, POD_GROUPS
 from kube.scheduler_configuration import NAME, NAMESPACE
 from queues.scheduler import versions, words
 
@@ -24,6 +24,11 @@ TOPIC = "queues:scheduler"
 def is_shown(actor: Actor) -> bool:
     """Tell whether there is a scheduler of ours to look at, and the actor may."""
     return _is_ours() and access.allowed(actor, "get", CONFIGMAPS, NAMESPACE)
+
+
+def shows_decisions(actor: Actor) -> bool:
+    """Tell whether there are decisions of a scheduler of ours, and the actor may see groups that they are about."""
+    return _is_ours() and access.somewhere(actor, "list", POD_GROUPS)
 
 
 def may_write(actor: Actor) -> bool:

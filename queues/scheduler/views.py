@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from cluster import access, api
 from cluster.api import rights
@@ -18,7 +19,7 @@ from dashboard.parts.forms import Form
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.resources import CONFIGMAPS, NAMESPACES
 from kube.scheduler_configuration import KEY, NAME, NAMESPACE
-from queues.scheduler import parts, versions, words
+from queues.scheduler import decisions, parts, versions, words
 from scheduler.policy import configuration
 
 if TYPE_CHECKING:
@@ -113,6 +114,15 @@ def _store(actor: Actor, text: str, version: str) -> None:
 
 def _object(version: str, kind: str, metadata: Object) -> Object:
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+@require_safe
+@login_required
+@explained
+def show_decisions(request: HttpRequest) -> HttpResponse:
+    """Show what the scheduler decided."""
+    table = decisions.table(access.of(request), decisions.SPEC.read(request.GET))
+    return responses.listing(request, "queues/scheduler/decisions.html", table, days=settings.DECISION_DAYS)
 
 
 @require_POST

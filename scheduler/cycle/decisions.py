@@ -51,7 +51,9 @@ class GroupDecision:
     when there is no such group; then there are only notes. minima are what the
     group lacks of its own, as (how many, of which binds by their places).
     announced is the status that says that the binds are under way, as a merge
-    patch. given_back are pods that must not keep their nodes.
+    patch. given_back are pods that must not keep their nodes. What is kept of the decision (`scheduler.decided`) also takes: its
+    queue, how many pods must start together, whether so many run already, the reason of a refusal that is news, with the
+    sentence, and whether it was let in after it had been kept waiting.
     """
 
     namespace: str
@@ -64,6 +66,11 @@ class GroupDecision:
     minima: list[Need] = field(default_factory=list)
     announced: Object = field(default_factory=dict)
     given_back: list[Pod] = field(default_factory=list)
+    queue: str = ""
+    needed: int = 0
+    started: bool = False
+    refusal: tuple[str, str] | None = None
+    let_in: bool = False
 
     @property
     def key(self) -> str:
@@ -86,13 +93,15 @@ class Adoption:
 class Eviction:
     """A pod has to go, so that a waiting pod group may have its room.
 
-    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes.
+    action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes, queue that
+    of the group that loses it.
     """
 
     pod: Pod
     action: Action
     beneficiary: str
     message: str
+    queue: str = ""
 
 
 @dataclass(slots=True)

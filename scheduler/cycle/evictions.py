@@ -312,7 +312,7 @@ class Evictions:
             counts[other.name] += len(pods)
             self._candidates.note_going(other, pods)
             for pod in pods:
-                self.found.append(Eviction(pod, action, group.key, text))
+                self.found.append(Eviction(pod, action, group.key, text, other.queue))
                 leaving.add(
                     self._candidates.node(pod),
                     self._candidates.vector(pod.shape),

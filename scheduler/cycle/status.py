@@ -105,6 +105,10 @@ class Writer:
         group = outcome.group
         decision = GroupDecision(group.namespace, group.name, group.uid, outcome.binds)
         decision.minima, decision.given_back = outcome.minima, outcome.given_back
+        decision.queue, decision.needed = group.queue, group.min_member
+        if outcome.binds:
+            ready = group.ready()
+            decision.started = bool(ready) and ready >= group.min_member
         told = self._sentence(outcome.cause) if outcome.cause else ""
         if group.view is not None:
             counts = _after(group, outcome.binds)
@@ -187,7 +191,7 @@ class Writer:
             if self._set(decision, group, SCHEDULED, READY_REASON, "") and has_waited:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
-            self._lift(decision, group, UNSCHEDULABLE)
+            decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(
         self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]
@@ -204,6 +208,7 @@ class Writer:
         message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"
         self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
         if not repeated:
+            decision.refusal = cause.reason, self._sentence(cause)
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
 
     def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:
@@ -224,11 +229,14 @@ class Writer:
         decision.status["conditions"] = msgspec.to_builtins([*kept, new])
         return True
 
-    def _lift(self, decision: GroupDecision, group: Group, kind: str) -> None:
+    def _lift(self, decision: GroupDecision, group: Group, kind: str) -> bool:
+        """Make a condition False; tell whether it was True."""
         known = _find(group, kind)
-        if known is not None and known.status == "True":
-            conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
-            decision.status["conditions"] = msgspec.to_builtins(conditions)
+        if known is None or known.status != "True":
+            return False
+        conditions = [self._false(c) if c.type == kind else c for c in _conditions(group)]
+        decision.status["conditions"] = msgspec.to_builtins(conditions)
+        return True
 
     def _false(self, condition: GroupCondition) -> GroupCondition:
         if condition.status == "False":

@@ -68,7 +68,7 @@ READS = {
 # Pages that need what these tests do not have, or answer without offering anything.
 OTHER_READS = {"dashboard:node", "jobs:operation", "jobs:validate", "jobs:log"}
 # About a scheduler of ours, which works on another cluster in-place alone: not there in the ways that are tried here.
-OF_OUR_SCHEDULER = {"queues:scheduler", "queues:reset-scheduler"}
+OF_OUR_SCHEDULER = {"queues:scheduler", "queues:reset-scheduler", "queues:decisions"}
 APPLICATIONS = ("dashboard", "jobs", "sweeps", "flows", "cronjobs", "queues")
 
 

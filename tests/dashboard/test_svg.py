@@ -50,3 +50,9 @@ def test_use_is_said_without_the_name_that_stands_beside_it():
     assert [(row.title, row.text) for row in rows] == [
         ("CPU", "1.5 of 8"), ("Memory", "0 bytes of 16 GiB"), ("nvidia.com/gpu", "1 of 8"),
     ]  # fmt: skip
+
+
+def test_marks_cross_a_stack_where_they_are_and_never_beyond_it():
+    drawn = svg.stack([svg.Share(5, "blue", "used")], 10, "used", marks=[2, 99])
+    assert 'class="bar-mark" x1="20%" x2="20%"' in drawn
+    assert 'x1="100%"' in drawn

@@ -68,6 +68,10 @@ class InPlaceMode:
         (self.at_work.add if more else self.at_work.discard)(runner)
         return more
 
+    def ours(self):
+        """A block in which the store is that of the consumers."""
+        return self.cluster.but(self.database)
+
     def hear(self):
         """Let the mirror hear what has happened in the cluster; tell whether something has."""
         behind = self._behind()

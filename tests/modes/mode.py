@@ -21,6 +21,10 @@ class EmbeddedMode:
     def __init__(self):
         self.cluster = contextlib.nullcontext()
 
+    def ours(self):
+        """A block in which the store is that of the consumers."""
+        return contextlib.nullcontext()
+
     def step(self, runner, step):
         """Take a step of a consumer; tell whether there may be more."""
         return step()

@@ -6,10 +6,11 @@ from cluster.access import SYSTEM
 from cluster.api import backend
 from cluster.remote.backend import Remote
 from cluster.remote.in_place import InPlace
-from cluster.store import Patch, store
+from cluster.store import Create, Patch, store
 from dashboard import cluster_usage
 from dashboard.live import topics
-from kube.resources import QUEUES
+from kube.resources import POD_GROUPS, PRIORITY_CLASSES, QUEUES
+from scheduler import waiting_lines
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -17,9 +18,11 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 @pytest.fixture(autouse=True)
 def _picture():
-    cluster_usage.forget()
+    for each in (cluster_usage, waiting_lines):
+        each.forget()
     yield
-    cluster_usage.forget()
+    for each in (cluster_usage, waiting_lines):
+        each.forget()
 
 
 FORM = {"weight": "1", "priority": "0", "order": "traverse", "parent": "", "reclaimable": "on"}
@@ -46,14 +49,41 @@ def test_a_queue_shows_its_fair_share_and_what_it_borrows(admin):  # noqa: F811
     kept = {"deserved": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "1"}}}
     store.write(Patch(QUEUES, "", "vision", {"spec": kept}))
     shown = page(admin, "/queues/vision/").text(id="queue-share")
-    assert "CPU 4 of 1 " in shown
-    assert "1 CPU guaranteed, 3 CPU borrowed" in shown
-    assert "It uses more than its fair share" in shown
+    assert "It uses 4 CPU, 3 CPU more than it deserves; nobody waits for more." in shown
+    assert "CPU: 1 guaranteed, 1 deserved, 4 used, 3 borrowed 1 1 4 3 – 4" in shown
     shown = page(admin, "/queues/default/").text(id="queue-share")
-    assert "2 of 2" in shown
-    assert "CPU borrowed" not in shown
+    assert "It uses 2 CPU of the 2 CPU that it deserves" in shown
+    assert "CPU: 2 deserved, 2 used – 2 2 – – 40" in shown
     assert "400%, borrows 3 CPU" in page(admin, "/queues/").text(id="queue-vision")
     assert "100%" in page(admin, "/queues/").text(id="queue-default")
+
+
+def wait(name, queue, cpu, namespace="team-a", **spec):
+    group = {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"queue": queue, "minResources": {"cpu": cpu}, **spec},
+        "status": {"phase": "Pending"},
+    }
+    store.write(Create(POD_GROUPS, group))
+
+
+def test_a_queue_shows_who_waits_in_it_in_order_and_what_they_ask_for(admin, alice):  # noqa: F811
+    assert page(admin, "/queues/vision/").text(id="queue-line") == ""
+    store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 7}))
+    for number in range(11):
+        wait(f"late-{number:02}", "vision", "1")
+    wait("urgent-0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e", "vision", "3", priorityClassName="high")
+    wait("hidden", "vision", "2", namespace="default", priorityClassName="high")
+    shown = page(admin, "/queues/vision/").text(id="queue-line")
+    assert "13 in this queue" in shown
+    assert "team-a / urgent 7 3 CPU" in shown
+    assert shown.index("urgent") < shown.index("late-00") < shown.index("late-07")
+    assert "and 3 more behind them" in shown
+    assert "16 CPU" in page(admin, "/queues/vision/").text(id="queue-share")
+    assert "jobs that wait ask for 16 CPU." in page(admin, "/queues/research/").text(id="queue-share")
+    seen = page(alice, "/queues/vision/").text(id="queue-line")
+    assert "hidden" not in seen
+    assert "of a namespace that you may not see 7 –" in seen
 
 
 def test_the_list_is_sorted_by_shares(admin):  # noqa: F811
@@ -70,7 +100,7 @@ def test_the_list_is_sorted_by_shares(admin):  # noqa: F811
 )
 def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, shown):  # noqa: F811
     monkeypatch.setattr(backend, "runs", way.runs)
-    assert ("Fair share" in page(admin, "/queues/vision/").text(id="queue-share")) is shown
+    assert ("that it deserves" in page(admin, "/queues/vision/").text(id="queue-share")) is shown
     assert ("100%" in page(admin, "/queues/").text(id="queue-vision")) is shown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.runtime.registry import get
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import Create, Delete, Patch, decisions, store
 from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner, others
@@ -62,6 +62,13 @@ def is_going(one):
     return "deletionTimestamp" in one["metadata"]
 
 
+def kept(mode):
+    """What is kept of decisions where the scheduler runs, oldest first, as (kind, group, how many pods)."""
+    with mode.ours():
+        found = decisions.find(decisions.Filters(), limit=100)[::-1]
+    return [(each.decision.kind, each.decision.name, each.decision.pods) for each in found]
+
+
 def make_again(*names):
     """Let nodes end what is going, and a controller make pods again of which there are none.
 
@@ -79,7 +86,7 @@ def phase(name="g"):
 
 
 @pytest.mark.shows("scheduler 1.6/period")
-def test_a_gang_is_bound_when_its_last_pod_appears():
+def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
     leader = runner()
     create(node("n1"), queue(), group(minimum=2), made("g-0"))
     drain(leader)
@@ -89,10 +96,11 @@ def test_a_gang_is_bound_when_its_last_pod_appears():
     assert bound() == {"g-0": "n1", "g-1": "n1"}
     assert phase() == "Running"
     assert store.find(EVENTS) == []
+    assert kept(runner_mode) == [("bind", "g", 2)]
 
 
 @pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
-def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
+def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all(runner_mode):
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
     drain(leader)
@@ -101,6 +109,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all():
     drain(leader)
     assert bound() == {}
     assert phase() != "Running"
+    assert ("bind", "g", 2) not in kept(runner_mode)
     make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.remote import encoding, requests
-from cluster.writes import Create, Delete, Group, Minimum, Mirror, Patch, Timer, Update
+from cluster.writes import Create, Decision, Delete, Group, Minimum, Mirror, Patch, Timer, Update
 from kube.resources import JOBS, POD_GROUPS, PODS, QUEUES
 
 JOB = {"metadata": {"name": "j", "namespace": "d", "uid": "u"}, "status": {"state": {"phase": "Running"}}}
@@ -114,5 +114,6 @@ def test_groups_are_the_same_after_they_were_written_down():
         timers=[Timer("asked", "d/j", 5, {"a": 1})],
         cancel=[("asked", "d/j")],
         minima=[Minimum(1, [2])],
+        decisions=[Decision(7, "bind", "MinimumFits", "d", "j", "q", 1, "p got node n.", nodes=[("n", 1)])],
     )
     assert encoding.decode(encoding.encode(group)) == group

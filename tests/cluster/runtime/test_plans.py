@@ -10,7 +10,7 @@ from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.consumer import Plan, Runner
 from cluster.store import Create, Delete, Group, Patch, Update, store
-from cluster.writes import Record, Timer
+from cluster.writes import Decision, Record, Timer
 from jobs.rules import admission
 from kube import resources
 from kube.resources import (
@@ -33,7 +33,9 @@ pytestmark = pytest.mark.django_db
 HERE = {"namespace": "default"}
 
 
-TYPES = {each.__name__: each for each in (Plan, Record, Timer, Group, Create, Update, Patch, Delete)}
+TYPES = {
+    each.__name__: each for each in (Plan, Record, Decision, Timer, Group, Create, Update, Patch, Delete)
+}
 
 
 class Writer(Runner):

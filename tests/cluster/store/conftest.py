@@ -9,7 +9,7 @@ from django.db import connections
 from cluster.store import Store
 from volcano_ui import env
 
-TABLES = ["log", "change", "object", "ownership", "cursor", "timer", "record"]
+TABLES = ["log", "change", "object", "ownership", "cursor", "timer", "record", "decision"]
 
 
 @contextmanager

@@ -1,0 +1,151 @@
+"""What the scheduler decided about pod groups, kept beyond the groups and the log, for whoever asks later.
+
+A row is written with the transaction that does what was decided (`cluster.runtime.consumer`), so it says neither more nor less than
+was done. Rows are found newest first: by group, queue, kind, namespace, node, a part of the name, or time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.conf import settings
+from django.db import connections, transaction
+
+from cluster import clock
+from cluster.store import sql
+from cluster.writes import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+BATCH = 2000
+MOST = 1_000_000
+"""Rows that are kept at most, some 300 MB: of more the oldest go, however young they are."""
+LONGEST_QUEUE = 253  # a pod group may name any text as its queue
+DAY_MS = 24 * 3600 * 1000
+
+_FIELDS = (
+    "at",
+    "kind",
+    "reason",
+    "namespace",
+    "name",
+    "queue",
+    "pods",
+    "message",
+    "other",
+    "nodes",
+)
+_PUT = f"INSERT INTO cluster_decision ({', '.join(_FIELDS)}) VALUES ({sql.marks(len(_FIELDS))})"
+_LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}
+_PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}
+
+
+class Kept(NamedTuple):
+    """A decision with the number of its row, which grows with time."""
+
+    id: int
+    decision: Decision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which decisions to find; None or "" means any. Times are epoch ms, `until` is left out; text is a part of the group's name."""
+
+    namespaces: str | Collection[str] | None = None
+    name: str = ""
+    kind: str = ""
+    queue: str = ""
+    node: str = ""
+    text: str = ""
+    since: int | None = None
+    until: int | None = None
+
+    def where(self, vendor: str) -> tuple[str, list[Any]]:
+        """Return the condition and its parameters, for a database of Django's vendor name."""
+        parts = list(self._parts(vendor))
+        return " AND ".join(["1 = 1", *(text for text, _ in parts)]), [
+            each for _, some in parts for each in some
+        ]
+
+    def _parts(self, vendor: str) -> Iterator[tuple[str, list[Any]]]:
+        if self.namespaces is not None:
+            some = [self.namespaces] if isinstance(self.namespaces, str) else sorted(self.namespaces)
+            yield (f"namespace IN ({sql.marks(len(some))})" if some else "1 = 0"), [*some]
+        for column in ("name", "kind", "queue"):
+            if value := getattr(self, column):
+                yield f"{column} = %s", [value]
+        if self.node:
+            yield f"{_PLACE_IN[vendor]}(nodes, %s) > 0", [f"\n{self.node} "]
+        if self.text:
+            sought = self.text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+            yield f"name {_LIKE[vendor]} %s ESCAPE '!'", [f"%{sought}%"]
+        if self.since is not None:
+            yield "at >= %s", [self.since]
+        if self.until is not None:
+            yield "at < %s", [self.until]
+
+
+def put(decisions: Sequence[Decision], *, using: str = "default") -> None:
+    """Keep decisions, in their order; call it inside the transaction that does what was decided."""
+    if not decisions:
+        return
+    rows = [
+        (
+            each.at,
+            each.kind,
+            each.reason,
+            each.namespace,
+            each.name,
+            each.queue[:LONGEST_QUEUE],
+            each.pods,
+            each.message,
+            each.other,
+            "".join(f"\n{node} {count}" for node, count in each.nodes) + "\n" if each.nodes else "",
+        )
+        for each in decisions
+    ]
+    with connections[using].cursor() as cursor:
+        cursor.executemany(_PUT, rows)
+
+
+def find(filters: Filters, *, limit: int, offset: int = 0, using: str = "default") -> list[Kept]:
+    """Return the decisions that match, the newest first."""
+    where, params = filters.where(sql.vendor(using))
+    text = f"SELECT id, {', '.join(_FIELDS)} FROM cluster_decision WHERE {where} ORDER BY id DESC LIMIT %s OFFSET %s"
+    return [_kept(row) for row in sql.rows(using, text, [*params, limit, offset])]
+
+
+def count(filters: Filters, *, using: str = "default") -> dict[str, int]:
+    """Return how many decisions match, by kind."""
+    where, params = filters.where(sql.vendor(using))
+    text = f"SELECT kind, COUNT(*) FROM cluster_decision WHERE {where} GROUP BY kind"
+    return dict(sql.rows(using, text, params))
+
+
+def expire(until: float, *, now: int, using: str = "default") -> int:
+    """Remove what is older than is kept, or too much, in small transactions; return how many rows.
+
+    It ends at clock.monotonic() `until` at the latest.
+    """
+    oldest, removed = now - settings.DECISION_DAYS * DAY_MS, 0
+    while clock.monotonic() < until:
+        newest = sql.rows(using, "SELECT MAX(id) FROM cluster_decision")[0][0]
+        if newest is None:
+            break
+        text = "SELECT id FROM cluster_decision WHERE at < %s OR id <= %s ORDER BY id LIMIT %s"
+        gone = sql.rows(using, text, [oldest, newest - MOST, BATCH])
+        with transaction.atomic(using=using), connections[using].cursor() as cursor:
+            cursor.executemany("DELETE FROM cluster_decision WHERE id = %s", gone)
+        removed += len(gone)
+        if len(gone) < BATCH:
+            break
+    return removed
+
+
+def _kept(row: Sequence[Any]) -> Kept:
+    number, *values, nodes = row
+    counts = (line.rpartition(" ") for line in nodes.split("\n") if line)
+    fields = dict(zip(_FIELDS, values, strict=False))
+    return Kept(number, Decision(**fields, nodes=tuple((node, int(count)) for node, _, count in counts)))

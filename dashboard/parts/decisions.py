@@ -1,0 +1,44 @@
+"""Decisions of the scheduler as rows: on the page of a job, and on that of all decisions."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from django.template.loader import render_to_string
+
+from kube.pod_groups import job_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.store.decisions import Kept
+
+# What people read for a kind (`scheduler.decided.Kind`), in the order in which a job meets them.
+WORDS = MappingProxyType(
+    {"refuse": "Waits", "enter": "Let in", "bind": "Bound", "return": "Taken back", "evict": "Evicted"}
+)
+KINDS = MappingProxyType({word: kind for kind, word in WORDS.items()})
+MOST_NODES = 6  # that a row names; the rest are a number with a hint
+
+
+def rows(found: Iterable[Kept], *, names_group: bool) -> dict[str, str]:
+    """Return the row of each decision by its id, in order; names_group: with the job or pod group, and its queue."""
+    return {f"decision-{kept.id}": _row(kept, names_group=names_group) for kept in found}
+
+
+def _row(kept: Kept, *, names_group: bool) -> str:
+    decision = kept.decision
+    other = decision.other.partition("/")
+    context = {
+        "id": f"decision-{kept.id}",
+        "decision": decision,
+        "word": WORDS.get(decision.kind, decision.kind),
+        "names_group": names_group,
+        "job": job_of(decision.name),
+        "other_namespace": other[0],
+        "other_job": job_of(other[2]),
+        "nodes": decision.nodes[:MOST_NODES],
+        "more": decision.nodes[MOST_NODES:],
+    }
+    return render_to_string("dashboard/_decision_row.html", context)

@@ -1,0 +1,76 @@
+"""A queue's part of the cluster, resource by resource: what is kept for it, deserved, used, borrowed and waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dashboard.parts import svg, usage_bar
+from kube import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.utils.safestring import SafeString
+
+    from queues.shares import FairShare
+
+
+class Row(NamedTuple):
+    """One resource, in words and as a bar; "" stands for nothing of it, `most` "" for no limit of its own."""
+
+    title: str
+    bar: SafeString
+    guarantee: str
+    deserved: str
+    used: str
+    borrowed: str
+    pending: str
+    most: str
+
+
+def rows(share: FairShare, pending: Mapping[str, int], limits: Mapping[str, int]) -> list[Row]:
+    """Return a row for each resource of which a queue has or wants something, the usual ones first.
+
+    pending is what the minima of those ask for that wait in the queue and below it, limits the most that it may use.
+    """
+    wanted = {**share.deserved, **pending}
+    return [_row(share, each.resource, pending, limits) for each in usage_bar.table(share.used, wanted)]
+
+
+def said(share: FairShare, pending: Mapping[str, int]) -> str:
+    """Return in a sentence how the queue stands with the resource of which it uses most of what it deserves."""
+    name = share.resource
+    if not name:
+        return "It deserves nothing: what it uses is borrowed."
+    used, due = share.used.get(name, 0), share.deserved.get(name, 0)
+    told = f"It uses {amounts.show(name, used)} of the {amounts.show(name, due)} that it deserves"
+    if borrowed := share.borrowed(name):
+        told = f"It uses {amounts.show(name, used)}, {amounts.show(name, borrowed)} more than it deserves"
+    waiting = pending.get(name, 0)
+    return (
+        f"{told}; jobs that wait ask for {amounts.show(name, waiting)}."
+        if waiting
+        else f"{told}; nobody waits for more."
+    )
+
+
+def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mapping[str, int]) -> Row:
+    used, due, borrowed = share.used.get(name, 0), share.deserved.get(name, 0), share.borrowed(name)
+    kept, asked = share.guaranteed.get(name, 0), pending.get(name, 0)
+    title = usage_bar.TITLES.get(name, name)
+    texts = [_text(name, each) for each in (kept, due, used, borrowed, asked, limits.get(name, 0))]
+    words = ("guaranteed", "deserved", "used", "borrowed", "waited for")
+    label = ", ".join(f"{text} {word}" for text, word in zip(texts, words, strict=False) if text)
+    pieces = [
+        svg.Share(used - borrowed, "blue", "within what it deserves"),
+        svg.Share(borrowed, "amber", "borrowed"),
+        svg.Share(asked, "grey", "waited for"),
+    ]
+    marks = [each for each in (kept, due) if each]
+    drawn = svg.stack(pieces, max(limits.get(name, 0), due), f"{title}: {label or 'nothing'}", marks=marks)
+    return Row(title, drawn, *texts)
+
+
+def _text(name: str, amount: int) -> str:
+    """Return an amount without the resource's name; "" of nothing."""
+    return usage_bar.plain(name, amount) if amount else ""

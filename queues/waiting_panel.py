@@ -1,0 +1,71 @@
+"""Who waits in a queue, in the order in which a cycle tries them, and what the minima of all ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster import access
+from kube import amounts
+from kube.pod_groups import job_of
+from scheduler import waiting_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kube.amounts import Amounts
+    from scheduler.waiting_lines import Lines, Waiting
+
+MOST = 10  # named; the table below has all jobs
+NAMED_AMOUNTS = 3
+
+
+class Row(NamedTuple):
+    """A pod group that waits, at its place: name is "" where the reader may not see it, job where it is no job's."""
+
+    place: int
+    namespace: str
+    name: str
+    job: str
+    priority: int
+    asks: str
+    created: int
+
+
+class Panel(NamedTuple):
+    """The first that wait in a queue, of how many, and what all of them and those in the queues below ask for."""
+
+    rows: list[Row]
+    of: int
+    pending: Amounts
+
+    @property
+    def more(self) -> int:
+        """How many wait behind those that are named."""
+        return self.of - len(self.rows)
+
+
+def of_queue(
+    head: int, name: str, below: Iterable[str], visible: frozenset[str] | access.Everywhere
+) -> Panel:
+    """Return who waits in a queue at a revision, for a reader who may see the jobs of some namespaces."""
+    with waiting_lines.current(head) as lines:
+        rows = [
+            _row(place, waiting, priority, visible)
+            for place, (waiting, priority) in enumerate(lines.line(name, MOST), 1)
+        ]
+        return Panel(rows, lines.number(name), _pending(lines, [name, *below]))
+
+
+def _pending(lines: Lines, names: Iterable[str]) -> Amounts:
+    total: Amounts = {}
+    for name in names:
+        total = amounts.add(total, lines.asked(name))
+    return total
+
+
+def _row(place: int, waiting: Waiting, priority: int, visible: frozenset[str] | access.Everywhere) -> Row:
+    if not (isinstance(visible, access.Everywhere) or waiting.namespace in visible):
+        return Row(place, "", "", "", priority, "", waiting.created)
+    asks = ", ".join(amounts.show(name, amount) for name, amount in waiting.asked[:NAMED_AMOUNTS])
+    job = job_of(waiting.name)
+    return Row(place, waiting.namespace, waiting.name, job, priority, asks, waiting.created)

@@ -1,0 +1,124 @@
+"""What a cycle decided, as it is kept for whoever asks later: one row for a gang and a cycle, whatever its size.
+
+kept are: pods that got nodes, pods that were asked to end, a reason to wait that is another one than before, that somebody
+who was kept waiting was let in, and pods of half a gang that were taken back. A reason that stays is not written again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from cluster.writes import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from scheduler.cycle.decisions import Bind, Eviction, GroupDecision
+    from scheduler.snapshot.records import Pod
+
+
+class Kind(StrEnum):
+    """What was decided; of a refusal the reason is a `scheduler.engine.cause.Reason`, of an eviction the action."""
+
+    BIND = "bind"
+    EVICT = "evict"
+    REFUSE = "refuse"
+    ENTER = "enter"
+    RETURN = "return"
+
+
+class Bound(StrEnum):
+    """Why pods got nodes."""
+
+    GANG = "MinimumFits"
+    REST = "BeyondMinimum"
+
+
+NAMED_PODS = 4
+LET_IN = "LetIn"
+HALF_BOUND = "HalfBound"
+
+
+def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
+    """Yield what was decided about one pod group."""
+    if decision.refusal is not None:
+        yield _decision(decision, now, Kind.REFUSE, *decision.refusal, pods=decision.needed)
+    if decision.let_in:
+        text = "There is room: the group was let into its queue, so that its pods are made."
+        yield _decision(decision, now, Kind.ENTER, LET_IN, text, pods=decision.needed)
+    if decision.binds:
+        yield _bound(decision, now)
+    if decision.given_back:
+        yield _given_back(decision, now)
+
+
+def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
+    """Yield what was decided about the groups whose pods are asked to end, one for each and for whom they go."""
+    by_group: dict[tuple[str, str, str, str, str], list[Pod]] = {}
+    for each in evictions:
+        pod = each.pod
+        name = pod.group.partition("/")[2]
+        key = pod.namespace, name, each.queue, each.action, each.beneficiary
+        by_group.setdefault(key, []).append(pod)
+    for (namespace, name, queue, action, beneficiary), pods in by_group.items():
+        nodes = _counted(pod.node for pod in pods)
+        said = _pods([pod.name for pod in pods])
+        text = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of {action}: pod group {beneficiary} gets the room."
+        yield Decision(
+            now, Kind.EVICT, str(action), namespace, name, queue, len(pods), text, beneficiary, nodes
+        )
+
+
+def _bound(decision: GroupDecision, now: int) -> Decision:
+    """Return the decision by which pods got nodes, with as many names as a sentence bears."""
+    binds = decision.binds
+    reason = Bound.REST if decision.started else Bound.GANG
+    if len(binds) == 1:
+        text = f"{binds[0].pod.name} got node {binds[0].node}."
+        return _decision(decision, now, Kind.BIND, reason, text, 1, ((binds[0].node, 1),))
+    nodes = _counted(bind.node for bind in binds)
+    text = f"{len(binds):,} pods got nodes{_where(binds, nodes)}"
+    text += " beyond the minimum." if decision.started else f"; the minimum is {decision.needed:,}."
+    return _decision(decision, now, Kind.BIND, reason, text, len(binds), nodes)
+
+
+def _where(binds: Sequence[Bind], nodes: Sequence[tuple[str, int]]) -> str:
+    if len(binds) <= NAMED_PODS:
+        return ": " + ", ".join(f"{bind.pod.name} on {bind.node}" for bind in binds)
+    named = ", ".join(f"{count:,} on {node}" for node, count in nodes[:NAMED_PODS])
+    more = len(nodes) - NAMED_PODS
+    return f": {named}" + (f" and others on {more:,} more" if more > 0 else "")
+
+
+def _given_back(decision: GroupDecision, now: int) -> Decision:
+    pods = decision.given_back
+    text = f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
+    nodes = _counted(pod.node for pod in pods)
+    return _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), nodes)
+
+
+def _pods(names: Sequence[str]) -> str:
+    """Return `a-0, a-1 and 3 more pods`."""
+    if len(names) <= NAMED_PODS:
+        return ", ".join(names)
+    return f"{', '.join(names[:NAMED_PODS])} and {len(names) - NAMED_PODS:,} more pods"
+
+
+def _counted(nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return how many of each there are, most first."""
+    return tuple(sorted(Counter(filter(None, nodes)).items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _decision(
+    decision: GroupDecision,
+    now: int,
+    kind: Kind,
+    reason: str,
+    message: str,
+    pods: int,
+    nodes: Sequence[tuple[str, int]] = (),
+) -> Decision:
+    key = decision.namespace, decision.name
+    return Decision(now, kind, str(reason), *key, decision.queue, pods, message, nodes=nodes)
