@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dashboard.cluster_usage import Picture, QueueFacts
     from dashboard.parts.table import TableView
     from kube.amounts import Amounts
+    from kube.kinds.scheduling import QueueAffinity
     from queues.shares import FairShare
 
 STATE = f"{QUEUES.id}/state"
@@ -158,6 +159,18 @@ def _line(
     return Line(facts, depth, run, wait, used, limits, shares.get(facts.name))
 
 
+def _node_groups(affinity: QueueAffinity) -> str:
+    """Return what a queue says of node groups: `only red, rather blue, never green`."""
+    uses, avoids = affinity.node_group_affinity, affinity.node_group_anti_affinity
+    said = (
+        ("only", uses.required_during_scheduling_ignored_during_execution),
+        ("rather", uses.preferred_during_scheduling_ignored_during_execution),
+        ("rather not", avoids.preferred_during_scheduling_ignored_during_execution),
+        ("never", avoids.required_during_scheduling_ignored_during_execution),
+    )
+    return ", ".join(f"{how} {' or '.join(names)}" for how, names in said if names)
+
+
 _ORDERS: dict[str, Any] = {
     "name": lambda line: line.facts.name,
     "phase": lambda line: (line.facts.state, line.facts.name),
@@ -210,6 +223,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "facts": facts,
         "sight": sight.of(visible),
         "spec": spec,
+        "node_groups": _node_groups(spec.affinity),
         "children": children,
         "below": below,
         "left": _unfinished(facts),

@@ -73,6 +73,8 @@ class SchedulerConsumer(Consumer[Snapshot]):
         """Run one cycle."""
         back = [timer.key for timer in timers if timer.kind == RETRY]
         state.resting.difference_update(back)
+        if state.policy.usage is not None:
+            state.loads.note(backend.nodes.usage(now))
         decisions = schedule(state, now)
         state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]

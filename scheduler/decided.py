@@ -11,11 +11,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
+from kube.pod_groups import job_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.cycle.decisions import Bind, Eviction, GroupDecision
+    from scheduler.policy.policy import Action
     from scheduler.snapshot.records import Pod
 
 
@@ -39,6 +41,7 @@ class Bound(StrEnum):
 NAMED_PODS = 4
 LET_IN = "LetIn"
 HALF_BOUND = "HalfBound"
+ZONE_CLOSED = "RevocableZoneClosed"
 
 
 def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
@@ -46,7 +49,7 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
     if decision.refusal is not None:
         yield _decision(decision, now, Kind.REFUSE, *decision.refusal, pods=decision.needed)
     if decision.let_in:
-        text = "There is room: the group was let into its queue, so that its pods are made."
+        text = "It was let into its queue after it had waited, so that its pods are made."
         yield _decision(decision, now, Kind.ENTER, LET_IN, text, pods=decision.needed)
     if decision.binds:
         yield _bound(decision, now)
@@ -56,7 +59,7 @@ def about_group(decision: GroupDecision, now: int) -> Iterator[Decision]:
 
 def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
     """Yield what was decided about the groups whose pods are asked to end, one for each and for whom they go."""
-    by_group: dict[tuple[str, str, str, str, str], list[Pod]] = {}
+    by_group: dict[tuple[str, str, str, Action | None, str], list[Pod]] = {}
     for each in evictions:
         pod = each.pod
         name = pod.group.partition("/")[2]
@@ -65,10 +68,13 @@ def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
     for (namespace, name, queue, action, beneficiary), pods in by_group.items():
         nodes = _counted(pod.node for pod in pods)
         said = _pods([pod.name for pod in pods])
-        text = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of {action}: pod group {beneficiary} gets the room."
-        yield Decision(
-            now, Kind.EVICT, str(action), namespace, name, queue, len(pods), text, beneficiary, nodes
-        )
+        asked = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of"
+        if action is None:
+            text, reason, other = f"{asked} tdm: the revocable zone is closed now.", ZONE_CLOSED, ""
+        else:
+            text = f"{asked} {action}: {_called(beneficiary)} gets the room."
+            reason, other = str(action), beneficiary
+        yield Decision(now, Kind.EVICT, reason, namespace, name, queue, len(pods), text, other, nodes)
 
 
 def _bound(decision: GroupDecision, now: int) -> Decision:
@@ -97,6 +103,13 @@ def _given_back(decision: GroupDecision, now: int) -> Decision:
     text = f"{_pods([pod.name for pod in pods])} must be made again: the other pods of the gang did not get their nodes."
     nodes = _counted(pod.node for pod in pods)
     return _decision(decision, now, Kind.RETURN, HALF_BOUND, text, len(pods), nodes)
+
+
+def _called(key: str) -> str:
+    """Return how people call a pod group, given as namespace/name: by its job, if it has one."""
+    namespace, _, name = key.partition("/")
+    job = job_of(name)
+    return f"job {namespace}/{job}" if job else f"pod group {key}"
 
 
 def _pods(names: Sequence[str]) -> str:

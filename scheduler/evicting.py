@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from scheduler.cycle.decisions import Eviction
-    from scheduler.snapshot.records import Pod
 
 COMPONENT = "volcano"
 REASON = "Evict"
@@ -30,7 +29,7 @@ def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
     """Return the writes of evictions: the event on each pod, its condition, and then that it ends."""
     return [
         *(Create(EVENTS, _event(each, now)) for each in evictions),
-        *(_marked(each.pod, now_text(now)) for each in evictions),
+        *(_marked(each, now_text(now)) for each in evictions),
         *(Delete(PODS, each.pod.namespace, each.pod.name, uid=each.pod.uid) for each in evictions),
     ]
 
@@ -42,13 +41,15 @@ def _event(eviction: Eviction, now: int) -> dict[str, object]:
     return events.event(about, REASON, eviction.message, now, component=COMPONENT, kind=EventType.WARNING)
 
 
-def _marked(pod: Pod, time: str) -> Patch:
+def _marked(eviction: Eviction, time: str) -> Patch:
     """Return the write of the condition by which others know that a scheduler ends the pod."""
+    pod, is_preempted = eviction.pod, eviction.action is not None
+    preempting = f"{COMPONENT}: preempting to accommodate a higher priority pod"
     condition = {
         "type": TARGET,
         "status": "True",
-        "reason": "PreemptionByScheduler",
-        "message": f"{COMPONENT}: preempting to accommodate a higher priority pod",
+        "reason": "PreemptionByScheduler" if is_preempted else "RevocableZoneClosed",
+        "message": preempting if is_preempted else eviction.message,
         "lastTransitionTime": time,
     }
     kept = [each for each in value_of(pod.conditions) or () if each.get("type") != TARGET]

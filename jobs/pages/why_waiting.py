@@ -43,7 +43,12 @@ class Wait:
     @property
     def known(self) -> remedies.Waiting | None:
         """What the reason means, and what to do; None of one that another scheduler gives."""
-        return remedies.REASONS.get(self.reason)
+        return remedies.REASONS.get(self.foremost)
+
+    @property
+    def foremost(self) -> str:
+        """The reason to see to first: while a controller is behind, the other one may be old."""
+        return remedies.BEHIND if self.behind else self.reason
 
     @property
     def behind(self) -> str:
@@ -80,12 +85,18 @@ def _of_pods(shown: Detail) -> Wait:
     if not number:
         return Wait()
     told = next((text for _, pod in shown.pods if (text := _told(pod))), "")
+    if shown.reads_all:  # some that are Pending have a node and start
+        number = sum(1 for _, pod in shown.pods if _is_without_node(pod))
     return Wait(told, pods=number) if told else Wait()
+
+
+def _is_without_node(pod: Pod) -> bool:
+    return not pod.spec.node_name and pod.status.phase == PodPhase.PENDING
 
 
 def _told(pod: Pod) -> str:
     """Return what the scheduler told a pod that has no node."""
-    if pod.spec.node_name or pod.status.phase != PodPhase.PENDING:
+    if not _is_without_node(pod):
         return ""
     conditions = pod.status.conditions
     return next((c.message for c in conditions if c.type == "PodScheduled" and c.status == "False"), "")

@@ -169,6 +169,23 @@ REASONS: Final[dict[str, Waiting]] = {
         "The nodes have taints that its pods do not tolerate.",
         "Add tolerations to the pods, or choose other nodes; simulated nodes are asked for by their label.",
     ),
+    "NodeGroup": Waiting(
+        About.NODES,
+        "Its queue uses only certain groups of nodes, and none of them is ready for its pods.",
+        "Choose another queue, have the queue's affinity changed, or label a node with the group.",
+    ),
+    "NodesBusy": Waiting(
+        About.NODES,
+        "The nodes that it may use were busier in the last minutes than the scheduler's configuration allows.",
+        "Wait, or have the thresholds of the plugin usage raised.",
+        is_passing=True,
+    ),
+    "RevocableZone": Waiting(
+        About.NODES,
+        "The nodes that it may use are lent out at certain times of the day, and not now or not to such pods.",
+        "Wait until the zone opens, or have the pods say that they may be ended then (volcano.sh/revocable-zone).",
+        is_passing=True,
+    ),
     "HostPortTaken": Waiting(
         About.RULES,
         "A port of the node that its pods ask for is in use on each node with room.",

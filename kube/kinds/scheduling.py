@@ -44,6 +44,20 @@ class Guarantee(View):
     resource: Quantities = {}
 
 
+class NodeGroups(View):
+    """Names of groups of nodes."""
+
+    required_during_scheduling_ignored_during_execution: list[str] = []
+    preferred_during_scheduling_ignored_during_execution: list[str] = []
+
+
+class QueueAffinity(View):
+    """Which node groups a queue uses, and which it avoids."""
+
+    node_group_affinity: NodeGroups = NodeGroups()
+    node_group_anti_affinity: NodeGroups = NodeGroups()
+
+
 class QueueSpec(View):
     """What is wished of a queue; `state` is the wish of the queue state design (seed 001)."""
 
@@ -53,6 +67,7 @@ class QueueSpec(View):
     guarantee: Guarantee = Guarantee()
     reclaimable: bool | None = None
     parent: str = ""
+    affinity: QueueAffinity = QueueAffinity()
     state: str = ""
     type: str = ""
     priority: int = 0

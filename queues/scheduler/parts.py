@@ -52,7 +52,7 @@ def look(actor: Actor) -> tuple[Kept, dict[str, str]]:
     kept = versions.kept()
     context = {
         "kept": kept,
-        "said": words.said(kept.policy),
+        "said": words.said(kept.policy, measures_load=not backend.is_mirror),
         "may_write": may_write(actor),
         "names_writers": access.allowed(actor, "get", "audit", NAMESPACE),
     }

@@ -9,7 +9,9 @@ from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
-    from scheduler.policy.policy import Policy, Scoring
+    from scheduler.engine.wishes import WishWeights
+    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, Usage
+    from scheduler.policy.zones import Window, Zones
 
 STARTER = """\
 actions: "enqueue, allocate, backfill, reclaim, preempt"
@@ -37,8 +39,8 @@ class Said(NamedTuple):
     written: str
 
 
-def said(policy: Policy) -> list[Said]:
-    """Return what a policy decides."""
+def said(policy: Policy, *, measures_load: bool) -> list[Said]:
+    """Return what a policy decides; measures_load: agents of ours say what nodes use."""
     return [
         Said("Jobs are let in", _entry(policy), "enqueue, overcommit"),
         Said(
@@ -48,7 +50,11 @@ def said(policy: Policy) -> list[Said]:
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
         Said("Jobs that wait long", _wait(policy), "sla"),
-        Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack"),
+        Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
+        Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
+        Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
+        Said("Nodes that are lent for a time", _zones(policy.zones), "tdm"),
+        Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
     ]
 
 
@@ -91,5 +97,65 @@ def _choice(scoring: Scoring | None) -> str:
         (scoring.least, "little CPU and memory used"),
         (scoring.most, "much CPU and memory used"),
         (scoring.balanced, "CPU and memory used alike"),
+        *(_fit(scoring.fit) if scoring.fit else ()),
     ]
     return "by weights: " + "; ".join(f"{text} × {weight}" for weight, text in parts if weight)
+
+
+def _preference(weights: WishWeights) -> str:
+    parts = [
+        (weights.nodes, "affinity to nodes"),
+        (weights.pods, "affinity to pods"),
+        (weights.spread, "spreading"),
+        (weights.taints, "taints of nodes"),
+    ]
+    found = ", ".join(f"{text} × {weight}" for weight, text in parts if weight)
+    if not found:
+        return "has no effect"
+    return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {found}"
+
+
+def _node_groups(grouping: NodeGrouping | None) -> str:
+    if grouping is None:
+        return "are not heeded: every queue may use every node"
+    others = "nodes of no group only" if grouping.strict else "every node"
+    whose = "it, and no queue above it, names none" if grouping.inherits else "it names none"
+    order = "; those that it prefers in their order" if grouping.by_order else ""
+    return f"a queue uses those that its affinity names{order}, or {others} where {whose}"
+
+
+def _fit(fit: Fit) -> list[tuple[int, str]]:
+    used = ", ".join(
+        f"{'much' if each.much else 'little'} {each.name} {each.weight}" for each in fit.strategies
+    )
+    scarce = ", ".join(f"{name} {weight}" for name, weight in fit.scarce)
+    return [(fit.weight, f"use of resources ({used})"), (fit.spare, f"without what is scarce ({scarce})")]
+
+
+def _busy(usage: Usage | None, *, measures_load: bool) -> str:
+    if usage is None:
+        return "are not told from others: only what pods ask for counts"
+    if not measures_load:
+        return "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
+    limits = ((usage.most_cpu, "CPU"), (usage.most_memory, "memory"))
+    closed = " or ".join(f"{limit} % of its {what}" for limit, what in limits if limit is not None)
+    parts = [f"a node that uses more than {closed} takes no pods"] if closed else []
+    if usage.weight:
+        parts.append(f"idle ones come first (× {usage.weight}: CPU {usage.cpu}, memory {usage.memory})")
+    return "; ".join([*parts, "simulated nodes are not measured"])
+
+
+def _zones(zones: Zones | None) -> str:
+    if zones is None:
+        return "are nodes like others"
+    listed = ", ".join(f"zone {name} from {_window(window)}" for name, window in zones.windows)
+    if not listed:
+        return "take no pods: no zone has a time"
+    ends = f"; then they end, some every {duration_text(zones.period_ms)}" if zones.evicts else ""
+    return f"take pods that may be revoked: {listed} UTC{ends}"
+
+
+def _window(window: Window) -> str:
+    return " to ".join(
+        f"{time // 3_600_000:02}:{time // 60_000 % 60:02}" for time in (window.start, window.end)
+    )

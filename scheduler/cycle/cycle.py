@@ -19,6 +19,7 @@ from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
+from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
@@ -98,6 +99,7 @@ class _Cycle:
         nodes = snapshot.nodes
         allocatable, free = nodes.matrices()
         self.accounts = queue_accounts(snapshot, waiting, allocatable, free) if waiting else {}
+        self._rules = NodeRules(snapshot, now)
         self._classes: dict[int, PodClass] = {}
         self.cluster = Cluster(allocatable, free, self._classes, nodes.exclusions)
         self.cluster.weights = weights_of(snapshot.policy.scoring, nodes.columns)
@@ -128,13 +130,19 @@ class _Cycle:
         kept = self._evictions.keep()
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
+        if groups and (due := self._rules.due()) is not None:
+            self._decisions.wake_at(due)
 
     def make_room(self, groups: list[Group]) -> list[Eviction]:
         """Return which pods end for those of these groups, in order, for which there was no room."""
         self._evictions.make_room(groups, self._attempts)
         for due in self._evictions.wakes:
             self._decisions.wake_at(due)
-        return self._evictions.found
+        revoked, again = self._rules.evictions()
+        if again is not None:
+            self._decisions.wake_at(again)
+        going = {each.pod.key for each in self._evictions.found}
+        return [*self._evictions.found, *(each for each in revoked if each.pod.key not in going)]
 
     def wake_when_due(self, kept_out: Iterable[Group]) -> None:
         """Ask to be woken when the first of these groups has waited for as long as it may."""
@@ -270,12 +278,16 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
-        for shape in (some.shape for some in layout.pod_sets):
-            if shape.number not in self._classes:
-                self._classes[shape.number] = self._snapshot.nodes.pod_class(shape)
+        bins = layout.gang.bins
+        for index, some in enumerate(layout.pod_sets):
+            number = self._rules.number(group, some.shape)
+            if number not in self._classes:
+                self._classes[number] = self._rules.pod_class(group, some.shape)
+            if number < 0:
+                bins = (*bins[:index], replace(bins[index], pod_class=number), *bins[index + 1 :])
         parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
         held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
-        return replace(layout.gang, account=self.accounts.get(group.queue), held=held)
+        return replace(layout.gang, bins=bins, account=self.accounts.get(group.queue), held=held)
 
 
 def _about_the_rest(group: Group, cause: Cause) -> Cause:

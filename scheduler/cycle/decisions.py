@@ -94,11 +94,11 @@ class Eviction:
     """A pod has to go, so that a waiting pod group may have its room.
 
     action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes, queue that
-    of the group that loses it.
+    of the group that loses it. Where the time of its node is over, action is None and beneficiary the key of its own group.
     """
 
     pod: Pod
-    action: Action
+    action: Action | None
     beneficiary: str
     message: str
     queue: str = ""

@@ -118,7 +118,8 @@ class Writer:
             if waits and (written := _standing_message(decision, group)):
                 told = people(written)
         if told:
-            decision.notes = list(self.notes(outcome.unbound, told))
+            # What was said of the whole gang does not hold for the rest of one that starts.
+            decision.notes = list(self.notes(outcome.unbound, told, at_once=bool(outcome.binds)))
         if decision.binds or decision.status or decision.notes or decision.given_back:
             self._decisions.groups.append(decision)
 
@@ -150,11 +151,11 @@ class Writer:
             self._causes.append(cause)  # keeps the id in use
         return told
 
-    def notes(self, pods: Iterable[Pod], message: str) -> Iterable[Note]:
+    def notes(self, pods: Iterable[Pod], message: str, *, at_once: bool = False) -> Iterable[Note]:
         """Yield what waiting pods are told: condition PodScheduled=False.
 
         Only the first NOTED_PODS of a gang in task order are told, each at
-        most once in NOTE_MS: the gang's reason is on its pod group, and a gang
+        most once in NOTE_MS unless it must be told at once: the gang's reason is on its pod group, and a gang
         of ten thousand must not cost ten thousand writes.
         """
         for pod, _ in zip(pods, range(NOTED_PODS), strict=False):
@@ -162,7 +163,7 @@ class Writer:
             if known.get("status") == "False" and known.get("message") == message:
                 continue
             due = _time(known.get("lastTransitionTime")) + NOTE_MS
-            if known and due > self._now:
+            if known and due > self._now and not at_once:
                 self._decisions.wake_at(due)
             else:
                 yield Note(pod, message)

@@ -9,7 +9,9 @@ from scheduler.engine.scoring import Weights
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.policy.policy import Scoring
+    from scheduler.policy.policy import Fit, Scoring
+
+    Columns = tuple[tuple[int, int, bool], ...]
 
 SIZED = ("cpu", "memory")
 RARE = ("nvidia.com/gpu",)
@@ -28,4 +30,13 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
         scoring.balanced,
         tuple(columns[name] for name in SIZED if name in columns),
         tuple(columns[name] for name in RARE if name in columns),
+        *(_fit(scoring.fit, columns) if scoring.fit is not None else ()),
     )
+
+
+def _fit(fit: Fit, columns: Mapping[str, int]) -> tuple[int, Columns, int, tuple[tuple[int, int], ...], int]:
+    """Return the last fields of Weights."""
+    found = ((column, fit.strategy(name)) for name, column in columns.items())
+    fitted = tuple((column, each.weight, each.much) for column, each in found if each is not None)
+    scarce = tuple((columns[name], weight) for name, weight in fit.scarce if name in columns)
+    return fit.weight, fitted, fit.spare, scarce, sum(weight for _, weight in fit.scarce)

@@ -8,6 +8,7 @@ cluster   nodes by resources, pod classes, the room of queues
 ranking   the nodes in the order in which one class fills them
 relations where pods may be because of other pods
 scored_ranking  the same where nodes are compared by weights, as scoring has them
+wishes    what pods would rather have, and which node meets it best
 gang      what a gang is, and what came out of placing it
 place     all or nothing for the minimum, then as many of the rest as fit
 evict     whom to evict so that a gang fits, of what units tells

@@ -21,6 +21,9 @@ class Reason(StrEnum):
     NODES_UNAVAILABLE = "NodesUnavailable"
     NO_MATCHING_NODE = "NoMatchingNode"
     UNTOLERATED_TAINT = "UntoleratedTaint"
+    NODE_GROUP = "NodeGroup"
+    NODES_BUSY = "NodesBusy"
+    REVOCABLE_ZONE = "RevocableZone"
     NEVER_FITS = "NeverFits"
     NOT_ENOUGH_RESOURCES = "NotEnoughResources"
     QUEUE_LIMIT = "QueueLimit"
@@ -66,6 +69,9 @@ class ExclusionKind(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     SELECTOR = "selector"
     TAINT = "taint"
+    NODE_GROUP = "node group"
+    BUSY = "busy"
+    REVOCABLE = "revocable"
 
 
 @dataclass(frozen=True, slots=True)

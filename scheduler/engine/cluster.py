@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.gang import Gang
     from scheduler.engine.relations import Relations, Ties
-    from scheduler.engine.scoring import Weights
+    from scheduler.engine.scoring import Scores, Weights
+    from scheduler.engine.wishes import Wishes
 
 Vector = NDArray[np.int64]
 Matrix = NDArray[np.int64]
@@ -40,8 +41,10 @@ class PodClass:
     request  (resources,)
     verdicts (nodes,) index into Cluster.exclusions; 0 = the node may be used
     foreign  amounts of resources that no node has; not empty = fits nowhere
+    worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
     avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
     ties     what it has to do with other pods; None for most
+    wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
     asked    the request again: the columns of which it asks for something, with the amounts
     """
 
@@ -50,6 +53,8 @@ class PodClass:
     foreign: tuple[tuple[str, int], ...] = ()
     ties: Ties | None = None
     avoided: Vector | None = None
+    wishes: Wishes | None = None
+    worth: Scores | None = None
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:

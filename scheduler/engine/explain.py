@@ -170,6 +170,12 @@ class _Facts:
         kinds = {exclusion.kind for _, exclusion in self._excluded}
         if kinds == {ExclusionKind.SELECTOR}:
             return self.cause(Reason.NO_MATCHING_NODE)
+        if ExclusionKind.NODE_GROUP in kinds:
+            return self.cause(Reason.NODE_GROUP)
+        if ExclusionKind.BUSY in kinds:
+            return self.cause(Reason.NODES_BUSY)
+        if ExclusionKind.REVOCABLE in kinds:
+            return self.cause(Reason.REVOCABLE_ZONE)
         firm = kinds <= {ExclusionKind.SELECTOR, ExclusionKind.TAINT}
         return self.cause(Reason.UNTOLERATED_TAINT if firm else Reason.NODES_UNAVAILABLE)
 

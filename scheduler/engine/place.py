@@ -172,6 +172,8 @@ class Placer:
             wanted = gang.account.allowed(pod_class.asked, wanted)
         if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
             return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
+        if pod_class.wishes is not None:
+            return self._take_wished(attempt, bin_number, wanted)
         return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
 
     def _put(self, attempt: Attempt, bin_number: int, nodes: list[int], counts: list[int]) -> int:
@@ -183,6 +185,18 @@ class Placer:
         taken = sum(counts)
         attempt.runs[bin_number].append((nodes, counts))
         attempt.taken[bin_number] += taken
+        return taken
+
+    def _take_wished(self, attempt: Attempt, bin_number: int, wanted: int) -> int:
+        """Place up to so many pods of a bin, each on the node that meets best by then what it prefers."""
+        taken = 0
+        every = np.ones(len(self.cluster.free), dtype=bool)
+        while taken < wanted:
+            ranking = self._ranking(attempt.gang.bins[bin_number].pod_class)
+            nodes, counts = ranking.choose(wanted - taken, every)
+            if not nodes:
+                break
+            taken += self._put(attempt, bin_number, nodes, counts)
         return taken
 
     def _take_tied(

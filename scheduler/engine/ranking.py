@@ -5,7 +5,7 @@ of the share of the node that would be in use after placing one more pod
 (`pods` counts only for classes that ask for nothing else). The fullest node
 wins, so that large holes stay large and whole nodes stay empty for gangs that
 need them; among equals the lowest index wins. Nodes that the class avoids come
-after all others. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
+after all others. What a class prefers (`scheduler.engine.wishes`) is asked node by node. Where the policy has weights for nodes, `scheduler.engine.scored_ranking` stands in for this.
 
 The score of a node only grows while pods are placed on it. So the best node
 stays the best until it is full, and placing n pods is: walk down the order,
@@ -52,6 +52,7 @@ class Ranking:
         self._cluster = cluster
         self._class = pod_class
         self._requests = [(c, int(pod_class.request[c])) for c in asked.tolist()]
+        self._fixed = _fixed(pod_class)
         self._weights = [(c, q) for c, q in self._requests if c != pods] or self._requests
         self._sort()
 
@@ -88,6 +89,9 @@ class Ranking:
         nodes = np.flatnonzero(among & (self._capacity > 0))
         if not len(nodes):
             return [], []
+        if (wishes := self._class.wishes) is not None:
+            node = wishes.best(nodes, self._score[nodes], self._cluster.relations)
+            return [node], [1 if wishes.moves_itself else min(int(self._capacity[node]), wanted)]
         if wanted == 1:
             return [int(nodes[np.argmax(self._score[nodes])])], [1]
         nodes = nodes[np.argsort(-self._score[nodes], kind="stable")]
@@ -144,7 +148,7 @@ class Ranking:
         free = self._cluster.free[node].tolist()
         allocatable = self._cluster.allocatable[node].tolist()
         capacity = min((free[c] // q for c, q in self._requests), default=MOST)
-        return max(capacity, 0), self._score_one(free, allocatable) - self._aversion(node)
+        return max(capacity, 0), self._score_one(free, allocatable) + self._fixed_of(node)
 
     def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         score = 0.0
@@ -165,13 +169,12 @@ class Ranking:
         if self._class.foreign:
             capacity[:] = 0
         score = self._score_many(free, allocatable)
-        if self._class.avoided is not None:
-            score -= AVOIDANCE * self._class.avoided[rows]
+        if self._fixed is not None:
+            score += self._fixed[rows]
         return capacity, score
 
-    def _aversion(self, node: int) -> float:
-        """Return by how much a node is worth less because the class avoids it."""
-        return 0.0 if self._class.avoided is None else AVOIDANCE * float(self._class.avoided[node])
+    def _fixed_of(self, node: int) -> float:
+        return 0.0 if self._fixed is None else float(self._fixed[node])
 
     def _score_many(self, free: Matrix, allocatable: Matrix) -> Scores:
         score = np.zeros(len(free))
@@ -197,3 +200,12 @@ class Ranking:
 
     def _is_current(self, negative_score: float, node: int) -> bool:
         return bool(self._capacity[node] and self._score[node] == -negative_score)
+
+
+def _fixed(pod_class: PodClass) -> Scores | None:
+    """Return what nodes are worth to a class whatever is on them; None where it is nothing."""
+    if pod_class.avoided is None:
+        return pod_class.worth
+    aversion = np.float64(-AVOIDANCE) * pod_class.avoided
+    worth: Scores = aversion if pod_class.worth is None else pod_class.worth + aversion
+    return worth

@@ -41,6 +41,19 @@ class Domains(NamedTuple):
     names: Sequence[str]
 
 
+class Counted(Protocol):
+    """What says which pods are counted by which domains, and on which nodes: a spread, firm or wished."""
+
+    @property
+    def mark(self) -> Mark: ...
+    @property
+    def topology(self) -> str: ...
+    @property
+    def eligible(self) -> NodeSet: ...
+    @property
+    def none_stands(self) -> bool: ...
+
+
 class Ground(Protocol):
     """What is known of the cluster before anything is placed."""
 
@@ -148,7 +161,7 @@ class Relations:
         self.ground = ground
         self._placed: defaultdict[Mark, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._tallies: dict[tuple[Mark, str], Tally] = {}
-        self._spreads: dict[Spread, Tally] = {}
+        self._spreads: dict[Counted, Tally] = {}
         self._by_mark: defaultdict[Mark, list[Tally]] = defaultdict(list)
 
     def count(self, nodes: Sequence[int], counts: Sequence[int], ties: Ties) -> None:
@@ -209,7 +222,7 @@ class Relations:
             tally = self._tallies[mark, topology] = self._tally(mark, self.ground.domains(topology))
         return tally
 
-    def spread(self, rule: Spread) -> Tally:
+    def spread(self, rule: Counted) -> Tally:
         """Return the pods that a spread counts, by domains of the nodes that are eligible."""
         tally = self._spreads.get(rule)
         if tally is None:

@@ -48,7 +48,7 @@ class ScoredRanking(Ranking):
                 for column, amount in self._requests:
                     left[column] -= amount
                 free[node] = left
-                score = self._score_one(left, self._cluster.allocatable[node].tolist()) - self._aversion(node)
+                score = self._score_one(left, self._cluster.allocatable[node].tolist()) + self._fixed_of(node)
                 self._score[node] = score
                 heappush(self._heap, (-score, node))
         return list(taken), list(taken.values())

@@ -1,4 +1,4 @@
-"""Comparing nodes by the scorers of Volcano's plugins nodeorder and binpack (reference/volcano-scheduler §3.8, §3.9).
+"""Comparing nodes by the scorers of Volcano's plugins nodeorder, binpack and resource-strategy-fit (reference/volcano-scheduler §3.8, §3.9, §3.11).
 
 Each scorer gives 0 to 100, times its weight. Amounts are those that pods ask for: what pods of no request are taken to
 use elsewhere (100m CPU, 200 MB) is not counted. The arithmetic is written twice, for one node and for many, with the
@@ -27,7 +27,8 @@ class Weights:
     """The weights of the scorers, and the columns of the resources that they look at.
 
     packed are the columns that binpack looks at, with their weights. sized are those of CPU and memory, rare those that
-    balanced looks at for pods that ask for them.
+    balanced looks at for pods that ask for them. fitted are the columns that resource-strategy-fit looks at, each with
+    its weight and whether much use is good; scarce those that are spared, of all_scarce together.
     """
 
     binpack: int = 0
@@ -37,6 +38,11 @@ class Weights:
     balanced: int = 0
     sized: tuple[int, ...] = ()
     rare: tuple[int, ...] = ()
+    fit: int = 0
+    fitted: tuple[tuple[int, int, bool], ...] = ()
+    spare: int = 0
+    scarce: tuple[tuple[int, int], ...] = ()
+    all_scarce: int = 0
 
 
 class Scorer:
@@ -51,6 +57,10 @@ class Scorer:
         self._sized = [(c, request[c]) for c in weights.sized]
         columns = [*weights.sized, *(c for c in weights.rare if request[c])]
         self._balanced = [(c, request[c]) for c in columns] if any(request[c] for c in columns) else []
+        self._fitted = [(c, request[c], w, much) for c, w, much in weights.fitted if request[c]]
+        self._fits = bool(weights.fit and self._fitted)
+        self._of_fit = sum(w for _, _, w, _ in self._fitted)
+        self._spares = bool(weights.spare and weights.all_scarce)
 
     def one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
         """Return what a node is worth with one more pod on it."""
@@ -65,7 +75,28 @@ class Scorer:
             least = sum(max(left, 0) * 100 // whole for whole, left in sized) // len(sized)
             most = sum(min(whole - left, whole) * 100 // whole for whole, left in sized) // len(sized)
         balanced = self._balance(free, allocatable) if self._balanced else 0
-        return packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+        score = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+        if self._fits:
+            score += self._fit(free, allocatable)
+        return score + self._sparing(allocatable) if self._spares else score
+
+    def _fit(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
+        """Return what resource-strategy-fit gives: nothing where something is short."""
+        total = 0.0
+        for c, q, w, much in self._fitted:
+            if (whole := allocatable[c]) <= 0:
+                continue
+            left = free[c] - q
+            if left < 0:
+                return 0.0
+            total += float(whole - left if much else left) * w / float(whole)
+        return total / self._of_fit * (100 * self._weights.fit)
+
+    def _sparing(self, allocatable: Sequence[int]) -> float:
+        """Return what a node is worth for having little of what is scarce."""
+        weights = self._weights
+        has = sum(w for c, w in weights.scarce if allocatable[c] > 0)
+        return (1.0 - has / weights.all_scarce) * (100 * weights.spare)
 
     def _balance(self, free: Sequence[int], allocatable: Sequence[int]) -> int:
         used = [
@@ -91,7 +122,24 @@ class Scorer:
         least, most = self._sizes(free, allocatable)
         balanced: Vector | int = self._balances(free, allocatable) if self._balanced else 0
         scores: Scores = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+        if self._fits:
+            scores = scores + self._fit_many(free, allocatable)
+        if self._spares:
+            has = sum(((allocatable[:, c] > 0) * w for c, w in weights.scarce), np.zeros(len(free)))
+            scores = scores + (1.0 - has / weights.all_scarce) * (100 * weights.spare)
         return scores
+
+    def _fit_many(self, free: Matrix, allocatable: Matrix) -> Scores:
+        total, short = np.zeros(len(free)), np.zeros(len(free), dtype=bool)
+        for c, q, w, much in self._fitted:
+            whole = allocatable[:, c]
+            there, left = whole > 0, free[:, c] - q
+            short |= there & (left < 0)
+            part = np.where(there, whole - left if much else left, 0)
+            total += part.astype(np.float64) * w / np.maximum(whole, 1)
+        total = total / self._of_fit * (100 * self._weights.fit)
+        fits: Scores = np.where(short, 0.0, total)
+        return fits
 
     def _sizes(self, free: Matrix, allocatable: Matrix) -> tuple[Vector, Vector]:
         least, most, counted = (np.zeros(len(free), dtype=np.int64) for _ in range(3))

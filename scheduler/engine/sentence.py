@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kube.amounts import show
+from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
@@ -25,6 +27,12 @@ def sentence(cause: Cause) -> str:
     told = _SENTENCES[cause.reason](cause)
     if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
+    if cause.reason in _NAMING_TAINTS and (others := _of_kind(cause, ExclusionKind.NODE_GROUP)):
+        told += f" Other nodes are not for the queue: {others}."
+    if cause.reason in _NAMING_TAINTS and (busy := _of_kind(cause, ExclusionKind.BUSY)):
+        told += f" Other nodes are too busy: {busy}."
+    if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
+        told += f" Of other nodes {lent}."
     return told
 
 
@@ -51,6 +59,27 @@ def _no_matching_node(cause: Cause) -> str:
 
 def _untolerated_taint(cause: Cause) -> str:
     return f"The pods do not tolerate the taints of the nodes: {_tainted(cause)}{_others(cause)}."
+
+
+def _node_group(cause: Cause) -> str:
+    closed = _of_kind(cause, ExclusionKind.NODE_GROUP)
+    more = _besides(cause, ExclusionKind.NODE_GROUP)
+    return f"No node is for the queue: {closed}{more}. Name one of their groups in spec.affinity of the queue, or choose another queue."
+
+
+def _nodes_busy(cause: Cause) -> str:
+    busy = _of_kind(cause, ExclusionKind.BUSY)
+    return f"All nodes are too busy: {busy}{_besides(cause, ExclusionKind.BUSY)}. This starts when their load falls."
+
+
+def _revocable_zone(cause: Cause) -> str:
+    lent = _of_kind(cause, ExclusionKind.REVOCABLE)
+    return f"No node takes these pods now: {lent}{_besides(cause, ExclusionKind.REVOCABLE)}."
+
+
+def _besides(cause: Cause, kind: ExclusionKind) -> str:
+    rest = cause.nodes - sum(n for n, e in cause.excluded if e.kind == kind)
+    return f"; {_nodes(rest)} more {'does' if rest == 1 else 'do'} not suit the pods" if rest else ""
 
 
 def _never_fits(cause: Cause) -> str:
@@ -151,7 +180,7 @@ def _kept(cause: Cause) -> str:
 
 def _queue_order(cause: Cause) -> str:
     return (
-        f"Queue {cause.queue} is first in, first out: this waits until job group {cause.group}, "
+        f"Queue {cause.queue} is first in, first out: this waits until job group {_called(cause.group)}, "
         "which is before it, can start."
     )
 
@@ -235,7 +264,8 @@ def _claim_not_bound(cause: Cause) -> str:
 def _waiting_for_victims(cause: Cause) -> str:
     if not cause.victims:
         return "Pods are asked to end, so that this can start."
-    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {group}" for group, n in cause.victims[:_NAMED_GROUPS]]
+    named = cause.victims[:_NAMED_GROUPS]
+    shown = [f"{n} {'pod' if n == 1 else 'pods'} of {_called(group)}" for group, n in named]
     if more := sum(n for _, n in cause.victims[_NAMED_GROUPS:]):
         shown.append(f"{more} of others")
     listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
@@ -244,7 +274,7 @@ def _waiting_for_victims(cause: Cause) -> str:
 
 
 def _room_kept(cause: Cause) -> str:
-    named = list(cause.keeping[:_NAMED_GROUPS])
+    named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
     if more := len(cause.keeping) - len(named):
         named.append(f"{more} more")
     groups = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
@@ -292,12 +322,26 @@ def _fits(cause: Cause) -> str:
     return f"{cause.fit} of {cause.needed} pods fit; each"
 
 
+def _called(group: str) -> str:
+    """Return how people call a pod group: by its job, if it has one."""
+    return job_of(group) or group
+
+
 def _nodes(count: int) -> str:
     return f"{count} node" if count == 1 else f"{count} nodes"
 
 
 def _tainted(cause: Cause) -> str:
     return ", ".join(f"{e.shown} on {_nodes(n)}" for n, e in cause.excluded if e.kind == ExclusionKind.TAINT)
+
+
+def _of_kind(cause: Cause, kind: ExclusionKind) -> str:
+    """Return the nodes that are closed in one way: `2 are of node group gpu, 1 is of no node group`."""
+    closed = Counter[str]()
+    for n, each in cause.excluded:
+        if each.kind == kind:
+            closed[each.shown] += n
+    return ", ".join(f"{n} {'is' if n == 1 else 'are'} {shown}" for shown, n in closed.most_common())
 
 
 def _others(cause: Cause) -> str:
@@ -330,6 +374,9 @@ _SENTENCES = {
     Reason.NODES_UNAVAILABLE: _nodes_unavailable,
     Reason.NO_MATCHING_NODE: _no_matching_node,
     Reason.UNTOLERATED_TAINT: _untolerated_taint,
+    Reason.NODE_GROUP: _node_group,
+    Reason.NODES_BUSY: _nodes_busy,
+    Reason.REVOCABLE_ZONE: _revocable_zone,
     Reason.NEVER_FITS: _never_fits,
     Reason.NOT_ENOUGH_RESOURCES: _not_enough_resources,
     Reason.QUEUE_LIMIT: _queue_limit,

@@ -19,6 +19,7 @@ LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
 PACKED = "binpack.resources."
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +72,67 @@ class Arguments:
         )
         return default
 
-    def wait(self, name: str) -> int | None:
-        """Return a duration that is longer than nothing in ms, None where there is none."""
+    def percentage(self, name: str, default: int) -> int:
+        """Return a whole number from 1 to 100."""
+        value = self.values.get(name, default)
+        try:
+            number = value if isinstance(value, int) and value is not True else int(_text(value))
+        except ValueError:
+            number = 0
+        if 1 <= number <= 100:
+            return number
+        rule = "a percentage, a whole number from 1 to 100"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default} is used.")
+        return default
+
+    def within(self, name: str) -> Arguments:
+        """Return the arguments that a mapping among these holds; none where it is not a mapping."""
         value = self.values.get(name)
+        if value is not None and not isinstance(value, dict):
+            self.warn(child(self.path, name), f"{name} is a mapping, not {shown(value)}; it is left out.")
+        return Arguments(value if isinstance(value, dict) else {}, child(self.path, name), self.warn)
+
+    def truth(self, name: str, *, default: bool) -> bool:
+        """Return whether something is so."""
+        value = self.values.get(name, default)
+        if isinstance(value, bool):
+            return value
+        try:
+            return _TRUTHS[_text(value).lower()]
+        except (ValueError, KeyError):
+            rule = "true or false"
+            self.warn(
+                child(self.path, name),
+                f"{name} is {rule}, not {shown(value)}; {str(default).lower()} is used.",
+            )
+        return default
+
+    def wait(self, name: str, default: str | None = None) -> int | None:
+        """Return a duration that is longer than nothing in ms, None where there is none."""
+        value = self.values.get(name, default)
         if value is None:
             return None
         duration = duration_of(value)
         if duration is None:
             self.warn(
                 child(self.path, name),
-                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; none is used.",
+                f"{name} is a duration such as 30m or 1h30m, not {shown(value)}; {default or 'none'} is used.",
             )
         return duration
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return the names that a text lists, separated by commas, each once."""
+        stated = self.values.get(name, "")
+        if not isinstance(stated, str):
+            message = f"{name} names resources, separated by commas, and is not {shown(stated)}."
+            self.warn(child(self.path, name), message)
+            return ()
+        return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))
 
     def packed(self) -> tuple[tuple[str, int], ...]:
         """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
         weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
-        stated = self.values.get("binpack.resources", "")
-        if not isinstance(stated, str):
-            message = f"binpack.resources names resources, separated by commas, and is not {shown(stated)}."
-            self.warn(child(self.path, "binpack.resources"), message)
-            stated = ""
-        for name in filter(None, (each.strip() for each in stated.split(","))):
+        for name in self.names("binpack.resources"):
             weights[name] = self.weight(PACKED + name, 1)
         for name in self.values:
             if name.startswith(PACKED) and name.removeprefix(PACKED) not in weights:

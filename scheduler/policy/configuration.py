@@ -15,11 +15,15 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
+from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
+from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.arguments import Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
-from scheduler.policy.known import FLAGS, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import Action, Policy, Scoring
+from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
+from scheduler.policy.policy import Action, NodeGrouping, Policy, Scoring, Usage
+from scheduler.policy.strategy_fit import fit_of
+from scheduler.policy.zones import Zones, zones_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,6 +85,8 @@ class _Reader:
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, Arguments] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
+    parts_off: set[tuple[str, str]] = field(default_factory=set)
+    hierarchical: set[str] = field(default_factory=set)
 
     def read(self, *, is_alone: bool) -> Reading:
         """Return what the document says."""
@@ -98,7 +104,9 @@ class _Reader:
         self.tiers(value.get("tiers"))
         self.configurations(value.get("configurations"))
         if value.get("metrics") is not None:
-            self.warn("metrics", "metrics has no effect here: nodes are compared by what pods ask for.")
+            self.warn(
+                "metrics", "metrics has no effect here: usage goes by what the agents of nodes measure."
+            )
         return self.answer(actions)
 
     def answer(self, actions: frozenset[Action]) -> Reading:
@@ -110,6 +118,10 @@ class _Reader:
             self.scoring(),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
+            wishes=self.wishes(),
+            node_groups=self.node_groups(),
+            usage=self.usage(),
+            zones=self.zones(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -213,6 +225,10 @@ class _Reader:
                 self.error(where, f"{flag} is true or false, not {shown(is_on)}.")
             elif flag == plugin.switch and not is_on:
                 self.off.add(name)
+            elif flag in plugin.parts:
+                self.parts_off |= set() if is_on else {(name, flag)}
+            elif flag == HIERARCHY and plugin.heeds_hierarchy:
+                self.hierarchical |= {name} if is_on else set()
             elif is_on == (flag in OFF_UNLESS_SAID) and plugin.standing is not Standing.WITHOUT_EFFECT:
                 self.warn(where, f"{flag} has no effect here.")
 
@@ -228,15 +244,64 @@ class _Reader:
     def scoring(self) -> Scoring | None:
         """Return how nodes are compared, None where no scorer has a weight."""
         nodes, packing = self.at_work("nodeorder"), self.at_work("binpack")
+        fitting = self.at_work("resource-strategy-fit")
+        fit = fit_of(fitting) if fitting else None
         scoring = Scoring(
             binpack=packing.weight("binpack.weight", 1) if packing else 0,
             resources=packing.packed() if packing else (),
             least=nodes.weight("leastrequested.weight", 1) if nodes else 0,
             most=nodes.weight("mostrequested.weight", 0) if nodes else 0,
             balanced=nodes.weight("balancedresource.weight", 1) if nodes else 0,
+            fit=fit if fit and (fit.weight or fit.spare) else None,
         )
-        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced
+        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced or scoring.fit
         return scoring if has_weight else None
+
+    def wishes(self) -> WishWeights:
+        """Return what comes of what pods prefer: where nodeorder is not listed it decides first, with the weights that are its defaults."""
+        nodes = self.at_work("nodeorder")
+        if nodes is None:
+            return DEFAULT_WISHES
+        return WishWeights(
+            nodes.weight("nodeaffinity.weight", 2),
+            nodes.weight("podaffinity.weight", 2),
+            nodes.weight("tainttoleration.weight", 3),
+            nodes.weight("podtopologyspread.weight", 2),
+            first=False,
+        )
+
+    def node_groups(self) -> NodeGrouping | None:
+        """Return how queues have node groups."""
+        arguments = self.at_work("nodegroup")
+        if arguments is None:
+            return None
+        return NodeGrouping(
+            arguments.truth("strict", default=True),
+            arguments.truth("enablePreferredOrder", default=False),
+            "nodegroup" in self.hierarchical,
+        )
+
+    def usage(self) -> Usage | None:
+        """Return how the load of nodes counts."""
+        arguments = self.at_work("usage")
+        if arguments is None:
+            return None
+        limits = arguments.within("thresholds")
+        closes = ("usage", "enablePredicate") not in self.parts_off
+        weighs = ("usage", "enableNodeOrder") not in self.parts_off
+        return Usage(
+            arguments.weight("usage.weight", 5) if weighs else 0,
+            arguments.weight("cpu.weight", 1),
+            arguments.weight("memory.weight", 1),
+            limits.percentage("cpu", 80) if closes else None,
+            limits.percentage("mem", 80) if closes else None,
+        )
+
+    def zones(self) -> Zones | None:
+        """Return when nodes of revocable zones are lent out."""
+        arguments = self.at_work("tdm")
+        evicts = ("tdm", "enabledVictim") not in self.parts_off
+        return None if arguments is None else zones_of(arguments, evicts=evicts)
 
     # The rest
 

@@ -47,6 +47,8 @@ class Plugin:
     known: frozenset[str] = frozenset()
     prefix: str = ""
     switch: str = ""  # the flag that switches off what it does here
+    parts: frozenset[str] = frozenset()  # flags that switch off a part of it
+    heeds_hierarchy: bool = False  # whether enableHierarchy changes something
 
 
 def _always(words: str, *known: str) -> Plugin:
@@ -94,17 +96,19 @@ PLUGINS: Mapping[str, Plugin] = {
     "capacity": _always("Queues get what they name in deserved first, and never more than their capability."),
     "nodeorder": Plugin(
         Standing.SWITCHED,
-        "Nodes are compared by how much CPU and memory is free or used on them.",
-        frozenset({"leastrequested.weight", "mostrequested.weight", "balancedresource.weight"}),
+        "Nodes are compared by how much CPU and memory is free or used on them, and by what pods prefer.",
         frozenset(
             {
+                "leastrequested.weight",
+                "mostrequested.weight",
+                "balancedresource.weight",
                 "nodeaffinity.weight",
                 "podaffinity.weight",
                 "tainttoleration.weight",
-                "imagelocality.weight",
                 "podtopologyspread.weight",
             }
         ),
+        frozenset({"imagelocality.weight"}),
         switch="enableNodeOrder",
     ),
     "binpack": Plugin(
@@ -120,25 +124,51 @@ PLUGINS: Mapping[str, Plugin] = {
         frozenset({"sla-waiting-time"}),
         switch="enableJobEnqueued",
     ),
-    "tdm": _without("nodes have no times of their own"),
+    "tdm": Plugin(
+        Standing.SWITCHED,
+        "Nodes of revocable zones take pods that may be revoked, at certain times of the day.",
+        frozenset({"tdm.evict.period"}),
+        prefix="tdm.revocable-zone.",
+        switch="enablePredicate",
+        parts=frozenset({"enabledVictim"}),
+    ),
     "task-topology": _without("tasks are not kept together or apart by annotations"),
     "cdp": _without("pods that have just started are evicted like others"),
     "rescheduling": _without("no running pod is moved"),
-    "usage": _without("nodes are compared by what pods ask for, not by their load"),
+    "usage": Plugin(
+        Standing.SWITCHED,
+        "Busy nodes take no pods, and idle ones come first, where an agent of ours measures their load.",
+        frozenset({"usage.weight", "cpu.weight", "memory.weight", "thresholds"}),
+        frozenset({"request_ratio", "burst", "risk_threshold", "risk_factor"}),
+        parts=frozenset({"enablePredicate", "enableNodeOrder"}),
+    ),
     "pdb": _without("budgets for disruptions do not protect from preempt and reclaim"),
-    "nodegroup": _without("queues have no nodes of their own"),
+    "nodegroup": Plugin(
+        Standing.SWITCHED,
+        "Queues use the groups of nodes that their affinity names.",
+        frozenset({"strict", "enablePreferredOrder"}),
+        switch="enablePredicate",
+        heeds_hierarchy=True,
+    ),
     "numa-aware": _without("nodes are not divided by NUMA"),
     "extender": _without("no other program is asked"),
     "resourcequota": _without("quotas are kept where pods are made"),
     "deviceshare": _without("devices are not shared"),
-    "resource-strategy-fit": _without("nodes are compared by nodeorder and binpack alone"),
+    "resource-strategy-fit": Plugin(
+        Standing.SWITCHED,
+        "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
+        frozenset({"resourceStrategyFitWeight", "resources", "sra"}),
+        frozenset({"proportional"}),
+        switch="enableNodeOrder",
+    ),
     "network-topology-aware": _without("networks between nodes are not heeded"),
 }
 
+HIERARCHY = "enableHierarchy"
 FLAGS = frozenset(
     {
         "enableJobOrder",
-        "enableHierarchy",
+        HIERARCHY,
         "enableJobReady",
         "enableJobPipelined",
         "enableTaskOrder",
@@ -164,5 +194,5 @@ FLAGS = frozenset(
         "enabledHyperNodeGradient",
     }
 )
-OFF_UNLESS_SAID = frozenset({"enableHierarchy", "enabledClusterOrder"})
+OFF_UNLESS_SAID = frozenset({HIERARCHY, "enabledClusterOrder"})
 """Flags that are false where they are not written; the others are true."""

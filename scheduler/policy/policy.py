@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
+from scheduler.engine.wishes import WishWeights
+
+if TYPE_CHECKING:
+    from scheduler.policy.zones import Zones
 
 
 class Action(StrEnum):
@@ -17,11 +24,40 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Strategy:
+    """How the use of a resource counts: much is good, or little, with a weight. A name that ends in * is that of all that begin so."""
+
+    name: str
+    weight: int
+    much: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What resource-strategy-fit compares nodes by (§3.11): the use of resources, and that scarce ones are left to those who need them."""
+
+    weight: int
+    strategies: tuple[Strategy, ...]
+    spare: int = 0
+    scarce: tuple[tuple[str, int], ...] = ()
+
+    def strategy(self, resource: str) -> Strategy | None:
+        """Return how the use of a resource counts: by its own name, else by the longest beginning of it."""
+        meant = [
+            each
+            for each in self.strategies
+            if each.name == resource or (each.name.endswith("*") and resource.startswith(each.name[:-1]))
+        ]
+        return max(meant, key=lambda each: (each.name == resource, len(each.name)), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Scoring:
     """How nodes with room are compared for a pod: the sum of scorers, each 0 to 100, times these weights.
 
     binpack favours nodes that are full of the `resources` that have a weight of their own (§3.9); least and most
-    favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8).
+    favour nodes with much or little free CPU and memory, balanced those on which both are used alike (§3.8). fit is
+    None where resource-strategy-fit is not at work.
     """
 
     binpack: int = 0
@@ -29,6 +65,32 @@ class Scoring:
     least: int = 0
     most: int = 0
     balanced: int = 0
+    fit: Fit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGrouping:
+    """How queues have node groups (§3.11).
+
+    strict    a queue that says nothing uses nodes of no group only
+    by_order  groups that a queue prefers count the more the earlier they stand
+    inherits  for a queue that says nothing holds what the nearest one above it says
+    """
+
+    strict: bool = True
+    by_order: bool = False
+    inherits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How the load of nodes counts (§3.11): the weight of idle nodes, of CPU and memory in it, and above what percentage a node takes no pods."""
+
+    weight: int = 5
+    cpu: int = 1
+    memory: int = 1
+    most_cpu: int | None = 80
+    most_memory: int | None = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +100,10 @@ class Policy:
     actions     what it may do
     overcommit  thousandths of the cluster for which groups are let in (§3.10); None: whatever room there is
     scoring     how nodes are compared; None: the fullest first, as `scheduler.engine.ranking` says
+    wishes      what comes of what pods prefer (§3.8)
+    node_groups how queues have node groups; None: they have none
+    usage       how the load of nodes counts; None: it does not
+    zones       when nodes of revocable zones are lent out (tdm, §3.11); None: they are nodes like others
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     """
@@ -47,6 +113,10 @@ class Policy:
     scoring: Scoring | None = None
     sla: bool = False
     waits_ms: int | None = None
+    wishes: WishWeights = DEFAULT_WISHES
+    node_groups: NodeGrouping | None = None
+    usage: Usage | None = None
+    zones: Zones | None = None
 
 
 DEFAULT = Policy()

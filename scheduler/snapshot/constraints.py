@@ -1,8 +1,7 @@
 """Demands on a pod's node that the scheduler does not support yet, such as resourceClaims, or cannot read.
 
 Such pods wait, and say why: placed as if they had not asked, they would be in
-the wrong place in silence. What a pod merely prefers has no effect and keeps
-nobody waiting.
+the wrong place in silence. What a pod merely prefers keeps nobody waiting.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What pods demand of their place because of other pods: host ports, affinity, anti-affinity, spreading.
 
-Only what must hold is read: `requiredDuringSchedulingIgnoredDuringExecution`, and
-DoNotSchedule. Semantics are kube-scheduler's (reference/volcano-scheduler §3.7,
-filters NodePorts, InterPodAffinity, PodTopologySpread). Where an API server has not
-merged matchLabelKeys and mismatchLabelKeys into the selector, that is done here.
+Semantics are kube-scheduler's (reference/volcano-scheduler §3.7, filters NodePorts, InterPodAffinity,
+PodTopologySpread; §3.8 for what is merely preferred). Where an API server has not merged matchLabelKeys and
+mismatchLabelKeys into the selector, that is done here. What must hold and cannot be read keeps pods
+waiting; a preference that cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.reading import PodSpecView
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 - an address that pods name, not one to listen on
-HONOR = "Honor"
+HONOR, ANYWAY = "Honor", "ScheduleAnyway"
 NONE = LabelSelector(nothing=True)
 
 
@@ -67,8 +67,16 @@ class PodTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class Leaning:
+    """Pods that are rather wanted near, or with a weight below nothing away."""
+
+    term: PodTerm
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
 class Spreading:
-    """One topology spread constraint with DoNotSchedule."""
+    """One topology spread constraint."""
 
     pods: PodSelector
     topology: str
@@ -80,18 +88,20 @@ class Spreading:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Everything that pods demand because of other pods."""
+    """Everything that pods demand because of other pods; leanings and even (ScheduleAnyway) are what they prefer."""
 
     ports: frozenset[HostPort] = frozenset()
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     spread: tuple[Spreading, ...] = ()
+    leanings: tuple[Leaning, ...] = ()
+    even: tuple[Spreading, ...] = ()
 
     def lasting(self) -> Demands | None:
-        """Return what still counts once the pods have their node: what they take, and whom they repel."""
-        if not self.ports and not self.anti_affinity:
+        """Return what still counts once the pods have their node: what they take, whom they repel, whom they would rather have near."""
+        if not self.ports and not self.anti_affinity and not self.leanings:
             return None
-        return Demands(self.ports, anti_affinity=self.anti_affinity)
+        return Demands(self.ports, anti_affinity=self.anti_affinity, leanings=self.leanings)
 
 
 class UnreadableError(ValueError):
@@ -135,8 +145,14 @@ class _Term(View):
     mismatch_label_keys: list[str] | None = None
 
 
+class _Weighted(View):
+    pod_affinity_term: _Term
+    weight: int = 0
+
+
 class _Terms(View):
     required_during_scheduling_ignored_during_execution: list[_Term] | None = None
+    preferred_during_scheduling_ignored_during_execution: msgspec.Raw = NOTHING
 
 
 class _Affinity(View):
@@ -163,6 +179,7 @@ class _Port(View):
 
 _decode_affinity = msgspec.json.Decoder(_Affinity | None).decode
 _decode_terms = msgspec.json.Decoder(_Terms | None).decode
+_decode_weighted = msgspec.json.Decoder(list[_Weighted] | None).decode
 _decode_spread = msgspec.json.Decoder(list[_Spread] | None).decode
 _decode_ports = msgspec.json.Decoder(list[_Port] | None).decode
 _decode_labels = msgspec.json.Decoder(dict[str, str] | None).decode
@@ -175,8 +192,9 @@ def _read(
     affinity: bytes, spread: bytes, ports: tuple[bytes, ...], namespace: str, labels: bytes
 ) -> Demands | None:
     own = labels_of(labels)
-    near, apart = _read_affinity(affinity, namespace, own)
-    found = Demands(_read_ports(ports), near, apart, _read_spread(spread, namespace, own))
+    near, apart, leanings = _read_affinity(affinity, namespace, own)
+    firm, even = _read_spread(spread, namespace, own)
+    found = Demands(_read_ports(ports), near, apart, firm, leanings, even)
     return found if found != Demands() else None
 
 
@@ -191,21 +209,45 @@ def labels_of(raw: bytes | msgspec.Raw) -> Mapping[str, str]:
 
 def _read_affinity(
     raw: bytes, namespace: str, own: Mapping[str, str]
-) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
+) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], tuple[Leaning, ...]]:
+    """Return the pods that must be near, those that must not, and those that rather are or are not."""
     constraint = Constraint.POD_AFFINITY
     try:
         affinity = (_decode_affinity(raw) if raw else None) or _Affinity()
-        near = _terms(affinity.pod_affinity, namespace, own)
+        near = _terms(affinity.pod_affinity)
         constraint = Constraint.POD_ANTI_AFFINITY
-        return near, _terms(affinity.pod_anti_affinity, namespace, own)
+        apart = _terms(affinity.pod_anti_affinity)
+        constraint = Constraint.POD_AFFINITY
+        return (
+            _required(near, namespace, own),
+            _required(apart, namespace, own),
+            _leanings(near, apart, namespace, own),
+        )
     except _WRONG as error:
         raise UnreadableError(constraint) from error
 
 
-def _terms(raw: msgspec.Raw, namespace: str, own: Mapping[str, str]) -> tuple[PodTerm, ...]:
-    terms = _decode_terms(raw) if bytes(raw) else None
-    required = (terms.required_during_scheduling_ignored_during_execution if terms else None) or ()
-    return tuple(_term(term, namespace, own) for term in required)
+def _terms(raw: msgspec.Raw) -> _Terms:
+    return (_decode_terms(raw) if bytes(raw) else None) or _Terms()
+
+
+def _required(terms: _Terms, namespace: str, own: Mapping[str, str]) -> tuple[PodTerm, ...]:
+    listed = terms.required_during_scheduling_ignored_during_execution or ()
+    return tuple(_term(term, namespace, own) for term in listed)
+
+
+def _leanings(near: _Terms, apart: _Terms, namespace: str, own: Mapping[str, str]) -> tuple[Leaning, ...]:
+    """Return what is preferred; a term that stands several times once, with the sum of its weights."""
+    found: dict[PodTerm, int] = {}
+    for terms, sign in ((near, 1), (apart, -1)):
+        raw = bytes(terms.preferred_during_scheduling_ignored_during_execution)
+        try:
+            for each in (_decode_weighted(raw) if raw else None) or ():
+                term = _term(each.pod_affinity_term, namespace, own)
+                found[term] = found.get(term, 0) + sign * each.weight
+        except _WRONG:
+            continue
+    return tuple(Leaning(term, weight) for term, weight in found.items() if weight)
 
 
 def _term(term: _Term, namespace: str, own: Mapping[str, str]) -> PodTerm:
@@ -221,21 +263,25 @@ def _term(term: _Term, namespace: str, own: Mapping[str, str]) -> PodTerm:
     return PodTerm(selector, term.topology_key)
 
 
-def _read_spread(raw: bytes, namespace: str, own: Mapping[str, str]) -> tuple[Spreading, ...]:
+def _read_spread(
+    raw: bytes, namespace: str, own: Mapping[str, str]
+) -> tuple[tuple[Spreading, ...], tuple[Spreading, ...]]:
+    """Return the constraints that must hold, and those that rather hold."""
+    firm, even = [], []
     try:
-        constraints = (_decode_spread(raw) if raw else None) or ()
-        return tuple(
-            _spreading(each, namespace, own)
-            for each in constraints
-            if each.when_unsatisfiable != "ScheduleAnyway"
-        )
+        for each in (_decode_spread(raw) if raw else None) or ():
+            if each.when_unsatisfiable != ANYWAY:
+                firm.append(_spreading(each, namespace, own))
+            elif each.topology_key and each.max_skew >= 1:
+                even.append(_spreading(each, namespace, own))
     except _WRONG as error:
         raise UnreadableError(Constraint.TOPOLOGY_SPREAD) from error
+    return tuple(firm), tuple(even)
 
 
 def _spreading(each: _Spread, namespace: str, own: Mapping[str, str]) -> Spreading:
     _checked_topology(each.topology_key)
-    if each.max_skew < 1 or each.when_unsatisfiable not in ("DoNotSchedule", ""):
+    if each.max_skew < 1 or each.when_unsatisfiable not in ("DoNotSchedule", ANYWAY, ""):
         raise selecting.SelectorError(
             "maxSkew is at least 1, whenUnsatisfiable DoNotSchedule or ScheduleAnyway."
         )

@@ -71,10 +71,18 @@ class NodeSelector(View):
     node_selector_terms: list[Term] | None = None
 
 
+class PreferredTerm(View):
+    """A term that counts so much where it holds."""
+
+    weight: int = 0
+    preference: Term = Term()
+
+
 class NodeAffinity(View):
-    """Which nodes a pod needs; wishes are not looked at."""
+    """Which nodes a pod needs, and which it would rather have; wishes that cannot be read are left out."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: Any = None
 
 
 class Affinity(View):
@@ -110,6 +118,7 @@ class NodeRule:
             placing = Placing(affinity=Affinity(node_affinity=_NO_NODE))
         self._selector = placing.node_selector or {}
         self._terms = _required_terms(placing.affinity)
+        self._preferred = _preferred_terms(placing.affinity)
         self._tolerations = placing.tolerations or []
 
     def exclusion(self, node: NodeFacts) -> Exclusion | None:
@@ -132,6 +141,19 @@ class NodeRule:
         return sum(
             each.effect == TaintEffect.PREFER_NO_SCHEDULE and not self._tolerates(each)
             for each in node.taints
+        )
+
+    @property
+    def prefers(self) -> bool:
+        """Whether these pods would rather have some nodes than others."""
+        return bool(self._preferred)
+
+    def matched(self, node: NodeFacts) -> int:
+        """Return the weights of the wishes that a node meets, added up."""
+        return sum(
+            weight
+            for weight, (labels, fields) in self._preferred
+            if labels.matches(node.labels) and fields.matches({NAME: node.name})
         )
 
     def _repelling(self, node: NodeFacts) -> Taint | None:
@@ -176,6 +198,17 @@ def _required_terms(affinity: Affinity | None) -> list[_Selectors] | None:
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
     return None if required is None else [_selectors(term) for term in required.node_selector_terms or ()]
+
+
+def _preferred_terms(affinity: Affinity | None) -> list[tuple[int, _Selectors]]:
+    """Return the terms of preferred node affinity with their weights."""
+    node_affinity = affinity.node_affinity if affinity else None
+    listed = node_affinity.preferred_during_scheduling_ignored_during_execution if node_affinity else None
+    try:
+        terms = msgspec.convert(listed or [], list[PreferredTerm])
+    except msgspec.ValidationError:
+        return []
+    return [(each.weight, _selectors(each.preference)) for each in terms if each.weight > 0]
 
 
 def _selectors(term: Term) -> _Selectors:

@@ -20,14 +20,18 @@ from scheduler.engine.relations import in_all
 from scheduler.snapshot.ground import Marks, NodeGround
 from scheduler.snapshot.node_selection import SELECTOR, NodeFacts, NodeRule, facts_of
 from scheduler.snapshot.ties import Eligible, ties_of
+from scheduler.snapshot.wishes import wishes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from kube.amounts import Amounts
     from kube.usage import RequestKey
     from scheduler.engine.cause import Constraint, Exclusion
-    from scheduler.engine.relations import NodeSet, Ties
+    from scheduler.engine.relations import NodeSet
+    from scheduler.engine.wishes import WishWeights
     from scheduler.snapshot.pod_relations import PodRelations, Profile
     from scheduler.snapshot.reading import NodeView, PodSpecView
 
@@ -41,13 +45,14 @@ LARGEST = 1 << 53
 class EligibleNodes:
     """Which nodes the pods of one rule may use, kept up to date lazily."""
 
-    __slots__ = ("avoided", "rule", "seen", "verdicts")
+    __slots__ = ("avoided", "matched", "rule", "seen", "verdicts")
 
     def __init__(self, rule: NodeRule) -> None:
         self.rule = rule
         self.seen = -1
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
         self.avoided: Vector = np.zeros(0, dtype=np.int64)
+        self.matched: Vector = np.zeros(0, dtype=np.int64)
 
 
 ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None", "Profile | None"]
@@ -87,12 +92,13 @@ class PodShape:
 class Node:
     """One row. A pod may name a node that is not there (any more): then facts is None."""
 
-    __slots__ = ("allocatable", "facts", "row", "shapes")
+    __slots__ = ("allocatable", "capacity", "facts", "row", "shapes")
 
     def __init__(self, row: int) -> None:
         self.row = row
         self.facts: NodeFacts | None = None
         self.allocatable: Amounts = {}
+        self.capacity: dict[str, Any] | None = None  # as it is written: seldom asked for
         self.shapes: dict[PodShape, int] = {}
 
 
@@ -188,6 +194,7 @@ class NodeTable:
         if node.facts is None:
             self._sorted = None
         self._offer(node, readable(offered))
+        node.capacity = view.status.capacity or view.status.allocatable
         facts = facts_of(name, view)
         if facts != node.facts:
             node.facts = facts
@@ -216,6 +223,11 @@ class NodeTable:
         allocatable = self._allocatable[rows]
         return allocatable, allocatable - self._used[rows]
 
+    def capacities(self) -> Iterator[tuple[str, Amounts]]:
+        """Yield all nodes, in the order of a cycle, with what they have."""
+        for name in self.names():
+            yield name, readable(self._nodes[name].capacity)
+
     def taking_pods(self) -> NDArray[np.bool_]:
         """Return which nodes are ready and not closed to new pods."""
         nodes = (self._nodes[name].facts for name in self.names())
@@ -232,16 +244,21 @@ class NodeTable:
         self._judge(eligible)
         return eligible.verdicts[self._order()[1]]
 
-    def pod_class(self, shape: PodShape) -> PodClass:
-        """Return the shape as a cycle places it: arrays over the columns and nodes of now."""
+    def pod_class(self, shape: PodShape, weights: WishWeights) -> PodClass:
+        """Return the shape as a cycle places it: arrays over the columns and nodes of now. weights are those of what pods prefer."""
         verdicts = self.verdicts(shape)
-        avoided = self._eligible[shape.rule_key].avoided[self._order()[1]]
+        eligible, rows = self._eligible[shape.rule_key], self._order()[1]
+        avoided = _if_any(eligible.avoided[rows])
+        matched = _if_any(eligible.matched[rows]) if eligible.rule.prefers else None
+        nodes = self._selectable(shape)
+        wishes = wishes_of(weights, shape.profile, self.relations.leaned, nodes, matched, avoided)
         return PodClass(
             self.vector(shape),
             verdicts,
             shape.foreign,
-            self._ties(shape),
-            avoided if avoided.any() else None,
+            None if shape.profile is None else ties_of(shape.profile, self.relations.repelled, nodes),
+            avoided if wishes is None and weights.first else None,
+            wishes,
         )
 
     def ground(self) -> NodeGround:
@@ -252,15 +269,12 @@ class NodeTable:
             self._ground = NodeGround([each for each in facts if each is not None], rows, self._marks)
         return self._ground
 
-    def _ties(self, shape: PodShape) -> Ties | None:
-        if shape.profile is None:
-            return None
-        nodes = Eligible(
+    def _selectable(self, shape: PodShape) -> Eligible:
+        return Eligible(
             lambda: self.verdicts(shape) != self._codes.get(SELECTOR, -1),
             lambda: self._tolerated(shape),
             self._labelled,
         )
-        return ties_of(shape.profile, self.relations.repelled, nodes)
 
     def _tolerated(self, shape: PodShape) -> NodeSet:
         """Return the nodes of which pods tolerate every taint that keeps pods off."""
@@ -307,15 +321,20 @@ class NodeTable:
         if fresh:
             eligible.verdicts = np.zeros(len(self._used), dtype=np.int16)
             eligible.avoided = np.zeros(len(self._used), dtype=np.int64)
+            eligible.matched = np.zeros(len(self._used), dtype=np.int64)
         for name in names:
             node = self._nodes.get(name)
             if node is not None and node.facts is not None:
-                eligible.verdicts[node.row] = self._code(eligible.rule.exclusion(node.facts))
+                eligible.verdicts[node.row] = self._code_of(eligible.rule.exclusion(node.facts))
                 eligible.avoided[node.row] = eligible.rule.avoided(node.facts)
+                if eligible.rule.prefers:
+                    eligible.matched[node.row] = eligible.rule.matched(node.facts)
 
-    def _code(self, exclusion: Exclusion | None) -> int:
-        if exclusion is None:
-            return 0
+    def _code_of(self, exclusion: Exclusion | None) -> int:
+        return 0 if exclusion is None else self.code(exclusion)
+
+    def code(self, exclusion: Exclusion) -> int:
+        """Return the index of an exclusion, which has one from now on."""
         code = self._codes.get(exclusion)
         if code is None:
             code = self._codes[exclusion] = len(self.exclusions)
@@ -379,6 +398,10 @@ def readable(offered: dict[str, Any] | None) -> Amounts:
         except quantity.QuantityError:
             continue
     return known
+
+
+def _if_any(counts: Vector) -> Vector | None:
+    return counts if counts.any() else None
 
 
 def _taller(matrix: NDArray[np.int64]) -> NDArray[np.int64]:

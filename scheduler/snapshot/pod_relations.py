@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from scheduler.snapshot.demands import ANYWHERE, PodSelector, labels_of
 from scheduler.snapshot.records import TaskStatus
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Subject = tuple[PodSelector, ...]
 """Pods that all of these select: the terms of a pod's affinity mean the same pods (kube-scheduler), others stand alone."""
 
+T = TypeVar("T")
 KEPT_KEYS = 16
 """Labels by which pods can be looked up, though nobody asks about them any more."""
 
@@ -39,6 +40,14 @@ class Repels(NamedTuple):
 
     subject: Subject
     topology: str
+
+
+class Leans(NamedTuple):
+    """The mark of pods that would rather have those of a subject in their domain, or elsewhere (a weight below nothing)."""
+
+    subject: Subject
+    topology: str
+    weight: int
 
 
 class UsesPort(NamedTuple):
@@ -62,6 +71,9 @@ class Profile:
         marks: set[Mark] = set(self.selected)
         if self.demands is not None:
             marks |= {Repels((term.pods,), term.topology) for term in self.demands.anti_affinity}
+            marks |= {
+                Leans((each.term.pods,), each.term.topology, each.weight) for each in self.demands.leanings
+            }
             marks |= {mark for port in self.demands.ports for mark in port_marks(port)}
         object.__setattr__(self, "marks", tuple(marks))
 
@@ -84,6 +96,8 @@ def subjects_of(demands: Demands) -> Iterator[Subject]:
         yield tuple(term.pods for term in demands.affinity)
     yield from ((term.pods,) for term in demands.anti_affinity)
     yield from ((each.pods,) for each in demands.spread)
+    yield from ((each.term.pods,) for each in demands.leanings)
+    yield from ((each.pods,) for each in demands.even)
 
 
 class PodRelations:
@@ -101,6 +115,8 @@ class PodRelations:
         self._pods_by_label: dict[str, dict[str, set[str]]] = {}
         self.repelled: dict[Subject, Counter[str]] = {}
         """Subjects that some pod keeps out of its domain, by topology."""
+        self.leaned: dict[Subject, Counter[tuple[str, int]]] = {}
+        """Subjects that some pod would rather have in its domain, or not, by topology and weight."""
 
     def __bool__(self) -> bool:
         """Whether any pod demands anything because of others."""
@@ -121,8 +137,7 @@ class PodRelations:
         self._demands[demands] += 1
         if self._demands[demands] > 1:
             return affected
-        for term in demands.anti_affinity:
-            self.repelled.setdefault((term.pods,), Counter())[term.topology] += 1
+        self._mind(demands, 1)
         for subject in subjects_of(demands):
             self._subjects[subject] = self._subjects.get(subject, 0) + 1
             if self._subjects[subject] == 1:
@@ -139,11 +154,7 @@ class PodRelations:
         if self._demands[demands]:
             return affected
         del self._demands[demands]
-        for term in demands.anti_affinity:
-            topologies = self.repelled[term.pods,]
-            topologies[term.topology] -= 1
-            if not +topologies:
-                del self.repelled[term.pods,]
+        self._mind(demands, -1)
         for subject in subjects_of(demands):
             self._subjects[subject] -= 1
             if not self._subjects[subject]:
@@ -151,6 +162,13 @@ class PodRelations:
                 affected += self._members(subject)
                 self._leave(subject)
         return affected
+
+    def _mind(self, demands: Demands, sign: int) -> None:
+        """Note whom demands keep out of a domain, and whom they would rather have there."""
+        for term in demands.anti_affinity:
+            _tell(self.repelled, (term.pods,), term.topology, sign)
+        for each in demands.leanings:
+            _tell(self.leaned, (each.term.pods,), (each.term.topology, each.weight), sign)
 
     def index(self, key: str, pod: Pod, *, present: bool) -> None:
         """Note that a pod is there, or that it is gone, where pods are looked up by labels."""
@@ -247,7 +265,7 @@ def counts(pod: Pod) -> bool:
 
 
 def demands_in_force(pod: Pod) -> Demands | None:
-    """Return what a pod demands as far as it is: of one that has its node only what it takes and whom it repels."""
+    """Return what a pod demands as far as it is: of one that has its node only what others have to heed."""
     if pod.demands is None or not counts(pod):
         return None
     return pod.demands.lasting() if pod.holds else pod.demands
@@ -263,6 +281,16 @@ def _anchors(subject: Subject) -> tuple[Anchor, ...]:
         if condition.operator == "Exists":
             return ((condition.key, None),)
     return ()
+
+
+def _tell(known: dict[Subject, Counter[T]], subject: Subject, how: T, sign: int) -> None:
+    """Count one more, or one less, that minds a subject in some way; what nobody minds is forgotten."""
+    counted = known.setdefault(subject, Counter())
+    counted[how] += sign
+    if not counted[how]:
+        del counted[how]
+    if not counted:
+        del known[subject]
 
 
 def _note(by_value: dict[str, set[str]], value: str, key: str, *, present: bool) -> None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from kube.kinds.scheduling import DequeueStrategy
 from scheduler.snapshot.nodes import readable
-from scheduler.snapshot.records import Queue
+from scheduler.snapshot.reading import NodeGroupsView
+from scheduler.snapshot.records import GroupAffinity, Queue
 
 if TYPE_CHECKING:
-    from scheduler.snapshot.reading import QueueView
+    from scheduler.snapshot.reading import QueueAffinityView, QueueView
 
 
 def queue_record(name: str, view: QueueView, created: int) -> Queue:
@@ -27,4 +28,21 @@ def queue_record(name: str, view: QueueView, created: int) -> Queue:
         created=created,
         strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
         reclaimable=spec.reclaimable is not False,
+        affinity=_affinity(spec.affinity),
     )
+
+
+def _affinity(view: QueueAffinityView | None) -> GroupAffinity | None:
+    if view is None:
+        return None
+    near, apart = (
+        view.node_group_affinity or NodeGroupsView(),
+        view.node_group_anti_affinity or NodeGroupsView(),
+    )
+    listed = (
+        near.required_during_scheduling_ignored_during_execution,
+        near.preferred_during_scheduling_ignored_during_execution,
+        apart.required_during_scheduling_ignored_during_execution,
+        apart.preferred_during_scheduling_ignored_during_execution,
+    )
+    return GroupAffinity(*(tuple(dict.fromkeys(each or ())) for each in listed))

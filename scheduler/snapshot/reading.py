@@ -23,6 +23,7 @@ class PodAnnotations(QueueAnnotations):
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
+    revocable: str = field(default="", name="volcano.sh/revocable-zone")
 
 
 class Preemptable(View):
@@ -127,10 +128,12 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, and how long it may wait (sla, under both names; reference/volcano-scheduler §1.4)."""
+    """Whether a pod group may be evicted, how long it may wait (sla, under both names), and how many of its pods must stay (§1.4; reference/volcano-scheduler §1.4)."""
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
     waits_too: str = field(default="", name="sla-waiting-time")
+    least_available: str = field(default="", name="volcano.sh/jdb-min-available")
+    most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
 
 
 class GroupMeta(View):
@@ -191,6 +194,20 @@ class GuaranteeView(View):
     resource: dict[str, Any] | None = None
 
 
+class NodeGroupsView(View):
+    """Names of node groups."""
+
+    required_during_scheduling_ignored_during_execution: list[str] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[str] | None = None
+
+
+class QueueAffinityView(View):
+    """Which node groups a queue uses, and which it avoids."""
+
+    node_group_affinity: NodeGroupsView | None = None
+    node_group_anti_affinity: NodeGroupsView | None = None
+
+
 class QueueSpecView(View):
     """A queue's part of the cluster, and its place."""
 
@@ -202,6 +219,7 @@ class QueueSpecView(View):
     priority: int | None = None
     dequeue_strategy: str | None = None
     reclaimable: bool | None = None
+    affinity: QueueAffinityView | None = None
 
 
 class QueueMeta(View):

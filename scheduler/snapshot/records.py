@@ -60,7 +60,7 @@ class Pod:
     controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
     keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
     preemptable: whether it says of itself that it may be evicted, None if it says nothing. preempts: others may be
-    evicted for it.
+    evicted for it. revocable: it may be on nodes that are lent for a time (tdm).
     """
 
     namespace: str
@@ -85,6 +85,7 @@ class Pod:
     demands: Demands | None
     preemptable: bool | None = None
     preempts: bool = True
+    revocable: bool = False
 
     @property
     def key(self) -> str:
@@ -210,6 +211,16 @@ class Group:
         return self.phase != PodGroupPhase.COMPLETED and self.scheduled() < self.min_member
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAffinity:
+    """The node groups that a queue uses: which it must, and which it would rather; which it must not, and which it would rather not."""
+
+    required: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+    kept_off: tuple[str, ...] = ()
+    avoided: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Queue:
     """A queue: its state, where it stands, and its part of the cluster.
@@ -231,3 +242,4 @@ class Queue:
     created: int = 0
     strategy: str = DequeueStrategy.TRAVERSE
     reclaimable: bool = True
+    affinity: GroupAffinity | None = None

@@ -25,6 +25,7 @@ from scheduler.cycle.gang_layout import lay_out
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.constraints import understood
+from scheduler.snapshot.load import Loads
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -75,6 +76,7 @@ class Snapshot:
         self.pods: dict[str, Pod] = {}
         self._namespace_labels: dict[str, dict[str, str]] = {}
         self.nodes = NodeTable(PodRelations(self.pods, self._namespace_labels))
+        self.loads = Loads()
         self.orphans: dict[str, Orphan] = {}
         self.groups: dict[str, Group] = {}
         self.queues: dict[str, Queue] = {}
@@ -98,6 +100,8 @@ class Snapshot:
         """Pods that are going and hold their nodes until then."""
         self.fruitless: dict[tuple[object, ...], int] = {}
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
+        self.revoked = 0
+        """When pods were last asked to end since the zone of their node was closed, in ms."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._layouts: dict[str, Layout] = {}
@@ -251,6 +255,7 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
+            revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)

@@ -3,6 +3,11 @@ from __future__ import annotations
 from django.conf import settings
 
 from jobs.rules import reasons, remedies
+from scheduler.engine.cause import Reason
+
+
+def test_every_reason_of_the_scheduler_has_words():
+    assert {str(each) for each in Reason} <= reasons.WAITING.keys()
 
 
 def test_every_reason_to_wait_has_a_remedy():

@@ -1,12 +1,16 @@
-"""Kubernetes' rules about other pods, by their definitions: objects in, no counts, no arrays, nothing of the engine.
+"""Kubernetes' rules and preferences about nodes and other pods, by their definitions: objects in, no arrays, nothing of the engine.
 
 Sources: the API's documentation of Affinity, TopologySpreadConstraint and ContainerPort, and kube-scheduler's filters
-InterPodAffinity, PodTopologySpread and NodePorts where it is silent.
+InterPodAffinity, PodTopologySpread and NodePorts where it is silent; for preferences the scores of the same names, and
+NodeAffinity and TaintToleration.
 """
 
 from __future__ import annotations
 
+import math
+
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def selected(selector, labels):
@@ -35,8 +39,8 @@ def labels_of(obj):
     return obj["metadata"].get("labels") or {}
 
 
-def terms(pod, kind):
-    return ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
+def terms(pod, kind, how=REQUIRED):
+    return ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(how) or []
 
 
 def ports(pod):
@@ -136,9 +140,9 @@ class Judge:
         ]
         return not placed and all(self.means(term, pod, pod) for term in needed)
 
-    def spreads(self, pod):
+    def spreads(self, pod, kind="DoNotSchedule"):
         listed = pod["spec"].get("topologySpreadConstraints") or ()
-        return [each for each in listed if each["whenUnsatisfiable"] == "DoNotSchedule"]
+        return [each for each in listed if each["whenUnsatisfiable"] == kind]
 
     def is_spread(self, rule, pod, node):
         domains = self.domains(rule, pod)
@@ -185,3 +189,84 @@ class Judge:
         same = all(its.get(key) == own[key] for key in rule.get("matchLabelKeys") or () if key in own)
         alike = pod["metadata"]["namespace"] == other["metadata"]["namespace"]
         return alike and same and selected(rule.get("labelSelector"), its)
+
+
+def wishes(judge, pod, nodes, weights):
+    """Return what each of some nodes is worth to a pod; weights are those of nodes, pods, taints and spreading."""
+    scores = (_matching, _beside, _untainted, _evenly)
+    found = [score(judge, pod, nodes) for score in scores]
+    return {
+        node: sum(weight * each[node] for weight, each in zip(weights, found, strict=True)) for node in nodes
+    }
+
+
+def _matching(judge, pod, nodes):
+    raw = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for each in terms(pod, "nodeAffinity", PREFERRED):
+            asked = each["preference"].get("matchExpressions") or []
+            names = each["preference"].get("matchFields") or []
+            if (asked or names) and all(_meets(one, labels_of(judge.nodes[node])) for one in asked):
+                raw[node] += each["weight"] * all(_meets(one, {"metadata.name": node}) for one in names)
+    most = max(raw.values())
+    return {node: 100 * one // most if most else 0 for node, one in raw.items()}
+
+
+def _untainted(judge, pod, nodes):
+    raw = {
+        node: 0 if pod["spec"].get("tolerations") else
+        sum(each["effect"] == "PreferNoSchedule" for each in judge.nodes[node]["spec"]["taints"])
+        for node in nodes
+    }  # fmt: skip
+    most = max(raw.values())
+    return {node: 100 - (100 * one // most if most else 0) for node, one in raw.items()}
+
+
+def _beside(judge, pod, nodes):
+    raw = dict.fromkeys(nodes, 0)
+    for node in nodes:
+        for other in judge.pods.values():
+            for kind, sign in (("podAffinity", 1), ("podAntiAffinity", -1)):
+                for owner, meant in ((pod, other), (other, pod)):
+                    for each in terms(owner, kind, PREFERRED):
+                        term = each["podAffinityTerm"]
+                        if judge.means(term, owner, meant) and judge.near(term, node, other):
+                            raw[node] += sign * each["weight"]
+    least, most = min(raw.values()), max(raw.values())
+    return {node: 100 * (one - least) // (most - least) if most > least else 0 for node, one in raw.items()}
+
+
+def _evenly(judge, pod, nodes):
+    rules = judge.spreads(pod, "ScheduleAnyway")
+    keys = [each["topologyKey"] for each in rules]
+    counted = [node for node in nodes if all(judge.place(node, key) is not None for key in keys)]
+    if not rules or not counted:
+        return dict.fromkeys(nodes, 0)
+    raw = {}
+    for node in counted:
+        total = 0.0
+        for rule in rules:
+            pods, size = _of_domain(judge, rule, keys, pod, node, counted)
+            total += pods * math.log(size + 2) + (rule["maxSkew"] - 1)
+        raw[node] = int(total) + (total - int(total) >= 0.5)
+    most, least = max(raw.values()), min(raw.values())
+    worth = {node: 100 * (most + least - one) // most if most else 100 for node, one in raw.items()}
+    return {node: worth.get(node, 0) for node in nodes}
+
+
+def _of_domain(judge, rule, keys, pod, node, counted):
+    """Return how many pods count in the domain of a node, and how many domains there are."""
+    key = rule["topologyKey"]
+    here = judge.place(node, key)
+    by_node = key == "kubernetes.io/hostname"
+    pods = 0
+    for other in judge.pods.values():
+        on = other["spec"]["nodeName"]
+        near = on == node if by_node else (
+            judge.place(on, key) == here
+            and all(judge.place(on, each) is not None for each in keys)
+            and judge.counts_node(rule, pod, judge.nodes[on])
+        )  # fmt: skip
+        if near and judge.is_counted(rule, pod, other) and not other["metadata"].get("deletionTimestamp"):
+            pods += not judge.is_of_everybody(rule, pod)
+    return pods, len(counted) if by_node else len({judge.place(each, key) for each in counted})

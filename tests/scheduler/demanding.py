@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from .definitions import REQUIRED
+from .definitions import PREFERRED, REQUIRED
 from .world import namespace, node, pod
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -56,6 +56,18 @@ spreads = st.builds(
     nodeTaintsPolicy=st.sampled_from([None, "Honor", "Ignore"]),
     matchLabelKeys=keys,
 )
+weights = st.sampled_from([1, 1, 7, 100])
+weighted = st.builds(lambda weight, term: {"weight": weight, "podAffinityTerm": term}, weights, terms)
+of_nodes = st.sampled_from(
+    [
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "b"]}]},
+        {"matchExpressions": [{"key": ZONE, "operator": "NotIn", "values": ["b"]}]},
+        {"matchExpressions": [{"key": HOST, "operator": "Exists"}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+        {},
+    ]
+)
+wanted = st.builds(lambda weight, term: {"weight": weight, "preference": term}, weights, of_nodes)
 ports = st.builds(
     without_none,
     containerPort=st.just(1),
@@ -72,6 +84,10 @@ def demands(draw):
     for kind in ("podAffinity", "podAntiAffinity"):
         if draw(st.sampled_from([True, False, False])):
             affinity[kind] = {REQUIRED: draw(st.lists(terms, max_size=2))}
+        if draw(st.sampled_from([True, False, False])):
+            affinity.setdefault(kind, {})[PREFERRED] = draw(st.lists(weighted, max_size=2))
+    if draw(st.sampled_from([True, False, False])):
+        affinity["nodeAffinity"] = {PREFERRED: draw(st.lists(wanted, max_size=3))}
     if affinity:
         spec["affinity"] = affinity
     if draw(st.sampled_from([True, False, False])):
@@ -101,7 +117,8 @@ def nodes(draw, name):
     )
     if draw(st.sampled_from([True, *[False] * 5])):
         del given[HOST]
-    taints = draw(st.sampled_from([[], [], [], [{"key": "k", "effect": "NoSchedule"}]]))
+    rather = [{"key": "p", "effect": "PreferNoSchedule"}]
+    taints = draw(st.sampled_from([[], [], [], [{"key": "k", "effect": "NoSchedule"}], rather]))
     return node(name, draw(st.sampled_from(["1", "2", "4"])), labels=given, taints=taints)
 
 

@@ -85,7 +85,24 @@ def _weighed(cluster, node, some, weights):
     balanced = 0
     if any(some.request[c] for c in looked_at):
         balanced = math.floor((1 - _deviation([after[c] / whole[c] for c in looked_at if whole[c]])) * 100)
-    return packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+    score = packing + (weights.least * least + weights.most * most + weights.balanced * balanced)
+    score = score + _fitting(whole, after, some, weights) if weights.fit else score
+    if weights.spare and weights.all_scarce:
+        has = sum(weight for c, weight in weights.scarce if whole[c] > 0)
+        score += (1.0 - has / weights.all_scarce) * (100 * weights.spare)
+    return score
+
+
+def _fitting(whole, after, some, weights):
+    """Return the score of resource-strategy-fit (§3.11): nothing for a node that has too little of something."""
+    looked_at = [each for each in weights.fitted if some.request[each[0]]]
+    if any(whole[c] and after[c] > whole[c] for c, _, _ in looked_at):
+        return 0.0
+    total = 0.0
+    for c, weight, much in looked_at:
+        if whole[c]:
+            total += (after[c] if much else whole[c] - after[c]) * weight / whole[c]
+    return total / sum(weight for _, weight, _ in looked_at) * (100 * weights.fit) if looked_at else 0.0
 
 
 def _deviation(parts):
@@ -98,17 +115,70 @@ def _deviation(parts):
     return math.sqrt((first + second + third) / 3)
 
 
-def _best(cluster, some, pods, weights, among):
-    best, winner = float("-inf"), -1
-    for node in among:
-        open_ = some.verdicts[node] == 0 and not some.foreign
-        if open_ and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0):
-            score = _weighed(cluster, node, some, weights) if weights else _score(cluster, node, some, pods)
-            if some.avoided is not None:
-                score -= AVOIDANCE * float(some.avoided[node])
-            if score > best:
-                best, winner = score, node
-    return winner
+def _best(cluster, some, pods, weights, among, around):
+    """Return the node that is worth most, -1 where none is open; wishes decide first, or are added."""
+    nodes = [
+        node
+        for node in among
+        if some.verdicts[node] == 0
+        and not some.foreign
+        and all(cluster.free[node, c] >= q for c, q in enumerate(some.request) if q > 0)
+    ]
+    wished = worth(some.wishes, nodes, around) if some.wishes and nodes else {}
+    is_first = some.wishes is None or some.wishes.weights.first
+
+    def value(node):
+        score = _weighed(cluster, node, some, weights) if weights else _score(cluster, node, some, pods)
+        if some.avoided is not None or some.worth is not None:
+            worth = 0.0 if some.worth is None else float(some.worth[node])
+            score += worth + (0.0 if some.avoided is None else -AVOIDANCE * float(some.avoided[node]))
+        wish = wished.get(node, 0)
+        return (wish, score) if is_first else (0, score + wish)
+
+    return max(nodes, key=lambda node: (value(node), -node), default=-1)
+
+
+def worth(wishes, nodes, around):
+    """Return what nodes are worth to pods with wishes, looking at every pod for each."""
+    weights, found = wishes.weights, dict.fromkeys(nodes, 0)
+
+    def add(weight, raw):
+        most = max(raw.values())
+        for node, each in raw.items():
+            found[node] += weight * (100 * each // most if most else 0)
+
+    if wishes.matched is not None:
+        add(weights.nodes, {node: int(wishes.matched[node]) for node in nodes})
+    if wishes.avoided is not None:
+        add(-weights.taints, {node: int(wishes.avoided[node]) for node in nodes})
+        for node in nodes:
+            found[node] += 100 * weights.taints
+    if wishes.near:
+        raw = {
+            node: sum(each.weight * around.near(each.mark, each.topology, node) for each in wishes.near)
+            for node in nodes
+        }
+        least = min(raw.values())
+        add(weights.pods, {node: each - least for node, each in raw.items()})
+    counted = [node for node in nodes if wishes.even and wishes.even[0].labelled[node]]
+    raw = {node: _unevenness(wishes.even, node, counted, around) for node in counted}
+    for node, each in raw.items():
+        most, least = max(raw.values()), min(raw.values())
+        found[node] += weights.spread * (100 * (most + least - each) // most if most else 100)
+    return found
+
+
+def _unevenness(wishes, node, counted, around):
+    total = 0.0
+    for each in wishes:
+        here = around.domain(each.topology, node)
+        pods = 0 if each.none_stands else sum(
+            around.domain(each.topology, on) == here and bool(each.eligible[on])
+            for on in around.with_mark(each.mark)
+        )  # fmt: skip
+        domains = {around.domain(each.topology, other) for other in counted}
+        total += pods * math.log((len(counted) if each.by_node else len(domains)) + 2) + (each.skew - 1)
+    return int(total) + (total - int(total) >= 0.5)
 
 
 class Around:
@@ -318,7 +388,7 @@ class Slow:
         if gang.account is not None and not self.ledger.admits(gang.account, each.request):
             return False
         among = self.open_nodes(number, some, each, together)
-        node = _best(self.cluster, each, self.pods, self.weights, among)
+        node = _best(self.cluster, each, self.pods, self.weights, among, self.around)
         if node < 0:
             return False
         self.note_start(number, each, node)

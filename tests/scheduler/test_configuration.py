@@ -9,10 +9,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, Policy, Scoring
+from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy, Usage
+from scheduler.policy.zones import Window, Zones
 
 from .world import configuration
 
@@ -69,6 +71,7 @@ tiers:
   - name: binpack
   - name: network-topology-aware
 """
+ADDED = WishWeights(first=False)
 SPREADING = Scoring(least=1, balanced=1)
 BOTH = Scoring(1, (("cpu", 1), ("memory", 1)), least=1, balanced=1)
 
@@ -101,9 +104,9 @@ def overcommit(factor):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING), id="compiled in"),
-        pytest.param(HELM, Policy(THREE, 1200, BOTH), id="Helm's"),
-        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True), id="of Volcano's own tests"),
+        pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING, wishes=ADDED), id="compiled in"),
+        pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
+        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
         pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
         pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
@@ -114,11 +117,25 @@ def overcommit(factor):
         ),
         pytest.param(
             conf("- name: nodeorder", "  arguments: {leastrequested.weight: 0, mostrequested.weight: '3'}"),
-            Policy(THREE, None, Scoring(most=3, balanced=1)),
+            Policy(THREE, None, Scoring(most=3, balanced=1), wishes=ADDED),
             id="weights of nodeorder",
         ),
         pytest.param(
             conf("- {name: nodeorder, enableNodeOrder: false}"), Policy(THREE, None), id="nodeorder switched off"
+        ),
+        pytest.param(
+            conf(
+                "- name: nodeorder",
+                "  arguments:",
+                "    leastrequested.weight: 0",
+                "    balancedresource.weight: 0",
+                "    nodeaffinity.weight: 9",
+                "    podaffinity.weight: '0'",
+                "    tainttoleration.weight: 1",
+                "    podtopologyspread.weight: 4",
+            ),
+            Policy(THREE, None, wishes=WishWeights(9, 0, 1, 4, first=False)),
+            id="weights of what pods prefer alone",
         ),
         pytest.param(
             conf(
@@ -135,6 +152,68 @@ def overcommit(factor):
                 Scoring(10, (("cpu", 5), ("example.com/foo", 1), ("memory", 1), ("nvidia.com/gpu", 2))),
             ),
             id="weights of binpack",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit"),
+            Policy(THREE, None, Scoring(fit=Fit(10, (Strategy("cpu", 1, much=False), Strategy("memory", 1, much=False))))),
+            id="use of resources",
+        ),
+        pytest.param(
+            conf(
+                "- name: resource-strategy-fit",
+                "  arguments:",
+                "    resourceStrategyFitWeight: '5'",
+                "    resources: {nvidia.com/gpu*: {type: MostAllocated, weight: 2}, cpu: {weight: 0}}",
+                "    sra: {enable: true, resources: 'nvidia.com/gpu, a/b', weight: 4, resourceWeight: {a/b: 3}}",
+            ),
+            Policy(THREE, None, Scoring(fit=Fit(
+                5, (Strategy("nvidia.com/gpu*", 2, much=True), Strategy("cpu", 1, much=False)),
+                4, (("nvidia.com/gpu", 1), ("a/b", 3)),
+            ))),
+            id="use of resources as stated",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments: {resourceStrategyFitWeight: 0}"),
+            Policy(THREE, None), id="use of resources of no weight",
+        ),
+        pytest.param(
+            conf("- name: usage"), Policy(THREE, None, usage=Usage()), id="load"
+        ),
+        pytest.param(
+            conf(
+                "- name: usage", "  enableNodeOrder: false",
+                "  arguments: {cpu.weight: 3, thresholds: {mem: '70'}}",
+            ),
+            Policy(THREE, None, usage=Usage(0, 3, 1, 80, 70)), id="limits of load",
+        ),
+        pytest.param(
+            conf("- name: usage", "  enablePredicate: false", "  arguments: {usage.weight: 2}"),
+            Policy(THREE, None, usage=Usage(2, 1, 1, None, None)), id="weights of load",
+        ),
+        pytest.param(conf("- name: tdm"), Policy(THREE, None, zones=Zones()), id="zones without times"),
+        pytest.param(
+            conf(
+                "- name: tdm", "  enabledVictim: false",
+                "  arguments: {tdm.revocable-zone.b: '22:00-6:30', tdm.revocable-zone.a: '00:00-23:59', tdm.evict.period: 90s}",
+            ),
+            Policy(THREE, None, zones=Zones(
+                (("a", Window(0, 86_340_000)), ("b", Window(79_200_000, 23_400_000))), 90_000, evicts=False
+            )),
+            id="zones with times",
+        ),
+        pytest.param(
+            conf("- name: nodegroup"), Policy(THREE, None, node_groups=NodeGrouping()), id="node groups"
+        ),
+        pytest.param(
+            conf("- {name: nodegroup, enableHierarchy: true}"),
+            Policy(THREE, None, node_groups=NodeGrouping(inherits=True)), id="node groups are inherited",
+        ),
+        pytest.param(
+            conf("- name: nodegroup", "  arguments: {strict: 'false', enablePreferredOrder: true}"),
+            Policy(THREE, None, node_groups=NodeGrouping(strict=False, by_order=True)), id="options of node groups",
+        ),
+        pytest.param(
+            conf("- {name: nodegroup, enablePredicate: false}"), Policy(THREE, None), id="nodegroup switched off"
         ),
         pytest.param(
             conf("- name: sla", "  arguments: {sla-waiting-time: 1h30m}"),
@@ -236,7 +315,22 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
         ),
         pytest.param(
-            conf("- name: tdm"), 4, "tdm has no effect here: nodes have no times of their own.", id="known to Volcano"
+            conf("- name: extender"), 4, "extender has no effect here: no other program is asked.", id="known to Volcano"
+        ),
+        pytest.param(
+            conf("- name: tdm", "  arguments: {tdm.revocable-zone.z: 25:00-26:00}"), 5,
+            "tdm.revocable-zone.z is a time of the day such as 22:00-06:00, in UTC, not 25:00-26:00; the zone stays closed.",
+            id="no time of the day",
+        ),
+        pytest.param(
+            conf("- name: tdm", "  arguments: {tdm.evict.period: soon}"), 5,
+            "tdm.evict.period is a duration such as 30m or 1h30m, not soon; 1m is used.",
+            id="no period",
+        ),
+        pytest.param(
+            conf("- name: usage", "  arguments:", "    thresholds: {cpu: 120}"), 6,
+            "cpu is a percentage, a whole number from 1 to 100, not 120; 80 is used.",
+            id="no percentage",
         ),
         pytest.param(
             conf("- name: overcommit", "  arguments: {overcommit.factor: 2}"), 5,
@@ -266,6 +360,26 @@ def test_what_cannot_be_used(text, line, message):
             "imagelocality.weight has no effect here.",
             id="a scorer that is not here",
         ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments:", "    resources:", "      cpu: {type: MostAlocated}"), 7,
+            "type is MostAllocated or LeastAllocated, not MostAlocated; LeastAllocated is used. Did you mean MostAllocated?",
+            id="a strategy that there is not",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments:", "    resources: [cpu]"), 6,
+            "resources is a mapping, not ['cpu']; it is left out.",
+            id="strategies in a list",
+        ),
+        pytest.param(
+            conf("- name: resource-strategy-fit", "  arguments: {proportional: {enable: true}}"), 5,
+            "proportional has no effect here.",
+            id="a part that is not here",
+        ),
+        pytest.param(
+            conf("- name: nodegroup", "  arguments: {strict: perhaps}"), 5,
+            "strict is true or false, not perhaps; true is used.",
+            id="no truth",
+        ),
         pytest.param(conf("- {name: gang, enablePreemptable: false}"), 4, "enablePreemptable has no effect here.", id="a flag"),
         pytest.param(
             conf("- {name: gang, enablePremptable: false}"), 4,
@@ -288,7 +402,7 @@ def test_what_cannot_be_used(text, line, message):
         pytest.param("actions: allocate\nteirs: []", 2, "There is no section teirs. Did you mean tiers?", id="a section"),
         pytest.param(
             "actions: allocate\nmetrics: {type: prometheus}", 2,
-            "metrics has no effect here: nodes are compared by what pods ask for.",
+            "metrics has no effect here: usage goes by what the agents of nodes measure.",
             id="metrics",
         ),
         pytest.param(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from cluster import clock
+from cluster.api import backend
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, decisions, store
 from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS
+from node import usage
+from node.paths import Layout
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner, others
 
@@ -263,6 +269,27 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
     store.write(Delete(CONFIGMAPS, *KEPT))
     drain(runner())
     assert bound() == {"g-0": "n1"}
+
+
+@pytest.mark.usefixtures("_system")
+@pytest.mark.parametrize("cores", [pytest.param(0.5, id="idle"), pytest.param(3.9, id="busy")])
+def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
+    """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
+    settings.DATA = tmp_path
+    figures = {
+        "node": "n1",
+        "at": clock.milliseconds(),
+        "machine": [int(cores * 1e9), 0, 15_000],
+        "containers": [],
+    }
+    path = Layout(tmp_path).root / usage.NAME
+    path.parent.mkdir()
+    path.write_text(json.dumps(figures))
+    text = "actions: enqueue, allocate\ntiers: [{plugins: [{name: usage}]}]"
+    create(configuration(text), node("n1"), queue(), group(), made("g-0"))
+    drain(runner())
+    is_measured = not backend.is_mirror
+    assert bound() == ({} if cores > 3 and is_measured else {"g-0": "n1"})
 
 
 @pytest.mark.usefixtures("_system")

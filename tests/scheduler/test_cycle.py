@@ -805,3 +805,15 @@ def test_an_object_that_makes_no_sense_stops_nobody(broken):
     world = World(node("n1"), queue(), broken, group(), pod("g-0"))
     world.cycle()
     assert world.where()["g-0"] == "n1"
+
+
+def test_pods_beyond_the_minimum_are_told_at_once_that_the_gang_started_without_them():
+    world = World(
+        node("n1", cpu="1"), queue(), group("o", phase="Running"), pod("o-0", "o", phase="Running", node="n1")
+    )
+    world.put(group(), pod("g-0"), pod("g-1"))
+    world.cycle()
+    world.remove(resources.PODS, "o-0")
+    world.cycle(seconds=1)
+    told = world.get(resources.PODS, "g-1")["status"]["conditions"][0]["message"]
+    assert told.startswith("1 of 2 pods have a node; each of the others needs 1 CPU")

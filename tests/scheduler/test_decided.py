@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.writes import groups_of
 
-from .world import World, group, node, pod, priority_class, queue
+from .world import World, configuration, group, node, pod, priority_class, queue
 
 
 class Told(World):
@@ -110,3 +110,16 @@ def test_victims_and_who_gets_their_room_are_told_to_both(minimum):
     world.gone()
     world.cycle(seconds=1)
     assert world.told() == [("refuse", "WaitingForVictims"), ("bind", "MinimumFits")]
+
+
+def test_pods_on_nodes_whose_time_is_over_are_told_without_somebody_who_gets_the_room():
+    conf = "actions: enqueue, allocate\ntiers: [{plugins: [{name: tdm, arguments: {tdm.revocable-zone.z: '10:00-11:00'}}]}]"
+    lent = node("lent", labels={"volcano.sh/revocable-zone": "z"})
+    mark = {"volcano.sh/revocable-zone": "*"}
+    kind, one = pod("g-0", phase="Running", node="lent")
+    one["metadata"]["annotations"] |= mark
+    world = Told(lent, queue(), configuration(conf), group(phase="Running"), (kind, one))
+    world.cycle()
+    (gone,) = world.kept
+    assert (gone.kind, gone.reason, gone.other, gone.queue) == ("evict", "RevocableZoneClosed", "", "default")
+    assert gone.message == "g-0 was asked to end, because of tdm: the revocable zone is closed now."

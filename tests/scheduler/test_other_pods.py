@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.engine.message import people
 from scheduler.engine.relations import Relations
+from scheduler.engine.wishes import DEFAULT
 
 from . import demanding
 from .definitions import REQUIRED, Judge, ports, terms
@@ -321,7 +322,7 @@ def test_nodes_are_open_to_a_pod_as_kubernetes_defines_it(objects):
     world = World(queue(), group(), *objects)
     snapshot, judge = world.snapshot, Judge(world)
     waiting = next(obj for _, obj in objects if obj["metadata"]["name"] == "g-0")
-    ties = snapshot.nodes.pod_class(snapshot.pods["ns/g-0"].shape).ties
+    ties = snapshot.nodes.pod_class(snapshot.pods["ns/g-0"].shape, DEFAULT).ties
     names = snapshot.nodes.names()
     open_nodes = [True] * len(names)
     if ties is not None and ties.rules:

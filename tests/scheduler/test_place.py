@@ -277,6 +277,9 @@ def worlds(draw):
         world.classes = [
             replace(each, avoided=np.array(draw(avoided), dtype=np.int64)) for each in world.classes
         ]
+    if draw(st.booleans()):
+        worth = st.lists(st.sampled_from([0.0, -1.0, 0.5, 50.0, 1e6]), min_size=nodes, max_size=nodes)
+        world.classes = [replace(each, worth=np.array(draw(worth))) for each in world.classes]
     accounts, leaves = draw(trees())
     gangs = draw(st.lists(gangs_of(len(requests), leaves), max_size=6))
     return world, gangs, accounts
@@ -317,11 +320,18 @@ def some_weights():
     number = st.integers(0, 3)
     columns = st.sampled_from([((0, 2), ()), ((0,), (2,)), ((0, 1), (2,)), ((), ())])
     packed = st.lists(st.tuples(st.sampled_from([0, 2]), number), max_size=2, unique_by=lambda each: each[0])
+    fitted = st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 3), st.booleans()),
+        max_size=2,
+        unique_by=lambda each: each[0],
+    )
+    scarce = st.sampled_from([(), ((2, 1),), ((0, 2), (2, 1))])
     return st.builds(
-        lambda binpack, packed, least, most, balanced, columns: Weights(
-            binpack, tuple(packed), least, most, balanced, *columns
+        lambda binpack, packed, least, most, balanced, columns, fit, fitted, spare, scarce, more: Weights(
+            binpack, tuple(packed), least, most, balanced, *columns,
+            fit, tuple(fitted), spare, scarce, sum(weight for _, weight in scarce) + more,
         ),
-        number, packed, number, number, number, columns,
+        number, packed, number, number, number, columns, number, fitted, number, scarce, st.integers(0, 1),
     )  # fmt: skip
 
 

@@ -10,12 +10,20 @@ from hypothesis import strategies as st
 from scheduler.cycle.weights import weights_of
 from scheduler.engine.cluster import PodClass
 from scheduler.engine.scoring import Scorer, Weights
-from scheduler.policy.policy import Scoring
+from scheduler.policy.policy import Fit, Scoring, Strategy
 
 from .world import World, configuration, group, node, pod, queue
 
 GI = 1024**3
 COLUMNS = {"cpu": 0, "memory": 1, "nvidia.com/gpu": 2, "pods": 3}
+
+
+def little(name, weight):
+    return Strategy(name, weight, much=False)
+
+
+def much(name, weight):
+    return Strategy(name, weight, much=True)
 
 
 def scored(scoring, request, whole, used):
@@ -77,6 +85,31 @@ def scored(scoring, request, whole, used):
             Scoring(balanced=1), (0, 0, 0, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 0,
             id="balanced: nothing for pods that ask for nothing",
         ),
+        pytest.param(
+            Scoring(fit=Fit(10, (little("cpu", 1), much("nvidia.com/gpu", 2)))),
+            (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (1000, 0, 1, 0), 1000 * (0.5 + 2 * 0.5) / 3,
+            id="fit: little CPU and many GPUs used",
+        ),
+        pytest.param(
+            Scoring(fit=Fit(1, (much("nvidia.com/*", 1), little("nvidia.com/g*", 3), much("cpu", 1)))),
+            (1000, 0, 1, 1), (4000, GI, 4, 9), (3000, 0, 0, 0), 100 * (1.0 + 3 * 0.75) / 4,
+            id="fit: the longest beginning of a name",
+        ),
+        pytest.param(
+            Scoring(fit=Fit(1, (much("cpu", 1), much("memory", 1)))),
+            (1000, 2 * GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0), 0,
+            id="fit: nothing where something is short",
+        ),
+        pytest.param(
+            Scoring(fit=Fit(1, (much("cpu", 1),), spare=2, scarce=(("nvidia.com/gpu", 1), ("example.com/foo", 3)))),
+            (0, GI, 0, 1), (4000, GI, 2, 9), (0, 0, 0, 0), 200 * (1 - 1 / 4),
+            id="fit: a node with one of two scarce resources",
+        ),
+        pytest.param(
+            Scoring(fit=Fit(0, (), spare=2, scarce=(("nvidia.com/gpu", 1),))),
+            (0, GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0), 200,
+            id="fit: a node without what is scarce",
+        ),
     ],
 )  # fmt: skip
 def test_scores(scoring, request_, whole, used, expected):
@@ -99,6 +132,11 @@ def tables(draw):
         *(draw(st.integers(0, 1000)) for _ in range(3)),
         tuple(columns[:2]),
         tuple(columns[2:3]),
+        draw(st.integers(0, 1000)),
+        tuple((c, draw(st.integers(1, 9)), draw(st.booleans())) for c in columns),
+        draw(st.integers(0, 9)),
+        tuple((c, 1) for c in columns[1:]),
+        draw(st.integers(width, 9)),
     )
     request = np.array(draw(st.lists(amounts, min_size=width, max_size=width)), dtype=np.int64)
     whole = np.array(whole, dtype=np.int64)
@@ -123,6 +161,12 @@ CONF = "actions: enqueue, allocate, backfill\ntiers: [{plugins: [{name: %s}]}]"
     [
         pytest.param("nodeorder", {"g-0": "n2", "g-1": "n2"}, id="nodeorder spreads"),
         pytest.param("binpack", {"g-0": "n1", "g-1": "n1"}, id="binpack packs"),
+        pytest.param("resource-strategy-fit", {"g-0": "n2", "g-1": "n2"}, id="resource-strategy-fit spreads"),
+        pytest.param(
+            "resource-strategy-fit, arguments: {resources: {cpu: {type: MostAllocated}}}",
+            {"g-0": "n1", "g-1": "n1"},
+            id="or packs",
+        ),
         pytest.param("gang", {"g-0": "n1", "g-1": "n1"}, id="neither: the fullest first"),
     ],
 )

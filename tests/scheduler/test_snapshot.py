@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kube import resources
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.relations import Relations
+from scheduler.engine.wishes import DEFAULT
 from scheduler.snapshot.records import TaskStatus
 from scheduler.writes import groups_of
 
@@ -54,7 +55,7 @@ def facts(snapshot):
 
 
 def open_nodes(snapshot, shape):
-    ties = snapshot.nodes.pod_class(shape).ties
+    ties = snapshot.nodes.pod_class(shape, DEFAULT).ties
     return ties and ties.rules and Relations(snapshot.nodes.ground()).open_nodes(ties).tolist()
 
 

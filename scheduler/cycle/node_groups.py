@@ -1,0 +1,104 @@
+"""Volcano's plugin nodegroup: queues have groups of nodes that they use, or keep off (reference/volcano-scheduler §3.11).
+
+A node is in the group that its label `volcano.sh/nodegroup-name` names. A queue says in `spec.affinity` which groups its
+pods use: those that it requires or prefers, and, rather not, those that its anti-affinity prefers to avoid. Those that its
+anti-affinity requires to be avoided are closed, whatever else it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.engine.cause import Exclusion, ExclusionKind
+from scheduler.shares.tree import QueueTree
+
+if TYPE_CHECKING:
+    from scheduler.engine.cluster import Verdicts
+    from scheduler.engine.scoring import Scores
+    from scheduler.policy.policy import NodeGrouping
+    from scheduler.snapshot.records import Group, GroupAffinity
+    from scheduler.snapshot.snapshot import Snapshot
+
+LABEL = "volcano.sh/nodegroup-name"
+REQUIRED, PREFERRED, AVOIDED = 100.0, 50.0, -1.0
+NO_GROUP = Exclusion(ExclusionKind.NODE_GROUP, "node group label not found", "of no node group")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRule:
+    """What holds for the pods of queues that say the same."""
+
+    affinity: GroupAffinity | None
+
+    def allows(self, group: str) -> bool:
+        """Tell whether nodes of a group may be used."""
+        if self.affinity is None:
+            return False
+        own = self.affinity
+        if group in own.kept_off:
+            return False
+        return not (own.required or own.preferred) or group in (*own.required, *own.preferred, *own.avoided)
+
+    def takes_ungrouped(self) -> bool:
+        """Tell whether nodes of no group may be used."""
+        return self.affinity is None or not (self.affinity.required or self.affinity.preferred)
+
+    def score(self, group: str, *, by_order: bool) -> float:
+        """Return what nodes of a group are worth; by_order: preferred groups the more the earlier they stand."""
+        own = self.affinity
+        if own is None:
+            return 0.0
+        if group in own.avoided:
+            return AVOIDED
+        score = REQUIRED if group in own.required else 0.0
+        if group in own.preferred:
+            place = own.preferred.index(group) if by_order else 0
+            score += PREFERRED * (len(own.preferred) - place) / len(own.preferred)
+        return score
+
+
+class NodeGroups:
+    """What queues say of the groups of nodes, in one cycle."""
+
+    def __init__(self, snapshot: Snapshot, policy: NodeGrouping) -> None:
+        self._snapshot, self._policy = snapshot, policy
+        self._tree = QueueTree(snapshot.queues) if policy.inherits else None
+
+    def kind(self, group: Group) -> QueueRule:
+        """Return what holds for the pods of a group."""
+        return self.rule(group.queue)
+
+    def due(self) -> None:
+        """Nothing changes with time."""
+
+    def rule(self, queue: str) -> QueueRule:
+        """Return what holds in a queue: what it says itself, or the nearest queue above it where that is configured."""
+        while queue:
+            found = self._snapshot.queues.get(queue)
+            if found is not None and found.affinity is not None:
+                return QueueRule(found.affinity)
+            queue = self._tree.parent(queue) if self._tree is not None else ""
+        return QueueRule(None)
+
+    def judge(self, group: Group) -> tuple[Verdicts, Scores]:
+        """Return which nodes are closed to the pods of a group, and what each is worth."""
+        rule, nodes = self.rule(group.queue), self._snapshot.nodes
+        of_node, names = nodes.ground().domains(LABEL)
+        closed = np.zeros(len(names) + 1, dtype=np.int16)
+        worth = np.zeros(len(names) + 1)
+        is_bound = rule.affinity is not None or self._policy.strict
+        for number, name in enumerate(names):
+            if is_bound and not rule.allows(name):
+                closed[number] = nodes.code(_outside(name, says=rule.affinity is not None))
+            worth[number] = rule.score(name, by_order=self._policy.by_order)
+        if not rule.takes_ungrouped():
+            closed[-1] = nodes.code(NO_GROUP)
+        return closed[of_node], worth[of_node]
+
+
+def _outside(name: str, *, says: bool) -> Exclusion:
+    text = "node does not satisfy the node group affinity" if says else "node group affinity not specified"
+    return Exclusion(ExclusionKind.NODE_GROUP, text, f"of node group {name}")

@@ -1,0 +1,119 @@
+"""What the policy says of nodes beside what pods say themselves: which of them a group may not use, and what they are worth to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from scheduler.cycle.node_groups import NodeGroups
+from scheduler.cycle.node_loads import NodeLoads
+from scheduler.cycle.revocable_zones import RevocableZones
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from scheduler.cycle.decisions import Eviction
+    from scheduler.engine.cluster import PodClass, Verdicts
+    from scheduler.engine.scoring import Scores
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+MOST_KINDS = 1 << 20
+FIRST = 1e6
+"""What one point of these scores weighs where no weights are configured: more than any fullness."""
+
+
+class Source(Protocol):
+    """One plugin that closes nodes, or says what they are worth."""
+
+    def kind(self, group: Group) -> Hashable:
+        """Return what groups have in common to which the same holds."""
+        ...
+
+    def due(self) -> int | None:
+        """Return when it may be another way although nothing changes, None where that is never."""
+        ...
+
+    def judge(self, group: Group) -> tuple[Verdicts, Scores]:
+        """Return which nodes are closed to a group, as in Ruling, and what each is worth."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ruling:
+    """What holds for all pods of some groups.
+
+    closed (nodes,) an index into Cluster.exclusions where a node may not be used, 0 elsewhere
+    worth  (nodes,) what each node is worth beside its other scores
+    """
+
+    closed: Verdicts
+    worth: Scores
+
+
+class NodeRules:
+    """The rules of one cycle. Where the policy has none, classes are those of shapes alone."""
+
+    def __init__(self, snapshot: Snapshot, now: int) -> None:
+        self._nodes = snapshot.nodes
+        policy = snapshot.policy
+        self._factor = FIRST if policy.scoring is None else 1.0
+        self._wishes = policy.wishes
+        self._sources: list[Source] = []
+        if policy.node_groups is not None:
+            self._sources.append(NodeGroups(snapshot, policy.node_groups))
+        if policy.usage is not None:
+            self._sources.append(NodeLoads(snapshot, policy.usage, now))
+        self._zones: RevocableZones | None = None
+        if policy.zones is not None:
+            self._zones = RevocableZones(snapshot, policy.zones, now)
+            self._sources.append(self._zones)
+        self._rulings: dict[Hashable, Ruling] = {}
+        self._kinds: dict[Hashable, int] = {}
+
+    def number(self, group: Group, shape: PodShape) -> int:
+        """Return the number of the class that pods of a shape have in a group: below 0 where it is not that of the shape alone."""
+        if not self._sources:
+            return shape.number
+        kind = self._kind(group)
+        return -1 - (shape.number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
+
+    def pod_class(self, group: Group, shape: PodShape) -> PodClass:
+        """Return that class."""
+        found = self._nodes.pod_class(shape, self._wishes)
+        if not self._sources:
+            return found
+        kind = self._kind(group)
+        ruling = self._rulings.get(kind)
+        if ruling is None:
+            ruling = self._rulings[kind] = self._rule(group)
+        verdicts = np.where(found.verdicts == 0, ruling.closed, found.verdicts)
+        return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
+
+    def due(self) -> int | None:
+        """Return when something may be another way although nothing changes, None where that is never."""
+        dues = [due for source in self._sources if (due := source.due()) is not None]
+        return min(dues, default=None)
+
+    def evictions(self) -> tuple[list[Eviction], int | None]:
+        """Return the pods that end because of a rule of their nodes, and when to look again for more."""
+        if self._zones is None:
+            return [], None
+        found = list(self._zones.evictions())
+        dues = (self._zones.due(), self._zones.next_round())
+        return found, min((due for due in dues if due is not None), default=None)
+
+    def _kind(self, group: Group) -> Hashable:
+        return tuple(source.kind(group) for source in self._sources)
+
+    def _rule(self, group: Group) -> Ruling:
+        nodes = len(self._nodes.names())
+        closed, worth = np.zeros(nodes, dtype=np.int16), np.zeros(nodes)
+        for source in self._sources:
+            more, score = source.judge(group)
+            closed = np.where(closed == 0, more, closed)
+            worth += score * self._factor
+        return Ruling(closed, worth)

@@ -1,0 +1,52 @@
+"""What nodes use, as it was measured: an input of the cycle beside the log, with its times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEPT_MS = 5 * 60_000
+"""Over so long figures are averaged; older ones say nothing any more (reference/volcano-scheduler §3.11, usage)."""
+
+
+class Load(NamedTuple):
+    """What a node uses, in percent of what it has."""
+
+    cpu: float
+    memory: float
+
+
+class _Figure(NamedTuple):
+    at: int
+    cpu: int  # in thousandths
+    memory: int  # in bytes
+
+
+class Loads:
+    """The figures of the last minutes, by node."""
+
+    def __init__(self) -> None:
+        self._figures: dict[str, list[_Figure]] = {}
+
+    def note(self, figures: Mapping[str, Any]) -> None:
+        """Take over what was measured last (`cluster.backend.Nodes.usage`); the same figures again change nothing."""
+        machine = figures.get("machine")
+        if not machine:
+            return
+        known = self._figures.setdefault(figures["node"], [])
+        if not known or known[-1].at < figures["at"]:
+            known.append(_Figure(figures["at"], machine[0] // 1_000_000, machine[1]))
+            known[:] = [each for each in known if each.at > figures["at"] - KEPT_MS]
+
+    def of(self, node: str, capacity: Mapping[str, int], now: int) -> Load | None:
+        """Return what a node with this capacity used on average in the last minutes; None where nothing was measured."""
+        recent = [each for each in self._figures.get(node, ()) if now - KEPT_MS < each.at <= now]
+        cpu, memory = capacity.get("cpu", 0), capacity.get("memory", 0)
+        if not recent or cpu <= 0 or memory <= 0:
+            return None
+        return Load(
+            100 * sum(each.cpu for each in recent) / len(recent) / cpu,
+            100 * sum(each.memory for each in recent) / len(recent) / memory,
+        )

@@ -1,0 +1,78 @@
+"""What the scheduler's page says of a configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from queues.scheduler import words
+from scheduler.policy.configuration import read
+from scheduler.policy.policy import DEFAULT
+
+PREFER, NODES, BUSY, LENT, GROUPS = (
+    "What pods prefer",
+    "Nodes are chosen",
+    "Busy nodes",
+    "Nodes that are lent for a time",
+    "Node groups of queues",
+)
+
+
+def told(plugin, title, *, measures_load=True):
+    policy = read(f"actions: allocate\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin else DEFAULT
+    return next(each.text for each in words.said(policy, measures_load=measures_load) if each.title == title)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "title", "expected"),
+    [
+        pytest.param(
+            "", PREFER,
+            "decides first: affinity to nodes × 2, affinity to pods × 2, spreading × 2, taints of nodes × 3",
+            id="preferences without a configuration",
+        ),
+        pytest.param(
+            "name: nodeorder, arguments: {podaffinity.weight: 0}", PREFER,
+            "is added to the weights of nodes: affinity to nodes × 2, spreading × 2, taints of nodes × 3",
+            id="preferences by weight",
+        ),
+        pytest.param(
+            "name: nodeorder, arguments: {nodeaffinity.weight: 0, podaffinity.weight: 0, podtopologyspread.weight: 0, "
+            "tainttoleration.weight: 0}",
+            PREFER, "has no effect", id="preferences of no weight",
+        ),
+        pytest.param(
+            "name: resource-strategy-fit, arguments: {resources: {cpu: {type: MostAllocated, weight: 2}}, "
+            "sra: {enable: true, resources: a/b}}",
+            NODES, "by weights: use of resources (much cpu 2) × 10; without what is scarce (a/b 1) × 1",
+            id="use of resources",
+        ),
+        pytest.param("", BUSY, "are not told from others: only what pods ask for counts", id="load without a configuration"),
+        pytest.param(
+            "name: usage, arguments: {thresholds: {cpu: 70}}", BUSY,
+            "a node that uses more than 70 % of its CPU or 80 % of its memory takes no pods; idle ones come first "
+            "(× 5: CPU 1, memory 1); simulated nodes are not measured",
+            id="load",
+        ),
+        pytest.param("", LENT, "are nodes like others", id="zones without a configuration"),
+        pytest.param("name: tdm", LENT, "take no pods: no zone has a time", id="zones without times"),
+        pytest.param(
+            "name: tdm, arguments: {tdm.revocable-zone.night: '22:00-06:30'}", LENT,
+            "take pods that may be revoked: zone night from 22:00 to 06:30 UTC; then they end, some every 1m0s",
+            id="zones",
+        ),
+        pytest.param("", GROUPS, "are not heeded: every queue may use every node", id="groups without a configuration"),
+        pytest.param(
+            "name: nodegroup, enableHierarchy: true", GROUPS,
+            "a queue uses those that its affinity names, or nodes of no group only where it, and no queue above it, names none",
+            id="groups",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_said(plugin, title, expected):
+    assert told(plugin, title) == expected
+
+
+def test_where_nobody_measures_the_load_the_page_says_so():
+    assert told("name: usage", BUSY, measures_load=False) == (
+        "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
+    )

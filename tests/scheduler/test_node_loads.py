@@ -1,0 +1,136 @@
+"""The plugin usage: busy nodes take no pods, idle ones come first, by what was measured."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.engine.message import people
+
+from .world import START, World, configuration, group, node, pod, queue
+
+CONF = "actions: enqueue, allocate\ntiers: [{plugins: [{name: usage, arguments: {%s}%s}]}]"
+GI = 1 << 30
+
+
+def measured(name, cores, gigabytes, *, before=0):
+    """The figures of an agent, so many seconds before the cycle."""
+    machine = [int(cores * 1e9), int(gigabytes * GI), 15_000]
+    return {"node": name, "at": START - int(before * 1000), "machine": machine, "containers": []}
+
+
+def world(*figures, arguments="", flags=""):
+    made = World(
+        node("a"), node("b"), queue(), configuration(CONF % (arguments, flags)), group(), pod("g-0")
+    )  # 4 CPU and 8 GiB each
+    for each in figures:
+        made.snapshot.loads.note(each)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("figures", "options", "expected"),
+    [
+        pytest.param([], {}, "a", id="nobody measured anything"),
+        pytest.param([measured("a", 3.3, 1), measured("b", 1, 1)], {}, "b", id="above 80 % of its CPU"),
+        pytest.param([measured("a", 0, 6.5), measured("b", 3, 1)], {}, "b", id="above 80 % of its memory"),
+        pytest.param([measured("a", 3.2, 6.4)], {}, "a", id="at the limit"),
+        pytest.param([measured("a", 4, 8), measured("b", 4, 8)], {}, None, id="both"),
+        pytest.param([measured("a", 2, 2), measured("b", 1, 1)], {}, "b", id="the idler one"),
+        pytest.param([measured("b", 3, 6)], {}, "b", id="one that was measured before one that was not"),
+        pytest.param(
+            [measured("a", 1, 4), measured("b", 2, 1)], {"arguments": "memory.weight: 0"}, "a", id="CPU alone"
+        ),
+        pytest.param(
+            [measured("a", 2, 2), measured("b", 1, 1)], {"arguments": "usage.weight: 0"}, "a", id="of no weight"
+        ),
+        pytest.param(
+            [measured("a", 1.2, 0)], {"arguments": "usage.weight: 0, thresholds: {cpu: 20}"}, "b", id="another limit"
+        ),
+        pytest.param(
+            [measured("a", 4, 8), measured("b", 3.9, 7)], {"flags": ", enablePredicate: false"}, "b", id="no limit"
+        ),
+        pytest.param(
+            [measured("a", 2, 2), measured("b", 1, 1)], {"flags": ", enableNodeOrder: false"}, "a", id="limits alone"
+        ),
+        pytest.param([measured("a", 4, 8, before=300)], {}, "a", id="what is five minutes old says nothing"),
+        pytest.param(
+            [measured("a", 4, 1, before=40), measured("a", 2, 1, before=20), measured("b", 3.1, 1)],
+            {}, "a", id="the average of the last minutes",
+        ),
+        pytest.param(
+            [measured("a", 2, 1, before=20), measured("a", 4, 1, before=40), measured("b", 2.5, 1)],
+            {}, "a", id="figures that come late are no news",
+        ),
+    ],
+)  # fmt: skip
+def test_where_pods_go(figures, options, expected):
+    one = world(*figures, **options)
+    one.cycle()
+    assert one.where().get("g-0") == expected
+
+
+def test_pods_wait_for_the_load_to_fall_and_it_is_looked_again():
+    one = world(measured("a", 4, 8), measured("b", 4, 1))
+    decisions = one.cycle()
+    assert people(one.condition()["message"]) == (
+        "All nodes are too busy: 2 are above 80 % of its CPU. This starts when their load falls."
+    )
+    assert one.condition()["reason"] == "NodesBusy"
+    assert decisions.wake == START + 15_000
+    one.now += 400_000
+    figures = measured("b", 1, 1)
+    one.snapshot.loads.note({**figures, "at": one.now})
+    one.cycle()
+    assert one.where() == {"g-0": "b"}
+
+
+def test_without_the_plugin_load_changes_nothing():
+    one = world(measured("a", 4, 8))
+    one.put(configuration("actions: enqueue, allocate"))
+    assert one.cycle().wake is None
+    assert one.where() == {"g-0": "a"}
+
+
+figures = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 40), st.integers(0, 80), st.integers(0, 400)), max_size=6
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(figures, st.integers(1, 100), st.integers(0, 2), st.integers(0, 2))
+def test_the_node_is_one_that_is_not_busy_and_worth_most(listed, limit, cpu, memory):
+    listed.sort(key=lambda each: -each[3])
+    arguments = f"thresholds: {{cpu: {limit}, mem: {limit}}}, cpu.weight: {cpu}, memory.weight: {memory}"
+    one = world(
+        *[measured(n, Fraction(c, 10), Fraction(m, 10), before=old) for n, c, m, old in listed],
+        arguments=arguments,
+    )
+    worth = {name: value(name, listed, limit, cpu, memory) for name in "ab"}
+    usable = [name for name in "ab" if worth[name] is not None]
+    one.cycle()
+    if not usable:
+        assert one.where() == {}
+    else:
+        chosen = one.where()["g-0"]
+        assert worth[chosen] is not None
+        assert float(worth[chosen]) == pytest.approx(float(max(worth[name] for name in usable)))
+
+
+def value(name, listed, limit, cpu, memory):
+    """What a node is worth by figures in tenths of cores and gigabytes; None where it is busy."""
+    own = {}  # the last figure of each time; one that is as old as another is no news
+    for node_name, cores, gigabytes, old in listed:
+        if node_name == name and old < 300:
+            own.setdefault(old, (cores, gigabytes))
+    if not own:
+        return 0
+    used = Fraction(sum(c for c, _ in own.values()), len(own) * 40) * 100
+    held = Fraction(sum(m for _, m in own.values()), len(own) * 80) * 100
+    if used > limit or held > limit:
+        return None
+    weights = cpu + memory
+    return 5 * Fraction(cpu * (100 - used) + memory * (100 - held), weights) if weights else 0
