@@ -100,6 +100,10 @@ def overcommit(factor):
     "scheduler 4.1/enableJobEnqueued",
     "scheduler 4.1/enableNodeOrder",
     "scheduler 4.1/numbers as text",
+    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
+    "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 resource-strategy-fit/resources",
+    "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
 )
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -307,6 +311,7 @@ def test_what_cannot_be_used(text, line, message):
     "scheduler 4.1/what is no number",
     "scheduler 4.1/plugins that always work",
     "scheduler 11/7",
+    "scheduler 4.1/metrics",
 )
 @pytest.mark.parametrize(
     ("text", "line", "message"),

@@ -271,6 +271,7 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
     assert bound() == {"g-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 3.11 usage/metrics")
 @pytest.mark.usefixtures("_system")
 @pytest.mark.parametrize("cores", [pytest.param(0.5, id="idle"), pytest.param(3.9, id="busy")])
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):

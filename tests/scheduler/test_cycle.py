@@ -325,7 +325,7 @@ def test_the_message_ends_with_the_text_of_volcano():
     )
 
 
-@pytest.mark.shows("scheduler 1.10/jobs", "groups 3.1/priorityClassName")
+@pytest.mark.shows("scheduler 1.10/jobs", "groups 3.1/priorityClassName", "scheduler 3.11 tdm/order of jobs")
 def test_higher_priority_goes_first_then_age_then_name():
     world = World(
         node("n1", cpu="2"),

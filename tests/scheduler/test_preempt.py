@@ -67,6 +67,7 @@ NEVER = priority_class("calm", 100, preemptionPolicy="Never")
     "scheduler 10.2/7",
     "scheduler 11/1",
     "scheduler 11/14",
+    "scheduler 3.11 tdm/preempt",
 )
 @pytest.mark.parametrize(
     ("objects", "victims"),

@@ -42,6 +42,11 @@ def scored(scoring, request, whole, used):
     "scheduler 3.9/binpack.cpu, binpack.memory",
     "scheduler 3.9/binpack.resources",
     "scheduler 3.9/score",
+    "scheduler 3.11 resource-strategy-fit/resources",
+    "scheduler 3.11 resource-strategy-fit/prefix*",
+    "scheduler 3.11 resource-strategy-fit/overflow",
+    "scheduler 3.11 resource-strategy-fit/sra",
+    "scheduler 3.11 resource-strategy-fit/annotations",
 )
 @pytest.mark.parametrize(
     ("scoring", "request_", "whole", "used", "expected"),

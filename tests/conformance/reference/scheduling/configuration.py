@@ -31,7 +31,9 @@ SECTIONS = (
             "reloading": differs("The file is watched", CONF),
             "one cycle": "A cycle goes by one configuration",
             "configurations": not_done("Arguments of actions", "No action has any here"),
-            "metrics": not_done("Where the load of nodes comes from", "Not yet; see scheduler 3.11 usage"),
+            "metrics": differs(
+                "Where the load of nodes comes from", "`usage`: source of figures (`metrics`)"
+            ),
         },
     ),
     section(

@@ -25,19 +25,26 @@ SECTIONS = (
         "scheduler 3.11 tdm",
         "Nodes that are lent for a part of the day",
         {
-            "tdm.revocable-zone.ZONE": not_done(
-                "In this time the nodes of the zone take pods that may be revoked", NOT_YET
+            "tdm.revocable-zone.ZONE": differs(
+                "In this time the nodes of the zone take pods that may be revoked", "`tdm`: time of a zone"
             ),
-            "over midnight": not_done("A time may go over midnight", NOT_YET),
-            "who": not_done('Pods with `volcano.sh/revocable-zone: "*"`; others never', NOT_YET),
-            "preferred": not_done("Such pods go there first", NOT_YET),
-            "tdm.evict.period": not_done(
-                "When the time is over they are evicted, some in each period", NOT_YET
+            "over midnight": differs("A time may go over midnight", "`tdm`: time of a zone"),
+            "who": differs(
+                'Pods with `volcano.sh/revocable-zone: "*"`; others never',
+                "`tdm`: a group some of whose waiting pods may be revoked",
             ),
-            "jdb": not_done("As many at once as the job's own budget allows, else one", NOT_YET),
-            "order of jobs": not_done("Jobs that are not preemptable come first", NOT_YET),
-            "preempt": not_done(
-                "Preemptable jobs preempt nobody; only preemptable pods outside zones go", NOT_YET
+            "preferred": "Such pods go there first",
+            "tdm.evict.period": differs(
+                "When the time is over they are evicted, some in each period", "`tdm`: when a zone closes"
+            ),
+            "jdb": "As many at once as the job's own budget allows, else one",
+            "order of jobs": differs(
+                "Jobs that are not preemptable come first",
+                "`tdm`: order of jobs, and whom `preempt` may evict",
+            ),
+            "preempt": differs(
+                "Preemptable jobs preempt nobody; only preemptable pods outside zones go",
+                "`tdm`: order of jobs, and whom `preempt` may evict",
             ),
         },
     ),
@@ -64,30 +71,50 @@ SECTIONS = (
         "scheduler 3.11 nodegroup",
         "Groups of nodes for queues",
         {
-            "required": not_done("A queue uses only the groups that it requires", NOT_YET),
-            "required, against": not_done("And none that it must avoid", NOT_YET),
-            "preferred": not_done("Groups that it prefers come first, after those that it requires", NOT_YET),
-            "preferred, against": not_done("Groups that it would rather avoid come last", NOT_YET),
-            "only groups to avoid": not_done("A queue that only names groups to avoid uses no node", NOT_YET),
-            "strict": not_done("A queue that says nothing uses nodes of no group", NOT_YET),
-            "strict: false": not_done("Or any node", NOT_YET),
-            "enablePreferredOrder": not_done("The order of what is preferred counts", NOT_YET),
-            "enableHierarchy": not_done("A queue that says nothing inherits", NOT_YET),
-            "nodegroup-resource-limits": not_done(
-                "The annotation limits what a queue uses of a group", NOT_YET
+            "required": "A queue uses only the groups that it requires",
+            "required, against": differs(
+                "And none that it must avoid",
+                "`nodegroup`: a group that a queue must avoid and would rather avoid",
             ),
-            "why": not_done("Pods are told which nodes are none of their queue's", NOT_YET),
+            "preferred": differs(
+                "Groups that it prefers come first, after those that it requires",
+                "`nodegroup` without `nodeorder` and `binpack`",
+            ),
+            "preferred, against": "Groups that it would rather avoid come last",
+            "only groups to avoid": differs(
+                "A queue that only names groups to avoid uses no node",
+                "`nodegroup`: a queue whose affinity only names groups to avoid",
+            ),
+            "strict": "A queue that says nothing uses nodes of no group",
+            "strict: false": "Or any node",
+            "enablePreferredOrder": "The order of what is preferred counts",
+            "enableHierarchy": "A queue that says nothing inherits",
+            "nodegroup-resource-limits": not_done(
+                "The annotation limits what a queue uses of a group",
+                "No effect; a queue has its `capability`",
+            ),
+            "why": differs(
+                "Pods are told which nodes are none of their queue's",
+                "`nodegroup`: a node that is not for the queue",
+            ),
         },
     ),
     section(
         "scheduler 3.11 usage",
         "Load of nodes",
         {
-            "thresholds": not_done("Nodes that use more than 80% of CPU or memory take nobody", NOT_YET),
-            "usage.weight, cpu.weight, memory.weight": not_done("Idle nodes come first", NOT_YET),
-            "old figures": not_done("What is five minutes old says nothing", NOT_YET),
-            "metrics": not_done("Figures come from Prometheus and the like", NOT_YET),
-            "estimator": not_done("What has just been placed is estimated", NOT_YET),
+            "thresholds": differs(
+                "Nodes that use more than 80% of CPU or memory take nobody", "`usage`: all nodes are busy"
+            ),
+            "usage.weight, cpu.weight, memory.weight": "Idle nodes come first",
+            "old figures": "What is five minutes old says nothing",
+            "metrics": differs(
+                "Figures come from Prometheus and the like", "`usage`: source of figures (`metrics`)"
+            ),
+            "estimator": differs(
+                "What has just been placed is estimated",
+                "`usage`: pods that were placed and are not measured yet",
+            ),
         },
     ),
     section(
@@ -104,13 +131,16 @@ SECTIONS = (
         "scheduler 3.11 resource-strategy-fit",
         "Resource by resource",
         {
-            "resources": not_done("MostAllocated or LeastAllocated, with a weight for each", NOT_YET),
-            "prefix*": not_done("A name stands for all that begin so; the longest one counts", NOT_YET),
-            "resourceStrategyFitWeight": not_done("10", NOT_YET),
-            "overflow": not_done("Where something is short the node gets nothing", NOT_YET),
-            "annotations": not_done("A pod may say otherwise", NOT_YET),
-            "sra": not_done("Nodes with scarce devices come after others", NOT_YET),
-            "proportional": not_done("CPU and memory are kept for idle devices", NOT_YET),
+            "resources": "MostAllocated or LeastAllocated, with a weight for each",
+            "prefix*": "A name stands for all that begin so; the longest one counts",
+            "resourceStrategyFitWeight": "10",
+            "overflow": "Where something is short the node gets nothing",
+            "annotations": differs(
+                "A pod may say otherwise",
+                "`resource-strategy-fit`: annotations of pods `volcano.sh/resource-strategy-scoring-type` and `-weight`",
+            ),
+            "sra": "Nodes with scarce devices come after others",
+            "proportional": not_done("CPU and memory are kept for idle devices", "No effect, and said so"),
         },
     ),
     section(

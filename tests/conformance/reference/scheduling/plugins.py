@@ -140,15 +140,25 @@ SECTIONS = (
                 "`leastrequested.weight`, `mostrequested.weight`",
             ),
             "balancedresource.weight": "CPU, memory and GPUs used alike; 1",
-            "nodeaffinity.weight": not_done("Preferred node affinity; 2", "Preferences are not yet weighed"),
-            "podaffinity.weight": not_done(
-                "Preferred affinity to pods; 2", "Preferences are not yet weighed"
-            ),
+            "nodeaffinity.weight": "Preferred node affinity; 2",
+            "podaffinity.weight": "Preferred affinity to pods; 2",
             "tainttoleration.weight": differs(
                 "Taints with PreferNoSchedule; 3", "Taints with the effect PreferNoSchedule"
             ),
             "imagelocality.weight": not_done("Nodes that have the image; 1", "Images are not pulled here"),
-            "podtopologyspread.weight": not_done("ScheduleAnyway; 2", "Preferences are not yet weighed"),
+            "podtopologyspread.weight": "ScheduleAnyway; 2",
+            "among which nodes": differs(
+                "Preferences are compared among the nodes that were looked at",
+                "Nodes among which preferences are compared",
+            ),
+            "Services": differs(
+                "Pods of a Service or StatefulSet are spread softly",
+                "Pods of a Service or StatefulSet without constraints of their own",
+            ),
+            "not listed, preferences": differs(
+                "Preferences have no effect",
+                "What pods prefer (preferred affinity to nodes and pods, ScheduleAnyway, PreferNoSchedule) where `nodeorder` is not listed",
+            ),
             "not listed": differs("Compiled in: pods are spread over nodes", "Without a configuration"),
         },
     ),

@@ -31,7 +31,7 @@ _KIND = (
             "parent": differs("The queue above it; written later where it is left out", "`spec.parent`"),
             "priority": "Who is served first; 0 where it is left out",
             "dequeueStrategy": "`traverse` where it is left out, or `fifo`",
-            "affinity": not_done("Which nodes it uses", NODE_GROUPS),
+            "affinity": "Which nodes it uses",
             "type": "Free text, kept",
             "extendClusters": not_done("Other clusters", "Stored; jobs are handed on to no other cluster"),
             "state": differs("There is none", WISH),
@@ -53,7 +53,9 @@ _KIND = (
         {
             "hierarchy": "`volcano.sh/hierarchy` and its weights are checked and kept; a path begins at root",
             "closed-by-parent": differs("Remembers who closed a queue", "Queues below a closed one"),
-            "nodegroup-resource-limits": not_done("Limits on groups of nodes", NODE_GROUPS),
+            "nodegroup-resource-limits": not_done(
+                "Limits on groups of nodes", "Stored, without effect; a queue has its `capability`"
+            ),
         },
     ),
     section(

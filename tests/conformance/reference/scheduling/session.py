@@ -46,9 +46,7 @@ SECTIONS = (
             "task-spec": "Its task: the annotation `volcano.sh/task-spec`, else the label",
             "priority": "`volcano.sh/task-priority`, else that of the pod",
             "preemptable": "`volcano.sh/preemptable`, annotation, else label: true where it is left out, false where it cannot be read",
-            "revocable-zone": not_done(
-                "Pods that may run on nodes of a time window", "See scheduler 3.11 tdm"
-            ),
+            "revocable-zone": "Pods that may run on nodes of a time window",
             "scheduling gates": "A pod with gates gets no node",
             "queue-allocation-gate": not_done(
                 "A gate that Volcano itself takes off when the queue has room (behind a feature gate, off by default)",
