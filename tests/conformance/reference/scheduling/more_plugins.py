@@ -165,6 +165,9 @@ SECTIONS = (
         "network-topology-aware",
         {
             "HyperNodes": not_done("Nodes in tiers of a network", NETWORK),
+            "always": not_done("Works where it is listed", NETWORK),
+            "equals": not_done("Of HyperNodes of one tier the fuller one, of equals any", NETWORK),
+            "beyond": not_done("Pods beyond the minimum stay in the HyperNode of the others", NETWORK),
             "hard": not_done("A job stays within its tier, in the lowest that has room", NETWORK),
             "soft": not_done("A job's pods are drawn together", NETWORK),
             "subgroups": not_done("Each partition has a topology of its own", NETWORK),

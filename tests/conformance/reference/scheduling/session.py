@@ -79,6 +79,9 @@ SECTIONS = (
                 "Pods of equal labels (`matchLabelKeys`) start together",
                 "Subgroups are stored, not yet scheduled",
             ),
+            "subgroups without keys": not_done(
+                "A policy without `matchLabelKeys` selects nobody", "Subgroups are stored, not yet scheduled"
+            ),
         },
     ),
     section(
