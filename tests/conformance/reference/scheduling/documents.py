@@ -154,7 +154,7 @@ _TODAY = (
                 "What was found for a group that does not fit is given up at once, or at the end of the cycle",
                 "Room that pods are about to leave",
             ),
-            "12": "All filters of kube-scheduler hold",
+            "12": "Filters of kube-scheduler hold: affinity to nodes and pods, taints, ports, spreading; of volumes see scheduler 3.7",
             "13": differs("backfill is for pods that ask for nothing", "Pods that ask for nothing"),
             "14": "A changed group counts from the next cycle on",
             "16": "Policies of a job act when pods fail; the scheduler only reports",

@@ -116,7 +116,9 @@ SECTIONS = (
             "ports": "Host ports that are taken",
             "pod affinity": "Required affinity to pods, and anti-affinity, also that of others",
             "spreading": "`topologySpreadConstraints` with DoNotSchedule",
-            "volumes": "Pods wait until their claims are bound",
+            "volumes": differs(
+                "Pods wait until their claims are bound", "A pod's volume of a claim that does not exist"
+            ),
             "volume binding": not_done(
                 "Volumes are chosen with the node",
                 "Claims are bound without regard to nodes, or by others before",

@@ -11,7 +11,7 @@ SECTIONS = (
         "scheduler 1.1",
         "Amounts",
         {
-            "resources": "CPU, memory, `pods`, ephemeral storage and extended resources count; names of quotas, such as `requests.cpu`, do not",
+            "resources": "CPU, memory, `pods` and extended resources count; names of quotas, such as `requests.cpu`, do not",
             "pods": "A pod takes one of the `pods` of its node; a node that states none takes nobody",
             "tolerance": differs(
                 "Amounts closer than 0.1 millicores or bytes are equal on nodes, and not in queues",
