@@ -231,6 +231,7 @@ def test_nobody_deserves_a_number_of_pods():
     world = World(
         node("n1", cpu="8", pods=6), queue("a"), queue("b"),
         group("run", queue="a", phase="Running"), *(pod(f"run-{n}", "run", "4", node="n1", phase="Running") for n in range(2)),
+        *(pod(f"run-{n}", "run", "4") for n in range(2, 8)),
         group("ask", 4, queue="b"), *(pod(f"ask-{n}", "ask") for n in range(4)),
     )  # fmt: skip
     world.cycle()
