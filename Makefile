@@ -129,7 +129,7 @@ fmt: .venv/dev ## Format and fix what can be fixed
 	@$(BIN)/python manage.py assets --fix
 
 .PHONY: conformance
-conformance: .venv/dev ## Write docs/conformance-jobs.md: what is as in Volcano, and which test shows it
+conformance: .venv/dev ## Write docs/conformance-*.md: what is as in Volcano, and which test shows it
 	@$(BIN)/python -m tests.conformance
 
 .PHONY: bench

@@ -86,6 +86,25 @@ def overcommit(factor):
     return conf("- name: overcommit", f"  arguments: {{overcommit-factor: {factor}}}")
 
 
+@pytest.mark.shows(
+    "scheduler 3.8/leastrequested.weight",
+    "scheduler 3.8/mostrequested.weight",
+    "scheduler 3.8/balancedresource.weight",
+    "scheduler 3.9/binpack.weight",
+    "scheduler 3.9/binpack.cpu, binpack.memory",
+    "scheduler 3.9/binpack.resources",
+    "scheduler 3.10/overcommit-factor",
+    "scheduler 3.11 sla/sla-waiting-time",
+    "scheduler 4.1/Volcano's own",
+    "scheduler 4.1/actions",
+    "scheduler 4.1/enableJobEnqueued",
+    "scheduler 4.1/enableNodeOrder",
+    "scheduler 4.1/numbers as text",
+    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
+    "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 resource-strategy-fit/resources",
+    "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
+)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -246,6 +265,7 @@ def test_policies(text, expected):
     assert read(text).policy == expected
 
 
+@pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -308,6 +328,17 @@ def test_what_cannot_be_used(text, line, message):
     assert (line, message) in [(finding.line, finding.message) for finding in reading.errors]
 
 
+@pytest.mark.shows(
+    "scheduler 3.1/always",
+    "scheduler 4.1/order of actions",
+    "scheduler 4.1/unknown plugin",
+    "scheduler 4.1/tiers",
+    "scheduler 4.1/flags",
+    "scheduler 4.1/what is no number",
+    "scheduler 4.1/plugins that always work",
+    "scheduler 11/7",
+    "scheduler 4.1/metrics",
+)
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -434,6 +465,7 @@ def test_what_is_said_and_changes_nothing(text, line, message):
     assert (line, message) in [(finding.line, finding.message) for finding in reading.warnings]
 
 
+@pytest.mark.shows("scheduler 4.1/plugins that always work")
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
     for name, plugin in known.PLUGINS.items():
         said = f"{name} has no effect here" in " ".join(
@@ -454,6 +486,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.shows("scheduler 4.1/one cycle")
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(), values.map(yaml.safe_dump)))
 def test_no_text_raises_and_none_is_half_in_force(text):
@@ -470,6 +503,7 @@ def stored(text, **more):
     return json.dumps(configuration(text, **more)[1]).encode(errors="replace")
 
 
+@pytest.mark.shows("scheduler 4.1/invalid")
 def test_what_holds_from_version_to_version():
     held = Configuration()
     steps = [(stored(overcommit("2")), 2000), (stored("actions: x"), 2000), (None, 1200), (stored("-"), 1200)]

@@ -82,6 +82,7 @@ def status(kind, name):
     return next(each.object["status"] for each in store.find(kind) if each.name.startswith(name))
 
 
+@pytest.mark.shows("coscheduling 2/controllers", "scheduler 10.1/16")
 def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     submit("low", 2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "RestartPod"}])
     settle()
@@ -123,6 +124,7 @@ def test_a_budget_that_comes_and_goes_is_heard(settle):
     assert going() == ["low-t-1"]
 
 
+@pytest.mark.shows("scheduler 2.4/gangs", "coscheduling 2/controllers", "coscheduling 4/preemption")
 def test_whole_gang_goes_and_its_job_begins_anew(settle):
     submit("low", 2, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
     settle()

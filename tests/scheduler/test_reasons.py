@@ -103,6 +103,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.shows("scheduler 5.2/reasons", "scheduler 11/8", "scheduler 11/9")
 @pytest.mark.parametrize(("objects", "reason", "words"), CASES)
 def test_a_cycle_gives_the_reason_with_its_numbers(objects, reason, words):
     world = World(*objects)

@@ -44,6 +44,13 @@ def preemptable(name, value):
     return kind, obj
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/revocable-zone",
+    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
+    "scheduler 3.11 tdm/over midnight",
+    "scheduler 3.11 tdm/who",
+    "scheduler 3.11 tdm/preferred",
+)
 @pytest.mark.parametrize(
     ("one", "options", "expected"),
     [
@@ -71,6 +78,7 @@ def test_where_a_pod_goes(one, options, expected):
     assert here.where()["g-0"] == expected
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/who")
 def test_pods_of_one_group_that_differ_stay_on_own_nodes():
     here = world(group(minimum=2), revocable("g-0"), made("g-1", "g"))
     here.cycle()
@@ -116,6 +124,7 @@ def lent(*annotations, count=3, **options):
     return world((kind, of), *pods, revocable("g-own", node="own", phase="Running"), **options)
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period", "scheduler 3.11 tdm/jdb")
 @pytest.mark.parametrize(
     ("annotations", "rounds"),
     [
@@ -179,6 +188,7 @@ def test_nobody_ends(options):
     assert here.cycle().evictions == []
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period")
 def test_it_is_looked_again_when_the_zone_closes_and_then_each_period():
     here = lent(now=at(12), zones="tdm.revocable-zone.z: '10:00-14:00', tdm.evict.period: 5m")
     wakes = []
@@ -201,6 +211,7 @@ def test_who_must_stay_does_and_is_asked_after_no_more_often():
 minutes = st.integers(0, 24 * 60 - 1)
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/over midnight")
 @settings(max_examples=300, deadline=None)
 @given(minutes, minutes, st.integers(0, 3 * DAY_MS))
 def test_a_window_is_what_a_clock_on_the_wall_says(start, end, passed):
