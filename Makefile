@@ -15,17 +15,17 @@ ifeq ($$(origin $(1)),command line)
 export VOLCANO_UI_$(1) := $$($(1))
 endif
 endef
-$(foreach name,PORT API_PORT DATA NODES KUBECONFIG CONTEXT WAY WEBHOOKS WEBHOOK_PORT CLUSTERS,$(eval $(call setting,$(name))))
+$(foreach name,PORT API_PORT DATA NODES RUNNING KUBECONFIG CONTEXT WAY WEBHOOKS WEBHOOK_PORT CLUSTERS,$(eval $(call setting,$(name))))
 
 .PHONY: help
 help: ## Show this list
-	@echo "make up [PORT=8000] [API_PORT=8443] [DATA=./data] [NODES=0]"
+	@echo "make up [PORT=8000] [API_PORT=8443] [DATA=./data] [NODES=0] [RUNNING=leave|wait|end]"
 	@echo "make up KUBECONFIG=~/.kube/config [CONTEXT=name] [WAY=read-only|beside]  shows that cluster"
 	@echo "make up CLUSTERS=home=embedded,dev=~/.kube/config#dev  shows several, with a menu to go from one to another"
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: .venv/runtime ## Start everything; Ctrl-C stops it
+up: .venv/runtime ## Start everything; Ctrl-C stops it, and running pods go on unless RUNNING says wait or end
 	@exec $(BIN)/python manage.py up
 
 .PHONY: kubeconfig
@@ -129,7 +129,7 @@ fmt: .venv/dev ## Format and fix what can be fixed
 	@$(BIN)/python manage.py assets --fix
 
 .PHONY: conformance
-conformance: .venv/dev ## Write docs/conformance-jobs.md: what is as in Volcano, and which test shows it
+conformance: .venv/dev ## Write docs/conformance-*.md: what is as in Volcano, and which test shows it
 	@$(BIN)/python -m tests.conformance
 
 .PHONY: bench

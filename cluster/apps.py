@@ -21,6 +21,7 @@ class ClusterConfig(AppConfig):
             CUSTOM_RESOURCE_DEFINITIONS,
             DISRUPTION_BUDGETS,
             EVENTS,
+            HYPER_NODES,
             LEASES,
             NAMESPACES,
             NODES,
@@ -69,3 +70,8 @@ class ClusterConfig(AppConfig):
             )
         )
         register(Registration("nodes", "cluster.controllers.nodes.NodeLifecycle", (NODES, LEASES)))
+        register(
+            Registration(
+                "hypernodes", "cluster.controllers.hyper_nodes.HyperNodeController", (HYPER_NODES, NODES)
+            )
+        )

@@ -12,5 +12,5 @@ class DashboardConfig(AppConfig):
     def ready(self) -> None:
         # Topics and streams register themselves where they are defined: `live.py` of each application.
         autodiscover_modules("live")
-        from dashboard.pages import events, nodes, overview  # noqa: F401
+        from dashboard.pages import events, hyper_nodes, nodes, overview  # noqa: F401
         from dashboard.parts import cluster_strip, cluster_switch, refusals  # noqa: F401

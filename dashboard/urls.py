@@ -11,6 +11,7 @@ app_name = "dashboard"
 urlpatterns = [
     path("", views.show_overview, name="overview"),
     path("nodes/", views.show_nodes, name="nodes"),
+    path("network/", views.show_hyper_nodes, name="hypernodes"),
     path("nodes/<str:name>/", views.show_node, name="node"),
     path("events/", views.show_events, name="events"),
     path("audit/", views.show_audit, name="audit"),

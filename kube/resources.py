@@ -409,6 +409,19 @@ JOB_TEMPLATES = _core(
     version="v1alpha1",
     status_subresource=True,
 )
+HYPER_NODES = _core(
+    "HyperNode",
+    "hypernodes",
+    ("hn",),
+    Column("Tier", path="spec.tier"),
+    Column("TierName", path="spec.tierName"),
+    Column("NodeCount", path="status.nodeCount", type="integer"),
+    _AGE,
+    group="topology.volcano.sh",
+    version="v1alpha1",
+    namespaced=False,
+    status_subresource=True,
+)
 
 # In the order of discovery, in which kubectl looks for a name: `kubectl get jobs` are those of batch/v1.
 ALL = (
@@ -437,6 +450,7 @@ ALL = (
     POD_GROUPS,
     JOB_FLOWS,
     JOB_TEMPLATES,
+    HYPER_NODES,
 )
 
 

@@ -16,6 +16,7 @@ from kube.meta import now_text, parse_time
 UNKNOWN_REASON = "ContainerStatusUnknown"
 SHUTDOWN = "NodeShutdown"
 DEADLINE = "DeadlineExceeded"
+EVICTED = "Evicted"
 
 
 class AttemptState(StrEnum):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 LONGEST = 255  # bytes of a file's name
-WORK, TMP, VOLUMES, IDENTITY = "_work", "_tmp", "_volumes", "_pod.json"
+WORK, TMP, VOLUMES, IDENTITY, DEVICES = "_work", "_tmp", "_volumes", "_pod.json", "_devices.json"
 
 
 class Layout:

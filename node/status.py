@@ -174,6 +174,19 @@ def conditions(pod: Pod, runs: Mapping[str, Run], phase: str, now_us: int) -> li
     return [*others, *result]
 
 
+def mark_disrupted(status: dict[str, Any], message: str, now_us: int) -> None:
+    """Say in a status that the pod is about to go and not by its own fault, in Kubernetes' condition for that."""
+    others = [one for one in status["conditions"] if one["type"] != "DisruptionTarget"]
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "TerminationByKubelet",
+        "message": message,
+        "lastTransitionTime": time_text(now_us),
+    }
+    status["conditions"] = [condition, *others]
+
+
 def _kept(condition: Any) -> dict[str, Any]:
     kept: dict[str, Any] = msgspec.to_builtins(condition)
     return kept

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from node.shim.shim import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from node.paths import Layout
 
@@ -68,12 +68,19 @@ class Usage(NamedTuple):
 
 
 class Sampler:
-    """Measures again and again; `running` says which containers there are, and is called in another thread."""
+    """Measures again and again; `running` says which containers there are, `devices` how devices are; both are called in another thread."""
 
-    def __init__(self, layout: Layout, node: str, running: Callable[[], list[Container]]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        node: str,
+        running: Callable[[], list[Container]],
+        devices: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
         self.path = layout.root / NAME
         self.node = node
         self._running = running
+        self._devices = devices
         self._before: dict[int, Total] = {}  # by shim
         self._inits: dict[
             int, int
@@ -112,6 +119,8 @@ class Sampler:
             if one.shim in totals and (usage := _between(self._before.get(one.shim), totals[one.shim]))
         ]
         figures = {"node": self.node, "at": time.time_ns() // 1_000_000, "containers": used}
+        if devices := self._devices():
+            figures["devices"] = devices
         figures["machine"] = _between(self._machine if self._machine.at else None, machine)
         self._before, self._machine = totals, machine
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ class SchedulerConfig(AppConfig):
                 path="scheduler.consumer.SchedulerConsumer",
                 resources=(
                     resources.NODES,
+                    resources.HYPER_NODES,
                     resources.QUEUES,
                     resources.PRIORITY_CLASSES,
                     resources.NAMESPACES,
@@ -28,6 +29,7 @@ class SchedulerConfig(AppConfig):
                     resources.PODS,
                     resources.CLAIMS,
                     resources.RESOURCE_QUOTAS,
+                    resources.DISRUPTION_BUDGETS,
                     Single(
                         resources.CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
                     ),

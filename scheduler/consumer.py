@@ -25,6 +25,8 @@ from kube.errors import ApiError
 from kube.resources import (
     CLAIMS,
     CONFIGMAPS,
+    DISRUPTION_BUDGETS,
+    HYPER_NODES,
     NAMESPACES,
     NODES,
     POD_GROUPS,
@@ -43,7 +45,18 @@ if TYPE_CHECKING:
 
     from cluster.store import Stored
 
-RESOURCES = (NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES, RESOURCE_QUOTAS, POD_GROUPS, CLAIMS, PODS)
+RESOURCES = (
+    NODES,
+    HYPER_NODES,
+    QUEUES,
+    PRIORITY_CLASSES,
+    NAMESPACES,
+    RESOURCE_QUOTAS,
+    POD_GROUPS,
+    CLAIMS,
+    DISRUPTION_BUDGETS,
+    PODS,
+)
 AGAIN = "cycle"
 log = logging.getLogger(__name__)
 LOOK_MS = 1000  # between two looks at whether the pods of a gang that was taken back are there again

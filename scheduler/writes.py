@@ -13,6 +13,7 @@ from kube import events, scheduler_configuration
 from kube.kinds.core import EventType
 from kube.meta import controller_reference, now_text
 from kube.resources import CONFIGMAPS, EVENTS, POD_GROUPS, PODS
+from kube.topology import ALLOCATED
 from kube.usage import value_of
 from scheduler import decided, evicting
 from scheduler.cycle.decisions import ROOM
@@ -102,6 +103,9 @@ def _announced(decision: GroupDecision) -> Iterable[Write]:
 def _about_group(decision: GroupDecision, now: int) -> Iterable[Write]:
     if decision.status:
         yield _status(decision, decision.status)
+    if decision.hyper_node is not None:
+        patch = {"metadata": {"annotations": {ALLOCATED: decision.hyper_node or None}}}
+        yield Patch(POD_GROUPS, decision.namespace, decision.name, patch, uid=decision.uid)
     if decision.report is not None:
         yield Create(EVENTS, _event(decision, decision.report, now))
 

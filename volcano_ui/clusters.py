@@ -8,7 +8,7 @@ The first one is waited for, because it keeps the accounts.
 from __future__ import annotations
 
 import asyncio
-import signal
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several import entries, reports
+from node.left import AtStop
 from volcano_ui import env, up
 from volcano_ui.programs import MANAGE
 from volcano_ui.supervisor import Program
@@ -96,13 +97,12 @@ def _front(listener: socket.socket) -> Program:
 
 
 def _cluster(entry: Entry, found: Sequence[Entry]) -> Program:
-    """Return what runs a cluster. Told that its supervisor died it ends as by Ctrl-C."""
+    """Return what runs a cluster. Killed with its supervisor, it leaves pods to the next one."""
     environment = {"VOLCANO_UI_CLUSTER": entry.name, "VOLCANO_UI_CLUSTERS": entries.text(found)}
     return Program(
         f"cluster-{entry.name}",
         [*MANAGE, "up", "--behind-front"],
-        patience_s=PATIENCE_S,
-        orphaned=signal.SIGTERM,
+        patience_s=math.inf if settings.RUNNING == AtStop.WAIT else PATIENCE_S,
         environment=environment,
         gives_signs=True,
     )

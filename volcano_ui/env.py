@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from cluster.remote import target as targets
 from cluster.remote.webhooks import hooks
 from cluster.several import entries
+from node import devices as node_devices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from cluster.remote.target import Target
     from cluster.remote.webhooks.hooks import Address
     from cluster.several.entries import Entry
+    from node.devices import Kind
 
 PREFIX = "VOLCANO_UI_"
 PROJECT = Path(__file__).resolve().parent.parent
@@ -185,6 +187,14 @@ def directories(name: str) -> list[str]:
                 f"{PREFIX}{name} has {path!r}; name each directory from the root, such as /srv/data."
             )
     return paths
+
+
+def devices(name: str) -> tuple[Kind, ...]:
+    """Read which devices this machine has for pods, beside those that are found."""
+    try:
+        return node_devices.parse(text(name))
+    except node_devices.DevicesError as error:
+        raise ImproperlyConfigured(f"{PREFIX}{name} is {text(name)!r}: {error}") from None
 
 
 def one_of(name: str, values: Sequence[str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import signal
+import math
 import sys
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from cluster.runtime import registry
+from node.left import AtStop
 from volcano_ui.supervisor import Program
 
 if TYPE_CHECKING:
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 
 # What the agent makes is for pods, which find it as in a container; all of it lies below a directory for the owner alone.
 POD_UMASK = 0o022
+# With the agent, by what it does with running pods.
+PATIENCE_S = {AtStop.LEAVE: 3.0, AtStop.WAIT: math.inf, AtStop.END: 5.0}
 MANAGE = (sys.executable, str(settings.BASE_DIR / "manage.py"))
 
 
 def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.socket | None) -> list[Program]:
     """Return what runs beside Redis as long as `up` does: with a port for the API an embedded cluster, with one for webhooks these.
 
-    The agent ends first, so that its pods end while somebody listens.
+    The agent ends first, so that pods which end with it do so while somebody listens.
     """
     programs = [] if settings.ONLY == "works" else [_server("web", "volcano_ui.web", pages)]
     if webhooks is not None:
@@ -32,12 +35,12 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
     programs += [
         *_workers(),
         _server("apiserver", "volcano_ui.apiserver", api),
+        # Killed with its supervisor, it leaves pods to the next one.
         Program(
             "agent",
             [*MANAGE, "agent"],
             stage=0,
-            patience_s=5,
-            orphaned=signal.SIGTERM,
+            patience_s=PATIENCE_S[AtStop(settings.RUNNING)],
             gives_signs=True,
             umask=POD_UMASK,
         ),

@@ -8,6 +8,7 @@ from csp.constants import NONCE, NONE, SELF
 
 from cluster.remote import target as targets
 from cluster.several import addresses, entries
+from node.left import AtStop
 from volcano_ui import env, logs, valkey
 
 BASE_DIR = env.PROJECT
@@ -58,6 +59,8 @@ WEBHOOK_PORT = env.number(
 # What may wait in a server process to be sent to who reads slowly; a quarter of it of one name.
 QUEUE_MEGABYTES = env.number("QUEUE_MEGABYTES", 256, least=16, most=65_536)
 NODES = env.number("NODES", 0, most=100_000)
+# What becomes of pods that run on this machine when `up` is stopped.
+RUNNING: AtStop = AtStop(env.one_of("RUNNING", tuple(AtStop)) or AtStop.LEAVE)
 JOB_WORKERS = env.number("JOB_WORKERS", 1, least=1, most=64)  # processes that share out the jobs
 LOG_FILES = env.flag("LOG_FILES", default=True)  # programs write to DATA/logs, otherwise to where `up` does
 LOG_DAYS = env.number("LOG_DAYS", 14, least=0, most=36_500)  # how long logs of pods that are gone stay
@@ -65,6 +68,7 @@ LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs
 ALLOW_UNWALLED = env.flag(
     "ALLOW_UNWALLED", default=False
 )  # pods of everybody, on a machine without a wall round them
+DEVICES = env.devices("DEVICES")  # of this machine, which pods get to themselves, beside GPUs that are found
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty

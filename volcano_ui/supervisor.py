@@ -5,7 +5,7 @@ ends by itself. Nothing may outlive the supervisor:
 
 * Linux tells a program when its supervisor dies, however that happens (PR_SET_PDEATHSIG).
 * What a program leaves behind becomes a child of the supervisor (PR_SET_CHILD_SUBREAPER), which
-  reaps it when it ends and kills it at the end.
+  reaps it when it ends and kills it at the end, but for what it is told to spare.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import math
 import os
 import signal
 import sys
@@ -44,6 +45,7 @@ HOUSEKEEPING_S = 5.0
 LOOK_S = 1.0
 ASK_EVERY_S = 5.0
 SILENT_S = 20.0
+LONGEST_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Program:
     """What to run, and how it wants to be stopped.
 
     `stage` orders the end: lower stages are told to stop and awaited first, each program for
-    `patience_s`. `orphaned` is the signal it gets when the supervisor was killed. Who gives signs of life, or answers
+    `patience_s`; where that is infinite, `outwait` is to be called before. `orphaned` is the signal it gets when the supervisor was killed. Who gives signs of life, or answers
     when it is asked, is killed and started again when that ends for `SILENT_S` seconds.
     """
 
@@ -95,12 +97,19 @@ class Supervisor:
     """
 
     def __init__(
-        self, *, logs: Path | None, cwd: Path, environment: dict[str, str], say: Callable[[str], None]
+        self,
+        *,
+        logs: Path | None,
+        cwd: Path,
+        environment: dict[str, str],
+        say: Callable[[str], None],
+        spared: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._logs = logs
         self._cwd = cwd
         self._environment = environment
         self._say = say
+        self._spared = spared
         self._children: dict[str, Child] = {}
         self._stopping = False
         self._starting = 0
@@ -137,27 +146,42 @@ class Supervisor:
         finally:
             self._starting -= 1
 
-    async def end(self, programs: Collection[Program]) -> None:
-        """End some programs, stage by stage, and keep the others running."""
+    async def end(self, programs: Collection[Program], most_s: float = math.inf) -> None:
+        """End some programs, stage by stage and with at most so much patience for each, and keep the others running."""
         children = [child for child in self._children.values() if child.program in programs]
         for child in children:
             for task in (child.keeper, child.asking):
                 if task:
                     task.cancel()
         for stage in sorted({child.program.stage for child in children}):
-            await asyncio.gather(*(self._end(child) for child in children if child.program.stage == stage))
+            await asyncio.gather(
+                *(self._end(child, most_s) for child in children if child.program.stage == stage)
+            )
         for child in children:
             _let_go(child)
             del self._children[child.program.name]
 
+    async def outwait(self) -> None:
+        """End the programs whose patience has no limit, however long that takes; all others go on meanwhile."""
+        await self.end([child.program for child in self._endless()])
+
+    def hurry(self) -> None:
+        """Ask these once more."""
+        for child in self._endless():
+            if child.pid is not None:
+                os.kill(child.pid, signal.SIGTERM)
+
+    def _endless(self) -> list[Child]:
+        return [child for child in self._children.values() if child.program.patience_s == math.inf]
+
     async def stop(self) -> None:
-        """End every program, stage by stage, and whatever they left behind."""
+        """End every program, stage by stage, and whatever they left behind and is not to be spared."""
         self._stopping = True
-        await self.end([child.program for child in self._children.values()])
+        await self.end([child.program for child in self._children.values()], LONGEST_PATIENCE_S)
         for task in (self._housekeeper, self._listener):
             if task:
                 task.cancel()
-        _kill_orphans()
+        _kill_orphans(self._spared)
 
     async def _keep(self, child: Child) -> None:
         while child.process:
@@ -237,18 +261,19 @@ class Supervisor:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(child.pid, signal.SIGKILL)
 
-    async def _end(self, child: Child) -> None:
+    async def _end(self, child: Child, most_s: float) -> None:
         """Ask politely, wait, then kill the whole group: what it started in its group goes as well."""
         process = child.process
         # What has ended was reaped, and its number may be somebody else's by now.
         if process is None or process.returncode is not None:
             return
+        patience_s = min(child.program.patience_s, most_s)
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), child.program.patience_s)
+            await asyncio.wait_for(process.wait(), None if patience_s == math.inf else patience_s)
         if process.returncode is None:
-            self._say(f"✗ {child.program.name} did not stop within {child.program.patience_s:g} s; killed")
+            self._say(f"✗ {child.program.name} did not stop within {patience_s:g} s; killed")
         _kill_group(process.pid)
         await process.wait()
 
@@ -333,10 +358,15 @@ def _group_of(pid: int) -> int | None:
     return None
 
 
-def _kill_orphans() -> None:
+def _kill_orphans(spared: Callable[[], Collection[int]]) -> None:
     """Kill inherited processes until none is left; the children of each are inherited in turn."""
     deadline = time.monotonic() + 1
-    while (pids := _own_children()) and time.monotonic() < deadline:
+    while (found := _own_children()) and time.monotonic() < deadline:
+        pids = set(found).difference(
+            spared()
+        )  # asked now: of who was found later, nothing may have been known
+        if not pids:
+            return
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)

@@ -36,7 +36,9 @@ from cluster.remote import freshness, recorder, server, standby
 from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
 from cluster.store import store
-from node import sole
+from node import left, sole
+from node.left import AtStop
+from node.paths import Layout
 from volcano_ui import (
     assets,
     env,
@@ -47,6 +49,7 @@ from volcano_ui import (
     programs,
     reporting,
     sockets,
+    stopping,
     valkey,
     web,
 )
@@ -95,6 +98,7 @@ class Up:
     def __init__(self, *, is_behind_front: bool = False, data: Path | None = None) -> None:
         self._is_behind_front = is_behind_front
         self._data = data or settings.DATA
+        self._pods = Layout(settings.STATE)
         self._stop = asyncio.Event()
         self._works: Works | None = None
         self._held: list[TextIO | socket.socket] = []
@@ -104,6 +108,7 @@ class Up:
             cwd=settings.BASE_DIR,
             environment=_environment(),
             say=say,
+            spared=tuple if settings.RUNNING == AtStop.END else lambda: left.shims(self._pods),
         )
 
     async def run(self) -> int:
@@ -139,11 +144,14 @@ class Up:
 
     def _interrupt(self) -> None:
         if self._stop.is_set():
+            self._supervisor.hurry()
             return
-        say("Stopping.")
+        say(stopping.begins(settings.RUNNING, left.pods(self._pods)))
         self._stop.set()
 
     async def _end(self) -> None:
+        if self._stop.is_set():
+            await self._supervisor.outwait()
         begun = time.monotonic()
         if self._works is not None:
             self._works.stop()
@@ -155,7 +163,8 @@ class Up:
         for held in self._held:
             held.close()
         if self._stop.is_set():
-            say(f"✓ everything is stopped ({time.monotonic() - begun:.1f} s)")
+            took = f"({time.monotonic() - begun:.1f} s)"
+            say(stopping.ended(settings.RUNNING, left.pods(self._pods), took))
 
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):

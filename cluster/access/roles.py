@@ -87,6 +87,7 @@ CLUSTER: dict[str, Row] = {
     #                                         viewer  submitter  operator  administrator
     "queues.scheduling.volcano.sh":           ("r",   "",        "",       "c u d"),
     "queues.scheduling.volcano.sh/state":     ("",    "",        "u",      ""),
+    "hypernodes.topology.volcano.sh":         ("r",   "",        "",       "c u d"),
     "nodes":                                  ("r",   "",        "u",      "c d"),
     "nodes.metrics.k8s.io":                   ("r",   "",        "",       ""),
     "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),

@@ -15,7 +15,9 @@ from kube.resources import (
     COMMANDS,
     CONFIGMAPS,
     CRON_JOBS,
+    DISRUPTION_BUDGETS,
     EVENTS,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -56,18 +58,20 @@ KINDS = (
     CLAIMS,
     RESOURCE_QUOTAS,
     LIMIT_RANGES,
+    HYPER_NODES,
 )
 # Those of which an API server knows a schema at most.
 VOLCANOS = frozenset(kind for kind in KINDS if kind.group.endswith(".volcano.sh"))
 MADE = (SERVICES, NETWORK_POLICIES, SECRETS)  # what the plugins of jobs make, beside ConfigMaps
-BY_ID = MappingProxyType({kind.id: kind for kind in (*KINDS, *MADE)})
+HEEDED = (DISRUPTION_BUDGETS,)  # what our scheduler goes by, beside what pages show
+BY_ID = MappingProxyType({kind.id: kind for kind in (*KINDS, *MADE, *HEEDED)})
 _SELECTORS = MappingProxyType({CONFIGMAPS.id: f"{HOLDS_LABEL}={HOLDS_SWEEP}"})
 _METADATA_ONLY = frozenset({SECRETS.id})
 
 
 def mirrored(*, works: bool) -> tuple[Resource, ...]:
     """Return the kinds that are mirrored; `works` says whether controllers of ours work on the cluster."""
-    return (*KINDS, *MADE) if works else KINDS
+    return (*KINDS, *MADE, *HEEDED) if works else KINDS
 
 
 def selectors(*, works: bool) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 READERS = frozenset({"history"})  # consumers that write nothing into the cluster, and run beside all
 WRITERS = frozenset(
-    {"jobs", "queues", "scheduler", "jobflows", "cronjobs"}
+    {"jobs", "queues", "scheduler", "jobflows", "cronjobs", "hypernodes"}
 )  # those that run where controllers of ours work
 READS = frozenset({"get", "list", "watch"})
 _BUILT_IN = frozenset(kind.id for kind in resources.ALL)

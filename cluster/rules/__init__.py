@@ -20,6 +20,8 @@ def register(add: Callable[..., None]) -> None:
         budgets,
         config,
         events,
+        groups,
+        hyper_nodes,
         intake,
         job_statuses,
         jobs,
@@ -51,6 +53,8 @@ def register(add: Callable[..., None]) -> None:
     add(kinds.LIMIT_RANGES, limits.default_range, limits.validate_range)
     add(kinds.SERVICE_ACCOUNTS, validate=accounts.validate)
     add(kinds.POD_GROUPS, intake.default_group, intake.check_group)
+    add(kinds.POD_GROUPS, validate=groups.validate)
     add(kinds.EVENTS, validate=events.validate)
     add(kinds.LEASES, validate=nodes.validate_lease)
     add(kinds.NODES, nodes.default, nodes.validate)
+    add(kinds.HYPER_NODES, validate=hyper_nodes.validate, warn=hyper_nodes.warn)

@@ -45,12 +45,15 @@ def room(budget: Object, pods: Iterable[Object]) -> Room:
     """Return what a budget comes to with the pods of its namespace."""
     chosen = [pod for pod in pods if selects(budget, pod) and _phase(pod) not in ENDED]
     healthy = sum(1 for pod in chosen if is_ready(pod) and not pod["metadata"].get("deletionTimestamp"))
-    spec = budget.get("spec") or {}
+    return Room(len(chosen), healthy, desired(budget.get("spec") or {}, len(chosen)))
+
+
+def desired(spec: Object, expected: int) -> int:
+    """Return how many of so many pods must stay healthy; ValueError when the spec of a budget cannot be read."""
     if spec.get("maxUnavailable") is not None:
-        desired = len(chosen) - _amount(spec["maxUnavailable"], len(chosen))
-    else:
-        desired = _amount(spec.get("minAvailable", 1), len(chosen))
-    return Room(len(chosen), healthy, max(desired, 0))
+        return max(expected - _amount(spec["maxUnavailable"], expected), 0)
+    least = spec.get("minAvailable")
+    return _amount(1 if least is None else least, expected)
 
 
 def selects(budget: Object, pod: Object) -> bool:
@@ -102,8 +105,12 @@ def marked(pod: Object, now: int) -> dict[str, Any] | None:
 
 def is_ready(pod: Object) -> bool:
     """Whether a pod says that it is ready."""
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return says_ready((pod.get("status") or {}).get("conditions"))
+
+
+def says_ready(conditions: Iterable[Object] | None) -> bool:
+    """Whether the conditions of a pod say that it is ready."""
+    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions or ())
 
 
 def _unhealthy_may_go(budget: Object, found: Room) -> bool:

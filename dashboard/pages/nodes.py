@@ -14,7 +14,7 @@ from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, live
 from dashboard.live import Parts, Watch
-from dashboard.pages import events
+from dashboard.pages import events, node_devices
 from dashboard.parts import paging, phases, svg, usage_bar
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
@@ -219,7 +219,16 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             raise NotFound.of(NODES.id, name)
         uses = usage_bar.table(shown.on_node.get(name, {}), facts.allocatable)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
-    context = {"facts": facts, "node": facts.node, "uses": uses, "conditions": conditions, "wish": WISH}
+    devices, measured = node_devices.rows(actor, facts.node)
+    context = {
+        "facts": facts,
+        "node": facts.node,
+        "uses": uses,
+        "conditions": conditions,
+        "wish": WISH,
+        "devices": devices,
+        "measured": measured,
+    }
     made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),
         "node-use": render_to_string("dashboard/_node_use.html", context),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from cluster import access
 from cluster.store import store
 from dashboard.live.topics import address
-from dashboard.pages import audit, events, nodes, overview
+from dashboard.pages import audit, events, hyper_nodes, nodes, overview
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.templatetags.ui import THEMES
@@ -46,6 +46,14 @@ def show_overview(request: HttpRequest) -> HttpResponse:
 def show_nodes(request: HttpRequest) -> HttpResponse:
     table = nodes.node_table(access.of(request), nodes.SPEC.read(request.GET))
     return responses.listing(request, "dashboard/nodes.html", table)
+
+
+@require_safe
+@login_required
+@explained
+def show_hyper_nodes(request: HttpRequest) -> HttpResponse:
+    table = hyper_nodes.hyper_node_table(access.of(request), hyper_nodes.SPEC.read(request.GET))
+    return responses.listing(request, "dashboard/hyper_nodes.html", table)
 
 
 @require_safe

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from kube.meta import Object
+    from kube.resource import Resource
 
 DEFAULT_SCHEDULER = "volcano"
 DEFAULT_MAX_RETRY = 3
@@ -39,6 +40,7 @@ class JobRulesView(intake.QueuesView, Protocol):
     def claim(self, namespace: str, name: str) -> Object | None: ...
     def machines(self) -> list[Object]: ...
     def runs_images(self) -> bool: ...
+    def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
 def default(job: Object, old: Object | None, _view: JobRulesView) -> None:

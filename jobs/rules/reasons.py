@@ -24,6 +24,8 @@ WAITING: Final[dict[str, str]] = {
     "PodAntiAffinity": "Waits: near pods that it avoids",
     "Repelled": "Waits: other pods keep it away",
     "TopologySpread": "Waits: its pods would be spread unevenly",
+    "NetworkTopology": "Waits: no room close enough together in the network",
+    "SubGroups": "Waits: its sub-groups do not fit whole",
     "UnknownConstraint": "Waits: a constraint is not understood",
     "ClaimNotBound": "Waits: a claim has no volume",
     "NotAllocating": "Waits: the scheduler places nothing",

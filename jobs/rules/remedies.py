@@ -147,6 +147,12 @@ REASONS: Final[dict[str, Waiting]] = {
         "Fewer pods exist than must start together.",
         "See the job's events for why its pods are not made.",
     ),
+    "SubGroups": Waiting(
+        About.GANG,
+        "Fewer sub-groups have room for all of their pods than must start with the gang.",
+        "Wait for pods that end, ask for less in each pod, or lower minSubGroups or the partitions' minimum.",
+        is_passing=True,
+    ),
     "SchedulingGated": Waiting(
         About.GANG,
         "Scheduling gates hold back pods that must start with the others.",
@@ -184,6 +190,12 @@ REASONS: Final[dict[str, Waiting]] = {
         About.NODES,
         "Its queue uses only certain groups of nodes, and none of them is ready for its pods.",
         "Choose another queue, have the queue's affinity changed, or label a node with the group.",
+    ),
+    "NetworkTopology": Waiting(
+        About.NODES,
+        "Its pods must be close together in the network, and no HyperNode of the tier that it allows has room for them.",
+        "Wait for pods that end there, or allow a higher tier; the page of HyperNodes has their sizes.",
+        is_passing=True,
     ),
     "NodesBusy": Waiting(
         About.NODES,

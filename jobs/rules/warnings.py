@@ -12,7 +12,7 @@ from cluster.rules import templates
 from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
-from jobs.rules import policy_warnings
+from jobs.rules import network_warnings, policy_warnings
 from kube import lenient
 from kube.kinds.batch import Action
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kube.meta import Object
+    from kube.resource import Resource
 
 
 class ClaimsView(Protocol):
-    """What may be asked about claims, and about who makes their volumes."""
+    """What may be asked about claims, about who makes their volumes, and about HyperNodes."""
 
     def claim(self, namespace: str, name: str) -> Object | None: ...
     def runs_images(self) -> bool: ...
+    def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
 ITERATIONS = ("any", "all")
@@ -40,6 +42,7 @@ def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
     namespace = lenient.text(job, "metadata", "namespace")
     yield from _missing_claims(spec, namespace, view)
     yield from _missing_claims_of_pods(spec, namespace, view)
+    yield from network_warnings.of_job(spec, view)
     yield from policy_warnings.of_job(spec)
 
 
@@ -128,26 +131,12 @@ def _runs_forever(spec: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def _topology(spec: dict[str, Any]) -> Iterator[str]:
-    """The scheduler hands no pods out by tiers of the network (docs/differences.md)."""
-    owners = {"spec": spec}
-    for number, task in enumerate(lenient.sequence(spec, "tasks")):
-        owners[f"spec.tasks[{number}].partitionPolicy"] = lenient.mapping(task, "partitionPolicy")
-    for path, owner in owners.items():
-        if lenient.mapping(owner, "networkTopology"):
-            yield (
-                f"{path}.networkTopology.mode: the scheduler here knows no tiers of the network, so pods are placed "
-                "as if this were not said; leave it out, or keep it for a cluster that does."
-            )
-
-
 RULES: tuple[Callable[[dict[str, Any]], Iterator[str]], ...] = (
     _deadlock,
     _dependencies,
     _min_success,
     _at_once_deleted,
     _runs_forever,
-    _topology,
 )
 
 

@@ -16,18 +16,20 @@ from msgspec import ValidationError
 
 from cluster import clock
 from cluster.runtime.outage import Outage
-from cluster.store import Change, Delete, Group, Patch, Stored, store
+from cluster.store import Change, Create, Delete, Group, Patch, Stored, store
 from kube.errors import ApiError
 from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
-from kube.resources import CONFIGMAPS, PODS, SECRETS
-from node.agent import back_off, hosts, prepare
-from node.agent.lifecycle import start_of
+from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
+from node.agent import events, hosts, prepare
+from node.agent.device_holders import DeviceHolders
+from node.agent.lifecycle import Refusal, start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
 from node.agent.runtime import UNSETTLED_S
-from node.attempt import SHUTDOWN
+from node.agent.storage_watch import StorageWatch
+from node.attempt import EVICTED, SHUTDOWN, AttemptState
 from node.listen import Listener
 from node.lookup import StoreLookup, refused
 from node.status import Place
@@ -52,7 +54,7 @@ class Agent:
     """The node agent of one machine.
 
     Call `begin`, then `work` when something was heard or `patience` is over;
-    at the end `stop_all`, `wind_down` until nothing is left, and `depart`.
+    at the end `depart`, and where pods are to end `stop_all` and `wind_down` until nothing is left.
     """
 
     def __init__(
@@ -61,7 +63,11 @@ class Agent:
         self.layout = layout
         self.machine = machine
         self.runtime = runtime
-        self.means = Means(layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable)
+        self.devices = DeviceHolders(layout, machine.devices)
+        self.storage = StorageWatch(layout)
+        self.means = Means(
+            layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable, self.devices
+        )
         self.listener = Listener(WATCHED, subscription)
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
@@ -105,6 +111,8 @@ class Agent:
 
     def _add(self, uid: str, local: Local) -> None:
         self.pods[uid] = local
+        self.devices.take_over(uid)
+        self.storage.watch(local.pod)
         self._join(local)
 
     def _join(self, local: Local) -> None:
@@ -179,10 +187,19 @@ class Agent:
         """Find the pods of which something has happened or is due."""
         self.dirty |= self.runtime.settle()
         self._notice_clock()
+        self._notice_excess()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
         }
+
+    def _notice_excess(self) -> None:
+        """Evict pods that use more of the disk than they may."""
+        for uid, message in self.storage.excess().items():
+            local = self.pods.get(uid)
+            if local is not None and local.refusal is None:
+                local.refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
 
     def _notice_clock(self) -> None:
         """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
@@ -258,8 +275,10 @@ class Agent:
         """Drop a pod of which nothing runs; its name stays for its peers until it is deleted."""
         local = self.pods.pop(uid)
         self.runtime.forget(uid)
+        self.devices.release(uid)
+        self.storage.forget(uid)
         group = hosts.group_of(local.pod)
-        if local.gone or local.pod.metadata.deletion_timestamp:
+        if local.gone or local.goes:
             self.peers[group].pop(uid, None)
         self._drop_group(group)
 
@@ -289,8 +308,10 @@ class Agent:
             patch = {"status": {**cleared, **local.status}}
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
-            writes += back_off.writes(local.pod, local.status, clock.milliseconds())
-        if local.over and meta.deletion_timestamp:
+            writes += events.writes(local.pod, local.status, clock.milliseconds())
+        if local.lost and local.over:
+            writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
+        if local.goes:
             writes.append(Delete(PODS, meta.namespace, meta.name, uid=meta.uid, grace=0))
         return writes
 
@@ -325,8 +346,7 @@ class Agent:
             log.warning("old logs not removed, trying again later: %s", error)
 
     def stop_all(self) -> None:
-        """Ask every pod to end, because the cluster on this machine stops; none is started any more."""
-        self.stopping = True
+        """Ask every pod to end, because the cluster on this machine stops."""
         for uid in self.pods:
             self.runtime.stop(uid, SHUTDOWN, SHUTDOWN_GRACE_S)
 
@@ -343,8 +363,18 @@ class Agent:
         """Whether nothing runs, and nothing is left to write."""
         return not self.dirty and not self._active_pods()
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether each attempt that was ordered has begun or was refused, so that what is left alone is known."""
+        return not any(
+            run.current is not None and run.current.state is AttemptState.ORDERED
+            for uid in self.pods
+            for run in self.runtime.runs(uid).values()
+        )
+
     def depart(self) -> None:
-        """Say in the store that the machine stops in order."""
+        """Start nothing any more, and say in the store that the machine stops in order."""
+        self.stopping = True
         try:
             self.machine.depart()
         except DatabaseError as error:

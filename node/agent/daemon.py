@@ -2,6 +2,9 @@
 
 The descriptors are the store's nudges, the starts and ends of containers, the
 node's port and signals; it waits at most until the agent has something due.
+
+A first SIGTERM or SIGINT stops it, with the running pods as the setting RUNNING
+says (`node.left.AtStop`); a second one has it wait for no pod any longer.
 """
 
 from __future__ import annotations
@@ -14,17 +17,20 @@ import socket
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from django.conf import settings
 from django.db import Error as DatabaseError
 
 from cluster import clock
 from node import sole, walls
 from node.agent import reach
 from node.agent.agent import Agent
+from node.agent.found_devices import FoundDevices
 from node.agent.machine import Machine
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
 from node.agent.shims import Handle, Shims
 from node.agent.spawn import Spawner
+from node.left import AtStop
 from node.listen import Subscription
 from node.lookup import refused
 from node.paths import Layout
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.5  # after the database did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
+CERTAIN_S = 1.0
 log = logging.getLogger(__name__)
 
 
@@ -46,26 +53,30 @@ class Daemon:
     def __init__(self, data: Path, *, name: str = "", wall: Wall | None = None) -> None:
         layout = Layout(data)
         self.lock = _alone(data)
+        self.impatient = False
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
         self.port = Port(data)
         self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
-        machine = Machine(ThisMachine(data), name or socket.gethostname(), wall, reach.of_this_machine(data))
-        self.sampler = Sampler(layout, machine.name, self.shims.running)
+        devices = FoundDevices(settings.DEVICES)
+        hostname = name or socket.gethostname()
+        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices)
+        self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
 
     def run(self) -> None:
-        """Work until a signal asks for the end; then end what runs, record it, and return."""
+        """Work until a signal asks for the end; then do with what runs as the settings say, and return."""
         wake = self._catch_signals()
         self._begin()
         self.sampler.start()
+        self.agent.storage.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
-        self.shut_down()
+        self.shut_down(settings.RUNNING)
         os.close(wake)
 
     def _catch_signals(self) -> int:
@@ -77,6 +88,7 @@ class Daemon:
         return writer
 
     def _on_signal(self, *_: object) -> None:
+        self.impatient = self.agent.stopping
         self.agent.stopping = True
 
     def _begin(self) -> None:
@@ -108,19 +120,38 @@ class Daemon:
             else:
                 os.read(key.fd, 512)
 
-    def shut_down(self) -> None:
-        """End every container: in order at first, by force after four seconds; record how they ended."""
+    def shut_down(self, running: AtStop) -> None:
+        """Start nothing any more, and have running pods go on, wait for their ends, or end them and record how they ended."""
+        self.agent.depart()
+        match running:
+            case AtStop.LEAVE:
+                self._leave()
+            case AtStop.WAIT:
+                while not self.impatient and not self.agent.is_done:
+                    self.turn()
+                self._leave()
+            case AtStop.END:
+                self._end()
+        self.close()
+
+    def _leave(self) -> None:
+        """Wait for what was ordered a moment ago: it has begun, or it has not, and the disk says which."""
+        deadline = clock.monotonic() + CERTAIN_S
+        while clock.monotonic() < deadline and not self.agent.is_certain:
+            self.turn()
+
+    def _end(self) -> None:
+        """End every container: in order at first, by force after four seconds."""
         deadline = clock.monotonic() + SHUTDOWN_S
         self.agent.stop_all()
         while clock.monotonic() < deadline and not self.agent.is_done:
             self._wait(min(0.2, self.agent.patience()))
             self.agent.wind_down()
-        self.agent.depart()
-        self.close()
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
         self.sampler.stop()
+        self.agent.storage.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()

@@ -7,7 +7,9 @@ one asks with the same two things.
 
 The rules are a kubelet's (pod lifecycle, restart policy and back-off of
 Kubernetes; design §5), with three reasons of this system: `NoCommand`,
-`UnsupportedVolume` and `NodeShutdown`.
+`UnsupportedVolume` and `NodeShutdown`. A pod that its machine has ended has not
+failed: its containers are started again where its restart policy allows, and
+where not it is taken away, so that whoever made it makes it again (`lost`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube.kinds.core import PodPhase, RestartPolicy
 from kube.kinds.pod import ENDED
 from node import status
-from node.attempt import DEADLINE, NEVER_RAN, SHUTDOWN, Attempt, AttemptState, Run, parse_us
+from node.attempt import (
+    DEADLINE,
+    EVICTED,
+    NEVER_RAN,
+    SHUTDOWN,
+    UNKNOWN_REASON,
+    Attempt,
+    AttemptState,
+    Run,
+    parse_us,
+)
 from node.status import Place, Waiting, is_sidecar
 
 if TYPE_CHECKING:
@@ -33,8 +45,16 @@ STEADY_S = 600  # an attempt that ran this long starts the back-off anew
 GRACE_S = 30
 
 MESSAGES = {
+    EVICTED: "The pod used more of the disk than it may.",
     DEADLINE: "Pod was active on the node longer than the specified deadline",
-    SHUTDOWN: "The pod was stopped because the cluster on this machine was stopped; its restart policy is Never.",
+    SHUTDOWN: "The pod was ended with the cluster on this machine; its restart policy is Never, and it belongs to no job "
+    "that would make it again.",
+}
+LOST = {
+    SHUTDOWN: "The pod was ended with the cluster on this machine. It did not fail: it is taken away, and what it belongs to "
+    "makes it again.",
+    UNKNOWN_REASON: "The pod ended with its machine, or with the process that watched over it, so how it ended is not known. "
+    "It is taken away, and what it belongs to makes it again.",
 }
 
 
@@ -69,6 +89,7 @@ class Decision:
     stop: Stop | None = None
     wake_us: int | None = None
     over: bool = False  # nothing runs, and nothing will
+    lost: str = ""  # why the pod is to be taken away, once nothing of it runs; empty: it stays
 
 
 def decide(
@@ -87,11 +108,15 @@ def decide(
     there yet.
     """
     verdict = refusal or _verdict(pod, runs, place, now_us)
-    decision = Decision()
+    lost = None if verdict else _lost(pod, runs)
+    if lost and not _is_made_again(pod):
+        verdict = Refusal(SHUTDOWN, MESSAGES[SHUTDOWN]) if lost == SHUTDOWN else None
+        lost = None
+    decision = Decision(lost=LOST[lost] if lost else "")
     waiting = dict(problems or {})
-    if verdict or pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
+    if verdict or lost or pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
         if any(run.current is not None and run.current.active for run in runs.values()):
-            decision.stop = _stop(pod, verdict)
+            decision.stop = _stop(pod, verdict or (Refusal(SHUTDOWN, "") if lost else None))
     else:
         _run_on(pod, runs, now_us, decision, waiting)
         _wake_at_deadline(pod, place, decision)
@@ -102,14 +127,45 @@ def decide(
 def _verdict(pod: Pod, runs: Mapping[str, Run], place: Place, now_us: int) -> Refusal | None:
     """Return why the pod as a whole has failed, whatever its containers still do."""
     stops = {run.current.stopped for run in runs.values() if run.current is not None}
-    if SHUTDOWN in stops and pod.spec.restart_policy == RestartPolicy.NEVER:
-        return Refusal(SHUTDOWN, MESSAGES[SHUTDOWN])
+    if EVICTED in stops:
+        return Refusal(EVICTED, pod.status.message or MESSAGES[EVICTED])
     seconds = pod.spec.active_deadline_seconds
     if seconds is None or (DEADLINE not in stops and now_us < place.start_us + seconds * SECOND):
         return None
     if DEADLINE in stops or not _all_done(pod, runs):
         return Refusal(DEADLINE, MESSAGES[DEADLINE])
     return None
+
+
+def _lost(pod: Pod, runs: Mapping[str, Run]) -> str | None:
+    """Return by what the machine has ended the pod, for good, None when it has not.
+
+    Nobody else's deed counts as the machine's: a container that had failed by
+    itself has failed, and one that may start again in its place is not lost.
+    """
+    if pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
+        return None
+    reasons: list[str | None] = []
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        ended = runs.get(container.name, NEVER_RAN).current
+        if ended is None or ended.active or _restarts(pod, container, ended):
+            continue
+        reason = _ended_by_machine(ended)
+        if reason is None and ended.failed:
+            return None
+        reasons.append(reason)
+    return next((reason for reason in reasons if reason), None)
+
+
+def _ended_by_machine(ended: Attempt) -> str | None:
+    if ended.stopped == SHUTDOWN:
+        return SHUTDOWN
+    return UNKNOWN_REASON if ended.reason == UNKNOWN_REASON and not ended.stopped else None
+
+
+def _is_made_again(pod: Pod) -> bool:
+    """Whether a controller has the pod, which makes another one when it is deleted."""
+    return any(owner.controller for owner in pod.metadata.owner_references)
 
 
 def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:
@@ -234,16 +290,20 @@ def _describe(
     reason, message = pod.status.reason, pod.status.message
     if pod.status.phase in ENDED:
         phase = pod.status.phase
+    elif decision.lost:
+        phase = pod.status.phase or PodPhase.PENDING
     elif verdict and not active:
         phase, reason, message = PodPhase.FAILED, verdict.reason, verdict.message
     else:
         phase = _phase(pod, runs, active)
-    decision.over = phase in ENDED and not active and not decision.start
+    decision.over = (phase in ENDED or bool(decision.lost)) and not active and not decision.start
     if pod.metadata.deletion_timestamp and not active:
         decision.over = True
     decision.status = status.compose(
         pod, runs, place, phase=phase, now_us=now_us, reason=reason, message=message, waiting=waiting
     )
+    if decision.lost:
+        status.mark_disrupted(decision.status, decision.lost, now_us)
 
 
 def _phase(pod: Pod, runs: Mapping[str, Run], active: bool) -> str:

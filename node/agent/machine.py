@@ -7,14 +7,15 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster import clock
-from cluster.rules import node_walls
+from cluster.rules import node_devices, node_walls
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch, store
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
-from node.attempt import time_text
+from node.agent.found_devices import FoundDevices, Seen, describe
+from node.attempt import SHUTDOWN, time_text
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -83,8 +84,16 @@ def condition(
 class Machine:
     """The Node object of a machine, and its heartbeat."""
 
-    def __init__(self, readings: Readings, name: str, wall: Wall, reach: Reach) -> None:
+    def __init__(
+        self,
+        readings: Readings,
+        name: str,
+        wall: Wall,
+        reach: Reach,
+        devices: FoundDevices | None = None,
+    ) -> None:
         self.readings = readings
+        self.devices = devices or FoundDevices(finders=())
         self.wall = wall
         self.reach = reach
         self.name = valid_name(name)
@@ -94,13 +103,14 @@ class Machine:
         self.capacity = {**readings.capacity(), "pods": PODS_MOST}
         self.allocatable = _allocatable(self.capacity)
         self.due = 0.0
-        self._said = ("", "")
-        self._programs = ""  # as the node's annotation lists them
+        self.departs = False
+        self._said = ("", "", Seen())
+        self._listed: dict[str, str] = {}  # annotations that may change
 
     def announce(self) -> None:
-        """Make the Node object, or bring it up to date; then it is ready for pods."""
+        """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
         renew(self.name, clock.microseconds())
-        now_us, listed = clock.microseconds(), programs.written(self.readings.programs())
+        now_us, listed = clock.microseconds(), self._lists()
         metadata = {
             "name": self.name,
             "labels": self._labels(),
@@ -108,7 +118,7 @@ class Machine:
                 VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
                 node_walls.ANNOTATION: walls.describe(self.wall),
                 LEASE_ANNOTATION: self.name,
-                programs.ANNOTATION: listed,
+                **listed,
             },
         }
         try:
@@ -117,41 +127,44 @@ class Machine:
             )
         except AlreadyExists:
             store.write(Patch(NODES, "", self.name, {"metadata": metadata}))
-        self._programs = listed
+        self._listed = listed
         self._write_status(now_us)
         self.due = clock.monotonic() + BEAT_S
 
     def beat(self) -> bool:
-        """When it is time, renew the lease, and write what changed of the node's conditions and programs; say whether it was."""
+        """When it is time, renew the lease, and write what changed of the node's conditions, programs and devices; say whether it was."""
         if clock.monotonic() < self.due:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
         renew(self.name, now_us)
-        if self._said != self._problems() or not self._is_ready():
+        if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
-        self._list_programs()
+        self._write_lists()
         self.due = clock.monotonic() + BEAT_S
         return True
 
     def depart(self) -> None:
-        """Say that this node stops in order, so that nothing is placed on it meanwhile."""
-        now_us = clock.microseconds()
-        before = store.get(NODES, "", self.name).read(Node)
-        status = self._status(now_us, before)
-        message = "The cluster on this machine was stopped."
-        ready = condition("Ready", False, "NodeShutdown", message, now_us, before)
-        status["conditions"] = [*(one for one in status["conditions"] if one["type"] != "Ready"), ready]
-        store.write(Patch(NODES, "", self.name, {"status": status}, "status"))
+        """Say that this node stops in order, so that nothing is placed on it from now on."""
+        self.departs = True
+        self._write_status(clock.microseconds())
 
-    def _list_programs(self) -> None:
-        """Write which programs there are if that changed: one that was installed counts from the next beat."""
-        listed = programs.written(self.readings.programs())
-        if listed != self._programs:
-            patch = {"metadata": {"annotations": {programs.ANNOTATION: listed}}}
+    def _lists(self) -> dict[str, str]:
+        """Return the annotations that list the programs and devices of the machine."""
+        found = [node_devices.NodeDevice(*each) for each in describe(self.devices.seen)]
+        return {
+            programs.ANNOTATION: programs.written(self.readings.programs()),
+            **({node_devices.ANNOTATION: node_devices.written(found)} if found else {}),
+        }
+
+    def _write_lists(self) -> None:
+        """Write which programs and devices there are if that changed: what was installed counts from the next beat."""
+        listed = self._lists()
+        if listed != self._listed:
+            patch = {"metadata": {"annotations": listed}}
             with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
                 store.write(Patch(NODES, "", self.name, patch))
-                self._programs = listed
+                self._listed = listed
 
     def _write_status(self, now_us: int) -> None:
         said = self._problems()
@@ -170,21 +183,23 @@ class Machine:
             return False
         return any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
 
-    def _problems(self) -> tuple[str, str]:
-        """Return what the conditions say, without their times."""
-        return self.readings.memory_problem(), self.readings.disk_problem()
+    def _problems(self) -> tuple[str, str, Seen]:
+        """Return what the conditions and amounts follow from, without times and figures."""
+        seen = self.devices.seen._replace(figures={})
+        return self.readings.memory_problem(), self.readings.disk_problem(), seen
 
     def _status(self, now_us: int, before: Node | None) -> dict[str, Any]:
-        memory, disk = self._problems()
+        memory, disk, seen = self._problems()
         return {
-            "capacity": _quantities(self.capacity),
-            "allocatable": _quantities(self.allocatable),
+            "capacity": _quantities(self.capacity) | _counts(seen, healthy=False),
+            "allocatable": _quantities(self.allocatable) | _counts(seen, healthy=True),
             "conditions": [
                 condition("MemoryPressure", bool(memory), "LowMemory" if memory else "EnoughMemory",
                           memory or "There is enough memory.", now_us, before),
                 condition("DiskPressure", bool(disk), "LowDisk" if disk else "EnoughDisk",
                           disk or "There is enough room on the disk.", now_us, before),
-                condition("Ready", True, "AgentReady", "The agent runs.", now_us, before),
+                *_about_devices(seen, now_us, before),
+                self._ready(now_us, before),
             ],
             "addresses": [
                 {"type": "InternalIP", "address": self.address},
@@ -192,6 +207,12 @@ class Machine:
             ],
             "nodeInfo": self.readings.info(),
         }  # fmt: skip
+
+    def _ready(self, now_us: int, before: Node | None) -> dict[str, str]:
+        if self.departs:
+            message = "The cluster on this machine was stopped, or is about to be."
+            return condition("Ready", False, SHUTDOWN, message, now_us, before)
+        return condition("Ready", True, "AgentReady", "The agent runs.", now_us, before)
 
     def _labels(self) -> dict[str, str]:
         return {
@@ -208,6 +229,23 @@ def _allocatable(capacity: dict[str, int]) -> dict[str, int]:
         "memory": capacity["memory"] * 9 // 10,
         "ephemeral-storage": capacity["ephemeral-storage"] * 9 // 10,
     }
+
+
+def _counts(seen: Seen, *, healthy: bool) -> dict[str, str]:
+    return {resource: str(count) for resource, count in seen.counts(healthy=healthy).items()}
+
+
+def _about_devices(seen: Seen, now_us: int, before: Node | None) -> list[dict[str, str]]:
+    """Return the condition of a node with devices."""
+    if not seen.kinds:
+        return []
+    problem = seen.problem()
+    reason = "DeviceGone" if problem else "AllDevicesThere"
+    return [
+        condition(
+            "DevicesMissing", bool(problem), reason, problem or "All devices are there.", now_us, before
+        )
+    ]
 
 
 def _quantities(found: dict[str, int]) -> dict[str, str]:

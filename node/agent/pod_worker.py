@@ -38,6 +38,7 @@ class Local:
     status: dict[str, Any] = field(default_factory=dict)  # what should be in the store
     written: dict[str, Any] = field(default_factory=dict)  # what was last accepted by the store
     over: bool = False
+    lost: str = ""  # why the node takes it away
     gone: bool = False  # the object is no more
 
     @property
@@ -64,6 +65,7 @@ class Local:
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
         self._remember(decision, now_us)
+        means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
         return decide(
@@ -105,17 +107,22 @@ class Local:
 
     def _remember(self, decision: Decision, now_us: int) -> None:
         self.status = decision.status
-        self.over = decision.over
+        self.over, self.lost = decision.over, decision.lost
         wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None]
         due = [wake for wake in wakes if wake is not None and wake > now_us]
         self.wake_us = min(due, default=None)
+
+    @property
+    def goes(self) -> bool:
+        """Whether the object is to be deleted now: somebody wished it, or the machine has ended the pod."""
+        return self.over and bool(self.lost or self.pod.metadata.deletion_timestamp)
 
     @property
     def unwritten(self) -> bool:
         """Whether the store does not know everything yet."""
         if self.gone:
             return False
-        return self.status != self.written or (self.over and bool(self.pod.metadata.deletion_timestamp))
+        return self.status != self.written or self.goes
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""

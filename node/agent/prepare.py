@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 
 from kube import amounts
-from node import attempts, walls
+from node import attempts, devices, walls
 from node.agent import environment, hosts, retention, volumes
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kube.kinds.core import Container, Pod
+    from node.agent.device_holders import DeviceHolders
     from node.agent.environment import Lookup
     from node.agent.lifecycle import Start
     from node.agent.reach import Reach
+    from node.devices import Assigned
     from node.paths import Layout
     from node.shim.order import Wall
     from node.status import Place
@@ -42,6 +44,7 @@ class Means(NamedTuple):
     wall: Wall  # as the spawner's probe found
     reach: Reach
     allocatable: Mapping[str, int]
+    devices: DeviceHolders
 
 
 def refusal(pod: Pod, layout: Layout) -> Refusal | None:
@@ -71,6 +74,10 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
     directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
+    kinds = means.devices.found.seen.kinds
+    share = _devices(pod, container, means)
+    own_devices, other_devices = devices.files(kinds, share)
+    told = devices.variables(kinds, share)
     mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)
@@ -81,12 +88,14 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
     own = (*_hosts_bind(hosts_file), *((Bind(str(home / TMP), TMP_SHOWN),) if shows_tmp else ()))
+    if not wall.landlock:
+        own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
     kept = (str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP))
-    command = environment.command(pod, container, place, given, means.lookup, means.allocatable)
+    command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
         argv=command.argv,
-        env=command.env,
+        env=command.env | told,  # whatever the pod says: devices are given out once
         cwd=cwd,
         node=pod.spec.node_name,
         streak=start.streak,
@@ -100,6 +109,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         landlock=wall.landlock,
         read=means.reach.read if mounted else (*means.reach.read, str(hosts_file)),
         write=(str(home / WORK), str(home / TMP)),
+        devices=own_devices,
+        withheld=other_devices,
         seccomp=wall.seccomp,
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
@@ -108,6 +119,15 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
     )
+
+
+def _devices(pod: Pod, container: Container, means: Means) -> Assigned:
+    """Return the devices that a container has, of those that its pod is given now or has already."""
+    try:
+        assigned = means.devices.give(pod)
+    except devices.Short as error:
+        raise environment.ConfigError(str(error)) from None
+    return devices.shares(pod, assigned).get(container.name, {})
 
 
 def _check_wall(pod: Pod, means: Means) -> None:

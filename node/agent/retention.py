@@ -44,7 +44,7 @@ def clean(
     for path in _directories(layout):
         if path.name not in running and (age := _age(path)) > FRESH_S:
             if path.name not in living:
-                _remove_scratch(path)
+                remove_scratch(path)
             left.append(Left(path, age, _size(path)))
     total = sum(one.size for one in left)
     count = 0
@@ -72,7 +72,8 @@ def _directories(layout: Layout) -> Iterator[Path]:
         return
 
 
-def _remove_scratch(path: Path) -> None:
+def remove_scratch(path: Path) -> None:
+    """Remove what a pod has in its directory beside the logs."""
     for name in (WORK, TMP, VOLUMES):
         shutil.rmtree(path / name, ignore_errors=True)
 

@@ -65,6 +65,8 @@ class Order(NamedTuple):
     )
     read: tuple[str, ...] = ()  # more that it may read and execute
     write: tuple[str, ...] = ()  # directories that it may change, beside its binds
+    devices: tuple[str, ...] = ()  # files of /dev that it has to itself ...
+    withheld: tuple[str, ...] = ()  # ... and those that others have or may get
     seccomp: bool = False
     memory_bytes: int = 0  # 0: no limit
     cpus: int = 0  # how many processors the command may use; 0: all
@@ -86,6 +88,6 @@ class Order(NamedTuple):
         """Return the order that encode() made."""
         fields = json.loads(data)
         fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
-        for name in ("keep", "covers", "read", "write"):
+        for name in ("keep", "covers", "read", "write", "devices", "withheld"):
             fields[name] = tuple(fields[name])
         return cls(**fields)

@@ -27,6 +27,8 @@ WATCH_S = 0.5
 HURRY_S = 0.05  # how often memory is looked at once more than half of it is used
 DRAIN_S = 1.0
 RETRY_S = 0.5
+TOGETHER_S = 0.1
+BY_MACHINE = "NodeShutdown"  # nobody but a machine that goes down sends SIGTERM without the agent's wish
 
 
 class Refused(Exception):
@@ -122,6 +124,7 @@ class Shim:
         else:
             _tell(self.notice, "started\n")
             self._loop(signals)
+            self._hear_machine(signals)
             self._finish_output()
         self._record()
 
@@ -226,10 +229,21 @@ class Shim:
         grace = float(wish.get("grace", self.order.grace_s))
         kill_at = time.monotonic() + grace
         if not self.stopped:
-            self.stopped = str(wish.get("reason", "Stopped"))
+            self.stopped = str(wish.get("reason", BY_MACHINE))
             for number in (signal.SIGTERM, signal.SIGCONT):
                 self._signal_group(number)
         self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
+
+    def _hear_machine(self, signals: int) -> None:
+        """Learn whether a SIGTERM that ended the command was for everybody: a machine that goes down sends it to us, too."""
+        if not self.stopped and self.status is not None and os.WTERMSIG(self.status) == signal.SIGTERM:
+            poll = select.poll()
+            poll.register(signals, select.POLLIN)
+            deadline = time.monotonic() + TOGETHER_S
+            while not self.stopped and (left := deadline - time.monotonic()) > 0:
+                if poll.poll(left * 1000) and signal.SIGTERM in os.read(signals, 512):
+                    wish = read_json(f"{self.order.directory}/stop.json")
+                    self.stopped = str(wish.get("reason", BY_MACHINE))
 
     def _signal_group(self, number: int) -> None:
         try:
@@ -286,6 +300,8 @@ class Shim:
             try:
                 self._write_started()
                 write_json(f"{self.order.directory}/status.json", outcome, sync=True)
+                return
+            except FileNotFoundError:  # the state directory was removed: nobody will ask
                 return
             except OSError:
                 time.sleep(RETRY_S)

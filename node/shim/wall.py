@@ -110,7 +110,7 @@ def _reach(order: Order, own: Reach) -> Iterator[tuple[int, int]]:
     hidden = order.hide if order.mounts == "none" else ""
     for path, rights in (
         *((path, landlock.READ) for path in (*PROGRAMS, *RUNTIME, *order.read)),
-        *((path, change) for path in (*SHARED, *_private_run(order), *_devices())),
+        *((path, change) for path in (*SHARED, *_private_run(order), *_devices(order))),
     ):
         for each in _without(path, hidden):
             yield from _opened(each, rights)
@@ -134,9 +134,24 @@ def _private_run(order: Order) -> tuple[str, ...]:
     return ("/run",) if "/run" in order.covers else ()
 
 
-def _devices() -> list[str]:
-    found = [f"/dev/{name}" for name in DEVICES]
-    return found + [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(ACCELERATORS)]
+def _devices(order: Order) -> Iterator[str]:
+    """Yield the devices of all programs, accelerators that the node does not give out, and what it gave to this container."""
+    yield from (f"/dev/{name}" for name in DEVICES)
+    yield from order.devices
+    for name in os.listdir("/dev"):
+        if name.startswith(ACCELERATORS):
+            yield from _without_all(f"/dev/{name}", {*order.devices, *order.withheld})
+
+
+def _without_all(path: str, hidden: set[str]) -> Iterator[str]:
+    """Yield a path, or where it contains hidden ones what lies beside them."""
+    if path in hidden:
+        return
+    if not any(each.startswith(f"{path}/") for each in hidden):
+        yield path
+        return
+    for name in os.listdir(path):
+        yield from _without_all(os.path.join(path, name), hidden)
 
 
 def _without(path: str, hidden: str) -> Iterator[str]:

@@ -20,6 +20,8 @@ tiers:
   - name: priority
   - name: gang
   - name: conformance
+  - name: pdb
+  - name: cdp
 - plugins:
   - name: overcommit
     arguments:
@@ -50,6 +52,8 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
             "allocate",
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
+        Said("Pods with a disruption budget", _budgets(policy), "pdb"),
+        Said("Pods that have just started", _cooldown(policy), "cdp"),
         Said("Jobs that wait long", _wait(policy), "sla"),
         Said("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
@@ -80,6 +84,18 @@ def _evictions(policy: Policy) -> str:
     }
     found = [words for action, words in for_whom.items() if action in policy.actions]
     return ", and ".join(found) or "for nobody"
+
+
+def _budgets(policy: Policy) -> str:
+    if policy.budgets:
+        return "are not evicted beyond what it allows"
+    return "are evicted beyond what it allows only where nobody else can be"
+
+
+def _cooldown(policy: Policy) -> str:
+    if policy.cooldown:
+        return "are not evicted for as long as they ask for (volcano.sh/cooldown-time)"
+    return "are evicted like others"
 
 
 def _wait(policy: Policy) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,15 @@ from scheduler.engine.units import Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from scheduler.cycle.protection import KeptBack, Protection, Uses
     from scheduler.engine.accounts import Account
+    from scheduler.engine.relations import Mark
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
+
+    Going = tuple[Group, tuple[Pod, ...]]
+    """A group, and pods of it that go together."""
 
     Ranked = Iterable[tuple[tuple[int, ...], Group]]
     """Groups, each with what decides whose pods go first: the least."""
@@ -23,8 +29,8 @@ if TYPE_CHECKING:
 class Candidates:
     """The pods of groups as units, with what they hold of the nodes and columns of a cycle."""
 
-    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account]) -> None:
-        self._snapshot, self._accounts = snapshot, accounts
+    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account], protection: Protection) -> None:
+        self._snapshot, self._accounts, self._protection = snapshot, accounts, protection
         self._nodes: dict[str, int] = {}
         self._vectors: dict[PodShape, list[int]] = {}
         self._going: dict[str, set[str]] = {}
@@ -34,50 +40,71 @@ class Candidates:
         """Note that pods of a group are asked to end: it may lose so many fewer."""
         self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
 
-    def units(self, ranked: Ranked, going: list[tuple[Group, tuple[Pod, ...]]]) -> Iterator[Unit]:
-        """Yield what may go, in order, and note in `going` whose pods each is.
+    def units(self, ranked: Ranked, going: list[Going], kept: KeptBack) -> Iterator[Unit]:
+        """Yield what may go, in order, and note in `going` whose pods each is, and in `kept` who is protected.
 
-        Groups of the least rank go first, of these all loose pods before gangs as a whole, and newer groups before older ones.
+        Groups of the least rank go first, of these all loose pods before gangs as a whole, those with a budget after the others, and
+        newer groups before older ones.
         """
         newest_first = sorted(ranked, key=lambda pair: (pair[1].created, pair[1].key), reverse=True)
         by_rank = sorted(newest_first, key=lambda pair: pair[0])
         for tier, (_, some) in enumerate(groupby(by_rank, key=lambda pair: pair[0])):
-            before: dict[str, tuple[int, ...]] = {}
             groups = [group for _, group in some]
+            before: dict[str, list[int]] = {}
+            limited: list[tuple[Group, Pod, Uses]] = []
+            for group in (each for each in groups if self._has_loose(each)):
+                first, is_limited = len(going), self._protection.concerns(group)
+                for pod in self._evictable(group, kept).loose:
+                    if is_limited and (uses := self._protection.uses(group, (pod,))):
+                        limited.append((group, pod, uses))
+                        continue
+                    going.append((group, (pod,)))
+                    yield self._unit(group, (pod,), tier)
+                before[group.key] = list(range(first, len(going)))
+            for group, pod, uses in limited:
+                before[group.key].append(len(going))
+                going.append((group, (pod,)))
+                yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
             for group in groups:
-                if self._has_loose(group):
-                    first = len(going)
-                    for pod in self._evictable(group).loose:
-                        going.append((group, (pod,)))
-                        yield self._unit(group, (pod,), tier, ())
-                    before[group.key] = tuple(range(first, len(going)))
-            for group in groups:
-                if pods := self._evictable(group).core:
+                if pods := self._evictable(group, kept).core:
+                    uses = kept.heeded(self._protection.uses(group, pods))
                     going.append((group, pods))
-                    yield self._unit(group, pods, tier, before.get(group.key, ()))
+                    yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
 
     def _has_loose(self, group: Group) -> bool:
         """Tell, without looking at its pods, whether not all of a group goes together."""
         return group.ready() - len(self._going.get(group.key, ())) != group.min_member
 
-    def _evictable(self, group: Group) -> Evictable:
-        if going := self._going.get(group.key):
+    def _evictable(self, group: Group, kept: KeptBack) -> Evictable:
+        going = self._going.get(group.key, ())
+        if self._protection.concerns(group):
+            protected = kept.protected(group, (pod for pod in group.holders.values() if pod.key not in going))
+            return evictable(group, self._snapshot.priority_of, going, protected)
+        if going:
             return evictable(group, self._snapshot.priority_of, going)
         return self._snapshot.evictable_of(group)
 
-    def _unit(self, group: Group, pods: tuple[Pod, ...], tier: int, before: tuple[int, ...]) -> Unit:
+    def _unit(
+        self, group: Group, pods: tuple[Pod, ...], tier: int, before: Sequence[int] = (), uses: Uses = ()
+    ) -> Unit:
         account = self._accounts[group.queue]
         if len(pods) == 1:
             node, holds = self.node(pods[0]), self.vector(pods[0].shape)
-            return Unit({} if node is None else {node: holds}, holds, 1, account, tier, before)
+            if node is None:
+                return Unit({}, holds, 1, account, tier, tuple(before), uses)
+            marks = tuple([(mark, node, 1) for mark in marks_of(pods[0])])
+            return Unit({node: holds}, holds, 1, account, tier, tuple(before), uses, marks)
         by_node: dict[int, list[int]] = {}
+        marked: Counter[tuple[Mark, int]] = Counter()
         total = [0] * len(self.vector(pods[0].shape))
         for pod in pods:
             node, holds = self.node(pod), self.vector(pod.shape)
             _add(total, holds)
             if node is not None:
                 _add(by_node.setdefault(node, [0] * len(holds)), holds)
-        return Unit(by_node, total, len(pods), account, tier, before)
+                marked.update((mark, node) for mark in marks_of(pod))
+        marks = tuple((mark, node, count) for (mark, node), count in marked.items())
+        return Unit(by_node, total, len(pods), account, tier, tuple(before), uses, marks)
 
     def vector(self, shape: PodShape) -> list[int]:
         """Return what pods of a shape hold, by column."""
@@ -91,6 +118,11 @@ class Candidates:
         if not self._nodes:
             self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
         return self._nodes.get(pod.node)
+
+
+def marks_of(pod: Pod) -> tuple[Mark, ...]:
+    """Return what a pod counts as for rules about other pods."""
+    return pod.shape.profile.marks if pod.shape.profile is not None else ()
 
 
 def _add(total: list[int], amounts: Sequence[int]) -> None:

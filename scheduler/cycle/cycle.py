@@ -26,10 +26,11 @@ from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
 from scheduler.cycle.waits import deadline
-from scheduler.cycle.weights import weights_of
+from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
 from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Relations
@@ -152,7 +153,7 @@ class _Cycle:
         self.reservations.look_again(groups, self._attempts)
         for due in (*self._evictions.wakes, *self.reservations.wakes):
             self._decisions.wake_at(due)
-        revoked, again = self._rules.evictions()
+        revoked, again = self._rules.evictions(self._evictions.protection)
         if again is not None:
             self._decisions.wake_at(again)
         going = {each.pod.key for each in self._evictions.found}
@@ -224,9 +225,7 @@ class _Cycle:
             cause = Cause(Reason.QUEUE_ORDER, queue=group.queue, group=first)
             return Outcome(group, [], pods, _about_the_rest(group, cause), entered)
         if attempt.short is not None:
-            cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
-            cause = cause or self._explain(group, layout)
-            return Outcome(group, [], pods, cause, entered)
+            return Outcome(group, [], pods, self._shortage(group, layout), entered)
         return self._started(group, layout, attempt, entered=entered)
 
     def _started(self, group: Group, layout: Layout, attempt: Attempt, *, entered: bool) -> Outcome:
@@ -243,11 +242,16 @@ class _Cycle:
         cause = None
         if unbound:
             gang = self._gangs[group.key]
-            cause = explain_rest(self._explainer(), gang, attempt, self._names, started=group.ready())
-            if cause is not None:
+            tell = explain_arranged_rest if gang.arranged is not None else explain_rest
+            cause = tell(self._explainer(), gang, attempt, self._names, started=group.ready())
+            if cause is not None and gang.arranged is None:
                 cause = self._unless_kept(_one_more(gang, attempt), cause)
         minima = half_bound.needs(layout.gang, attempt.taken, binds)
-        return Outcome(group, binds, unbound, cause, entered, minima)
+        outcome = Outcome(group, binds, unbound, cause, entered, minima)
+        if layout.gang.arranged is not None and binds and self.cluster.hyper_nodes is not None:
+            there = (pod.node for pod in group.holders.values())
+            outcome.hyper_node = self.cluster.hyper_nodes.lowest_around([*there, *(b.node for b in binds)])
+        return outcome
 
     def _absent(self, group: Group, layout: Layout, *, entered: bool) -> Outcome:
         """Return the outcome for a gang some of whose pods do not exist."""
@@ -280,13 +284,21 @@ class _Cycle:
             return Outcome(group, [], [])
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)
 
+    def _shortage(self, group: Group, layout: Layout) -> Cause:
+        """Return why a gang has no room, with what keeps others from being evicted for it."""
+        cause = self._evictions.cause_of(group.key) or self._explain_reserved(group, layout)
+        cause = cause or self._explain(group, layout)
+        protected = self._evictions.protected_from(group.key)
+        return msgspec.structs.replace(cause, protected=protected) if protected else cause
+
     def _explain(self, group: Group, layout: Layout) -> Cause:
         """Return why a gang did not fit; equal gangs are explained once."""
         gang = self._gangs[group.key]
         key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
-            cause = explain(self._explainer(), gang, self._names, needed=layout.needed)
+            tell = explain_arranged if gang.arranged is not None else explain
+            cause = tell(self._explainer(), gang, self._names, needed=layout.needed)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
             self._causes[key] = cause = self._unless_kept(gang, cause)
@@ -298,8 +310,9 @@ class _Cycle:
         if group.key not in self.reservations.standing or kept is None:
             return None
         with self.reservations.aside(group.key):
-            placer = Placer(self.cluster, pods=self._pods)
-            cause = explain(placer, self._gangs[group.key], self._names, needed=layout.needed)
+            gang, placer = self._gangs[group.key], Placer(self.cluster, pods=self._pods)
+            tell = explain_arranged if gang.arranged is not None else explain
+            cause = tell(placer, gang, self._names, needed=layout.needed)
         nodes = sorted({node for some in kept.places for node, _ in some})
         return msgspec.structs.replace(
             cause, reason=Reason.RESERVED, since=kept.made, expected=kept.expected, places=tuple(nodes)
@@ -321,6 +334,9 @@ class _Cycle:
         return self._placer
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
+        if layout.gang.arranged is not None and self.cluster.hyper_nodes is None:
+            self.cluster.hyper_nodes = self._snapshot.hyper_nodes()
+            self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         bins = layout.gang.bins
         for index, some in enumerate(layout.pod_sets):
             number = self._rules.number(group, some.shape)

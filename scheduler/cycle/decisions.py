@@ -53,7 +53,8 @@ class GroupDecision:
     announced is the status that says that the binds are under way, as a merge
     patch. given_back are pods that must not keep their nodes. What is kept of the decision (`scheduler.decided`) also takes: its
     queue, how many pods must start together, whether so many run already, the reason of a refusal that is news, with the
-    sentence, and whether it was let in after it had been kept waiting.
+    sentence, and whether it was let in after it had been kept waiting. hyper_node is
+    what its annotation says from now on, "" for nothing; None leaves it.
     """
 
     namespace: str
@@ -66,6 +67,7 @@ class GroupDecision:
     minima: list[Need] = field(default_factory=list)
     announced: Object = field(default_factory=dict)
     given_back: list[Pod] = field(default_factory=list)
+    hyper_node: str | None = None
     queue: str = ""
     needed: int = 0
     started: bool = False

@@ -7,6 +7,7 @@ Rules: reference/volcano-scheduler §1.3 (preemptable), §2.6 (bundles), §3.1 (
 * Pods in kube-system and those of the classes system-cluster-critical and system-node-critical stay.
 * What a gang has beyond its minimum, and beyond the minima of its roles, goes pod by pod: *loose* pods. The rest of it goes
   whole or not at all, and not at all when one of its pods has to stay. A gang that is below its minimum already has none left to keep.
+* Of a group with sub-groups nobody is loose: none of them is left below its size.
 * In a gang those go first that were to start last.
 """
 
@@ -37,10 +38,12 @@ class Evictable:
     core: tuple[Pod, ...] = ()
 
 
-def evictable(group: Group, priority_of: PriorityOf, going: Collection[str] = ()) -> Evictable:
-    """Return what of a group may be evicted when the pods with the keys of `going` are to go anyway."""
+def evictable(
+    group: Group, priority_of: PriorityOf, going: Collection[str] = (), protected: Collection[str] = ()
+) -> Evictable:
+    """Return what of a group may be evicted when pods with the keys of `going` are to go anyway, and those of `protected` stay."""
     holders = [pod for pod in group.holders.values() if pod.key not in going]
-    found = [pod for pod in holders if pod.status in _STAYING and may_go(pod, group)]
+    found = [pod for pod in holders if could_go(pod, group) and pod.key not in protected]
     if not group.exists or not found:
         return Evictable()
     found.sort(key=lambda pod: task_order(pod, priority_of), reverse=True)
@@ -48,6 +51,8 @@ def evictable(group: Group, priority_of: PriorityOf, going: Collection[str] = ()
     spare = ready - group.min_member
     if spare < 0:
         return Evictable(tuple(found))
+    if group.policies:
+        spare = 0
     roles = _spare_by_role(group, going)
     loose: list[Pod] = []
     core: list[Pod] = []
@@ -71,8 +76,13 @@ def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
     return {role: group.ready_roles[role] - gone.count(role) - least for role, least in minima.items()}
 
 
+def could_go(pod: Pod, group: Group) -> bool:
+    """Tell whether a pod holds a node, or is about to, and may be evicted."""
+    return pod.status in _STAYING and may_go(pod, group)
+
+
 def may_go(pod: Pod, group: Group) -> bool:
-    """Tell whether a pod of a group may be evicted, by what it is and says."""
+    """Tell whether a pod may be evicted by what it is, and by what it and its group say."""
     if pod.namespace == KUBE_SYSTEM or pod.priority_class in CRITICAL:
         return False
     said = group.preemptable if pod.preemptable is None else pod.preemptable

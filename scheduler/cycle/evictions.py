@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle import precedence
-from scheduler.cycle.candidates import Candidates
+from scheduler.cycle.candidates import Candidates, marks_of
 from scheduler.cycle.decisions import ROOM, Eviction
+from scheduler.cycle.protection import Fruitless, KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
@@ -32,13 +33,14 @@ from scheduler.policy.policy import Action
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scheduler.cycle.candidates import Ranked
+    from scheduler.cycle.candidates import Going, Ranked
+    from scheduler.cycle.protection import Protected
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
     Find = Callable[[Group, Gang], "Source | None"]
@@ -74,10 +76,13 @@ class Evictions:
         self._gangs, self._pods, self._now = gangs, pods, now
         self._reservations = reservations
         self._keys: list[str] = []
-        self._candidates = Candidates(snapshot, accounts)
+        self.protection = Protection(snapshot, now)
+        self._candidates = Candidates(snapshot, accounts, self.protection)
+        self._protected: dict[str, Counter[str]] = {}
         self._leaving: Leaving | None = None
-        self._failed: set[tuple[object, ...]] = set()
+        self._failed: dict[tuple[object, ...], Protected] = {}
         self._waiting: dict[str, Cause] = {}
+        self._starting: set[str] = set()
         self._kept: list[tuple[str, Gang, Attempt]] = []
         """For whom room is kept that is not his yet, by the keys of their groups."""
         self.found: list[Eviction] = []
@@ -87,6 +92,10 @@ class Evictions:
     def cause_of(self, key: str) -> Cause | None:
         """Return the cause of a group that waits for others to end; None for all others."""
         return self._waiting.get(key)
+
+    def protected_from(self, key: str) -> Protected:
+        """Return what protects pods that would be evicted for a group otherwise, and how many, those that are most first."""
+        return tuple(sorted(self._protected.get(key, {}).items(), key=lambda each: (-each[1], each[0])))
 
     def is_news(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
@@ -136,6 +145,7 @@ class Evictions:
     def make_room(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
         """Find victims for groups, in their order, whose minimum was placed nowhere."""
         actions = self._snapshot.policy.actions
+        self._starting = {key for key, each in attempts.items() if each.has_minimum() and each.placed()}
         sources = [
             (action, source)
             for action, source in ((Action.RECLAIM, self._reclaim), (Action.PREEMPT, self._preempt))
@@ -148,7 +158,7 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            if self._cluster.has_rules(gang):
+            if gang.arranged is not None:
                 continue  # whether it fits beside those who stay, the search does not know
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
@@ -215,10 +225,16 @@ class Evictions:
         return Source(others, reclaim.yields)
 
     def _holding(self) -> Iterator[Group]:
-        """Yield the groups that have pods on nodes, but for those for which others end in this cycle."""
+        """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.
+
+        Pods that get their nodes in this cycle are not among those that can be evicted, so a gang would go without them, and they
+        would stay without it.
+        """
         for key in self._snapshot.holding:
             group = self._snapshot.groups[key]
-            if group.exists and key not in self._waiting and group.queue in self._accounts:
+            if not group.exists or key in self._waiting or key in self._starting:
+                continue
+            if group.queue in self._accounts:
                 yield group
 
     def _try_aside(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
@@ -232,40 +248,58 @@ class Evictions:
     def _try(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
         likeness = action, gang.bins, gang.steps, group.queue, gang.level
-        if likeness in self._failed or self._is_resting(likeness):
-            return False
-        going: list[tuple[Group, tuple[Pod, ...]]] = []
-        found = None
-        with self._all_leaving().gone():
-            drawn = source(group, gang)
-            if drawn is not None:
-                if self._fits(gang):
+        told = self._failed.get(likeness)
+        if told is None:
+            told = self._resting(likeness)
+        if told is None:
+            going: list[Going] = []
+            with self._all_leaving().gone():
+                drawn = source(group, gang)
+                if drawn is not None and self._fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
-                units = self._candidates.units(drawn.groups, going)
-                if fits_on_empty_nodes(self._cluster, gang):
-                    found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
-            if found is None:
-                self._failed.add(likeness)
-                if len(going) > COSTLY:
-                    self._rest(likeness)
-                return False
-            self._evict(action, group, [going[number] for number in found[0]])
-            return True
+                kept = KeptBack(self.protection, heeds_budgets=True)
+                victims = self._victims(drawn, gang, going, kept)
+                if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
+                    kept, going = KeptBack(self.protection, heeds_budgets=False), []
+                    victims = self._victims(source(group, gang), gang, going, kept)
+                if victims is not None:
+                    kept.note_gone(victims)
+                    self._evict(action, group, victims)
+                    return True
+            told = self._failed[likeness] = kept.told()
+            self._rest(likeness, len(going), kept)
+        self._protected.setdefault(group.key, Counter()).update(dict(told))
+        return False
 
-    def _rest(self, likeness: tuple[object, ...]) -> None:
+    def _victims(
+        self, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
+    ) -> list[Going] | None:
+        """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
+        if drawn is None or not fits_on_empty_nodes(self._cluster, gang):
+            return None
+        units = self._candidates.units(drawn.groups, going, kept)
+        found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
+        return None if found is None else [going[number] for number in found[0]]
+
+    def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:
+        """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started."""
+        if (until := kept.until()) is not None:
+            self.wakes.append(until)
+        if looked_at <= COSTLY:
+            return
         known = self._snapshot.fruitless
-        for each in [each for each, due in known.items() if due <= self._now]:
+        for each in [each for each, search in known.items() if search.due <= self._now]:
             del known[each]
-        known[likeness] = self._now + REST_MS
+        known[likeness] = Fruitless(self._now + REST_MS, kept.told())
         self.wakes.append(self._now + REST_MS)
 
-    def _is_resting(self, likeness: tuple[object, ...]) -> bool:
-        """Tell whether so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
-        due = self._snapshot.fruitless.get(likeness, 0)
-        if self._now < due <= self._now + REST_MS:
-            self.wakes.append(due)
-            return True
-        return False
+    def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
+        """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
+        search = self._snapshot.fruitless.get(likeness)
+        if search is None or not self._now < search.due <= self._now + REST_MS:
+            return None
+        self.wakes.append(search.due)
+        return search.protected
 
     def _fits(self, gang: Gang) -> bool:
         placer = Placer(self._cluster, pods=self._pods)
@@ -274,7 +308,7 @@ class Evictions:
             placer.undo(gang, attempt)
         return attempt.short is None
 
-    def _evict(self, action: Action, group: Group, victims: list[tuple[Group, tuple[Pod, ...]]]) -> None:
+    def _evict(self, action: Action, group: Group, victims: list[Going]) -> None:
         """Note who goes for whom: from now on they are among what is going."""
         leaving = self._all_leaving()
         counts: Counter[str] = Counter()
@@ -288,6 +322,7 @@ class Evictions:
                     self._candidates.node(pod),
                     self._candidates.vector(pod.shape),
                     self._accounts[other.queue],
+                    marks_of(pod),
                 )
         told = tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
         self._waiting[group.key] = Cause(Reason.WAITING_FOR_VICTIMS, victims=told)
@@ -298,5 +333,7 @@ class Evictions:
             self._leaving = Leaving(self._cluster)
             for pod in self._snapshot.releasing.values():
                 account = self._accounts.get(self._snapshot.queue_of(pod)) or self._accounts[ROOT_QUEUE]
-                self._leaving.add(self._candidates.node(pod), self._candidates.vector(pod.shape), account)
+                self._leaving.add(
+                    self._candidates.node(pod), self._candidates.vector(pod.shape), account, marks_of(pod)
+                )
         return self._leaving

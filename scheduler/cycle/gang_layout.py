@@ -12,6 +12,7 @@ reference/volcano-queue-podgroup §3.1.
 * minTaskMember holds as well, unless its sum is larger than minMember.
 * Pods that have a node already, run or succeeded count; failed ones do not. A
   pod that a scheduling gate holds back does not exist yet.
+* What a group asks of the network, and its sub-groups, are added to that by `scheduler.cycle.sub_groups`.
 * When some have failed and nobody runs any more, those that failed count too:
   they were started with the others, and nobody makes them again, or they would
   be gone. Without this the last pod of a gang, made or given room when the
@@ -25,28 +26,33 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from scheduler.cycle import sub_groups
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from scheduler.cycle.sub_groups import SubGroup
     from scheduler.engine.cause import Constraint
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
 
     PriorityOf = Callable[[str], int]
     """The value of a priority class."""
+    SubGroupOf = Callable[[Pod], SubGroup | None]
+    """The sub-group of a pod."""
 
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one priority, role and shape that wait for nodes, in task order."""
+    """Pods of one priority, role, shape and sub-group that wait for nodes, in task order."""
 
     priority: int
     role: str
     shape: PodShape
     pods: list[Pod]
+    sub_group: SubGroup | None = None
 
 
 @dataclass(slots=True)
@@ -92,11 +98,19 @@ def _is_over(group: Group) -> bool:
 
 def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
     """Return the layout of a group."""
+    if not group.is_arranged:
+        return _lay_out(group, priority_of, None)
+    of = None if _is_over(group) else sub_groups.sub_group_of(group)
+    return sub_groups.arranged(_lay_out(group, priority_of, of), group, of)
+
+
+def _lay_out(group: Group, priority_of: PriorityOf, of: SubGroupOf | None) -> Layout:
+    """Return the layout of a group without what it asks of the network; `of` tells the sub-group of a pod."""
     missing = max(group.min_member - started(group), 0)
     if len(group.pending) < missing:  # while pods of a large gang are being created, each round
         return Layout([], Gang(()), missing, missing - len(group.pending), 0)
     waiting = [pod for pod in group.pending.values() if not pod.gated]
-    sets = _pod_sets(waiting, priority_of)
+    sets = _pod_sets(waiting, priority_of, of)
     roles = _role_minima(group)
     if len(sets) == 1 and not roles:
         return _of_equals(group, sets[0], missing, priority_of)
@@ -118,16 +132,18 @@ def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf
     return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
 
 
-def _pod_sets(pods: list[Pod], priority_of: PriorityOf) -> list[PodSet]:
-    if len(pods) == 1:
+def _pod_sets(pods: list[Pod], priority_of: PriorityOf, of: SubGroupOf | None) -> list[PodSet]:
+    if len(pods) == 1 and of is None:
         pod = pods[0]
         return [PodSet(_priority(pod, priority_of), pod.role, pod.shape, pods)]
     ranks = {id(pod): _rank(pod) for pod in pods}
-    found: dict[tuple[int, str, int], PodSet] = {}
+    found: dict[tuple[int, str, int, SubGroup | None], PodSet] = {}
     for pod in sorted(pods, key=lambda pod: ranks[id(pod)]):
         priority = _priority(pod, priority_of)
+        sub_group = None if of is None else of(pod)
         some = found.setdefault(
-            (priority, pod.role, pod.shape.number), PodSet(priority, pod.role, pod.shape, [])
+            (priority, pod.role, pod.shape.number, sub_group),
+            PodSet(priority, pod.role, pod.shape, [], sub_group),
         )
         some.pods.append(pod)
     return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))

@@ -36,9 +36,13 @@ def needs(gang: Gang, taken: Sequence[int], binds: Sequence[Bind]) -> list[Need]
     if not all(bind.pod.controlled for bind in binds):
         return []
     first = list(accumulate(taken, initial=0))
+    together = [(step.need, step.bins) for step in gang.steps]
+    together += [
+        (part.need, part.bins) for part in gang.parts if part.need and any(taken[some] for some in part.bins)
+    ]
     return [
-        (step.need, [place for number in step.bins for place in range(first[number], first[number + 1])])
-        for step in gang.steps
+        (need, [place for number in bins for place in range(first[number], first[number + 1])])
+        for need, bins in together
     ]
 
 

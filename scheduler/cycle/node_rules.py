@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.cycle.decisions import Eviction
+    from scheduler.cycle.protection import Protection
     from scheduler.engine.cluster import PodClass, Verdicts
     from scheduler.engine.scoring import Scores
     from scheduler.snapshot.nodes import PodShape
@@ -98,11 +99,11 @@ class NodeRules:
         dues = [due for source in self._sources if (due := source.due()) is not None]
         return min(dues, default=None)
 
-    def evictions(self) -> tuple[list[Eviction], int | None]:
+    def evictions(self, protection: Protection) -> tuple[list[Eviction], int | None]:
         """Return the pods that end because of a rule of their nodes, and when to look again for more."""
         if self._zones is None:
             return [], None
-        found = list(self._zones.evictions())
+        found = list(self._zones.evictions(protection))
         dues = (self._zones.due(), self._zones.next_round())
         return found, min((due for due in dues if due is not None), default=None)
 

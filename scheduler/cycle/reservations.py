@@ -27,6 +27,7 @@ import numpy as np
 from scheduler.cycle import precedence, reserved
 from scheduler.cycle.departures import Departures
 from scheduler.cycle.enqueue import is_outside
+from scheduler.cycle.protection import Fruitless
 from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.place import Placer
@@ -361,17 +362,17 @@ class Reservations:
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
         known = self._snapshot.fruitless
-        for each in [each for each, due in known.items() if due <= self._now]:
+        for each in [each for each, search in known.items() if search.due <= self._now]:
             del known[each]
-        known[likeness] = self._now + REST_MS
+        known[likeness] = Fruitless(self._now + REST_MS, ())
         self.wakes.append(self._now + REST_MS)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
         """Tell whether places for such gangs were sought a short time ago, in vain or at great cost."""
-        due = self._snapshot.fruitless.get(likeness, 0)
-        if not self._now < due <= self._now + REST_MS:
+        search = self._snapshot.fruitless.get(likeness)
+        if search is None or not self._now < search.due <= self._now + REST_MS:
             return False
-        self.wakes.append(due)
+        self.wakes.append(search.due)
         return True
 
 

@@ -19,6 +19,7 @@ from scheduler.snapshot.records import TaskStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scheduler.cycle.protection import Protection
     from scheduler.engine.cluster import Verdicts
     from scheduler.engine.scoring import Scores
     from scheduler.policy.zones import Zones
@@ -63,8 +64,11 @@ class RevocableZones:
                 )
         return closed[self._of_node], worth[self._of_node]
 
-    def evictions(self) -> Iterator[Eviction]:
-        """Yield the pods that end because the zone of their node is closed; the snapshot remembers when that was done."""
+    def evictions(self, protection: Protection) -> Iterator[Eviction]:
+        """Yield the pods that end because the zone of their node is closed; the snapshot remembers when that was done.
+
+        None of them ends whom a budget protects, where budgets protect in any case (pdb).
+        """
         shut = self._shut()
         if not shut or not self._policy.evicts or self._now < self._next_round():
             return
@@ -76,6 +80,8 @@ class RevocableZones:
                 for pod in (*found.loose, *found.core)
                 if pod.node in shut and pod.status is TaskStatus.RUNNING
             ]
+            if self._snapshot.policy.budgets:
+                there = protection.let_go(group, there, _most(group))
             for pod in there[: _most(group)]:
                 self._snapshot.revoked = self._now
                 yield _eviction(pod, group, shut[pod.node])

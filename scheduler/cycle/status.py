@@ -68,7 +68,8 @@ class Outcome:
     """What a cycle found out about one group. entered: it was let in by this cycle.
 
     minima are those of the binds, given_back the pods of a half bound gang. reservation is what is kept for it from now on;
-    in_vain: what was is given back.
+    in_vain: what was is given back. hyper_node is the closest one that has all pods of a gang which asks for such, None where
+    none is asked for.
     """
 
     group: Group
@@ -80,6 +81,7 @@ class Outcome:
     given_back: list[Pod] = field(default_factory=list)
     reservation: Reservation | None = None
     in_vain: bool = False
+    hyper_node: str | None = None
 
 
 class Writer:
@@ -109,6 +111,8 @@ class Writer:
         group = outcome.group
         decision = GroupDecision(group.namespace, group.name, group.uid, outcome.binds)
         decision.minima, decision.given_back = outcome.minima, outcome.given_back
+        if outcome.hyper_node is not None and outcome.hyper_node != group.hyper_node:
+            decision.hyper_node = outcome.hyper_node
         decision.queue, decision.needed = group.queue, group.min_member
         if outcome.binds:
             ready = group.ready()

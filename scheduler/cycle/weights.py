@@ -9,7 +9,7 @@ from scheduler.engine.scoring import Weights
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scheduler.policy.policy import Fit, Scoring
+    from scheduler.policy.policy import Fit, Policy, Scoring
 
     Columns = tuple[tuple[int, int, bool], ...]
 
@@ -32,6 +32,11 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
         tuple(columns[name] for name in RARE if name in columns),
         *(_fit(scoring.fit, columns) if scoring.fit is not None else ()),
     )
+
+
+def packed_columns(policy: Policy, columns: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+    """Return by which columns HyperNodes are compared, with their weights."""
+    return tuple((columns[name], weight) for name, weight in policy.packed if name in columns and weight)
 
 
 def _fit(fit: Fit, columns: Mapping[str, int]) -> tuple[int, Columns, int, tuple[tuple[int, int], ...], int]:

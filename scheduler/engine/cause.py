@@ -44,6 +44,8 @@ class Reason(StrEnum):
     POD_ANTI_AFFINITY = "PodAntiAffinity"
     REPELLED = "Repelled"
     TOPOLOGY_SPREAD = "TopologySpread"
+    NETWORK_TOPOLOGY = "NetworkTopology"
+    SUB_GROUPS = "SubGroups"
     UNKNOWN_CONSTRAINT = "UnknownConstraint"
     CLAIM_NOT_BOUND = "ClaimNotBound"
     WAITING_FOR_VICTIMS = "WaitingForVictims"
@@ -109,6 +111,30 @@ class Obstacle(NamedTuple):
     least: int = 0
 
 
+class Arrangement(NamedTuple):
+    """What a gang asks of the network, and how far it got.
+
+    highest is the highest tier that it, or each of its sub-groups, may span, tier_name that tier's name where it is given by name; then
+    is_known says whether some HyperNode has it. hyper_node is the one into which most of it fits. standing of its pods have nodes
+    already. have of `wanted` sub-groups with `size` pods each fit; group is the one that does not.
+    """
+
+    highest: int | None = None
+    tier_name: str = ""
+    is_known: bool = True
+    hyper_node: str = ""
+    standing: int = 0
+    have: int = 0
+    wanted: int = 0
+    size: int = 0
+    group: str = ""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a highest tier is asked for."""
+        return self.highest is not None or bool(self.tier_name)
+
+
 class Promise(NamedTuple):
     """What groups of a queue that were let in may still take of a resource."""
 
@@ -130,7 +156,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     taken yet. keepers are the queues whose guarantees keep some of the resource, with what
     they have not taken of it, most first. excluded counts the nodes that are closed to the pod, by what
     closes them; tally is the same for all nodes in kube-scheduler's words. victims are the groups
-    whose pods were asked to end now so that the gang has room, each with how many. queue deserves `deserved` of the resource and
+    whose pods were asked to end now so that the gang has room, each with how many. protected are what keeps
+    pods from being evicted for it, in words, each with how many. queue deserves `deserved` of the resource and
     would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
     which the room is kept that the gang would need. since, expected (ms) and places are those of a reservation, that of the gang or that in
     its way: since when room is kept, when it is to start, on which nodes.
@@ -158,7 +185,9 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     constraint: Constraint | None = None
     promise: Promise | None = None
     obstacle: Obstacle | None = None
+    arrangement: Arrangement | None = None
     victims: tuple[tuple[str, int], ...] = ()
+    protected: tuple[tuple[str, int], ...] = ()
     since: int = 0
     expected: int | None = None
     places: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from scheduler.engine.accounts import Account, Amount
     from scheduler.engine.gang import Gang
+    from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.engine.relations import Relations, Ties
     from scheduler.engine.scoring import Scores, Weights
     from scheduler.engine.wishes import Wishes
@@ -73,6 +74,8 @@ class Cluster:
     classes     what Bin.pod_class counts
     relations   what the ties of classes are about; None where no class has any
     weights     by what nodes are compared; None where the fullest is the best
+    hyper_nodes where gangs that are arranged may be; None where there are no such gangs
+    packed      the columns by which HyperNodes are compared, with their weights
     """
 
     allocatable: Matrix
@@ -83,6 +86,8 @@ class Cluster:
     """Every node whose free amounts changed, in order, with repeats."""
     relations: Relations | None = None
     weights: Weights | None = None
+    hyper_nodes: HyperNodes | None = None
+    packed: tuple[Amount, ...] = ()
 
     def has_rules(self, gang: Gang) -> bool:
         """Tell whether some pods of a gang have rules about other pods."""

@@ -3,8 +3,12 @@
 The cluster is as it will be when all is gone that is going (`scheduler.engine.leaving`). Pods of the gang get nodes one by
 one, each the node where the least is lost: first nodes with room, then those where units of the lowest tier make some, of
 these where the fewest pods go, then where the youngest go. A unit that goes leaves room on all of its nodes, which the next pods
-find there. Then units go whose queues have to use less, if a ceiling is in the way. In the end it is tried for each unit, the last
-first, whether it can stay after all. The answer counts only if `Placer.place_minimum`, which places the gang later, finds room for it then.
+find there. Then units go whose queues have to use less, if a ceiling is in the way. No unit goes that would take from a budget more pods
+than it allows. In the end it is tried for each unit, the last first, whether it can stay after all. The answer counts only if
+`Placer.place_minimum`, which places the gang later, finds room for it then.
+
+For pods with rules about other pods a node also costs whoever is in the way of those (`scheduler.engine.conflicts`). Where pods need
+others near them, or are spread among them, it may help that these stay: if all else fails everybody goes but those.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.conflicts import Conflicts, RuleMarks, marks
+from scheduler.engine.offers import Offers
 from scheduler.engine.place import Placer
 from scheduler.engine.units import Drawn
 
@@ -28,12 +34,9 @@ if TYPE_CHECKING:
     Yields = Callable[[Account, Sequence[int]], bool]
     """Whether pods that hold so much may be taken from a queue, as it stands."""
 
-    Cost = tuple[int, int, int]
-    """What is lost: the highest tier, the number of pods, the last unit."""
 
 FEW = 64
 """Of so many units each is tried with all nodes anew whether it can stay, which takes about 1 ms on thousands of nodes."""
-_NOTHING: Cost = (-1, 0, -1)
 
 
 def find_victims(
@@ -51,7 +54,7 @@ def find_victims(
         if (found := search.run(search.settle)) is not None:
             return found
         if not more:
-            return search.run(search.settle_at_any_cost)
+            return search.run(search.settle_at_any_cost) or search.run_beside_needed()
 
 
 class _Search:
@@ -66,6 +69,10 @@ class _Search:
         self._taken = [0] * len(gang.bins)
         self._places: list[tuple[int, int, int]] = []  # bin, node, pods
         self._kept: dict[int, set[int]] = {}  # node → the columns of which pods of the gang ask there
+        relations = cluster.relations if cluster.has_rules(gang) else None
+        self._conflicts = None if relations is None else Conflicts(relations, drawn.units)
+        self._offers = Offers(cluster, drawn, self._gone, self._refused, self._conflicts)
+        self._rules = RuleMarks.of(cluster, gang) if relations is not None else RuleMarks()
 
     def run(self, settle: Callable[[], bool]) -> tuple[list[int], Attempt] | None:
         """Settle the gang, spare what need not go, and have it placed; take all back if that does not work."""
@@ -73,7 +80,7 @@ class _Search:
         if settle() and self._come_under_ceilings():
             self._spare()
             self._leave_places()
-            if len(self._gone) <= FEW:
+            if len(self._gone) <= FEW or self._conflicts is not None:
                 self._spare_with_other_places()
             attempt = Placer(self._cluster, pods=self._pods).place_minimum(self._gang)
             if attempt.short is None:
@@ -83,11 +90,27 @@ class _Search:
         for number in self._gone:
             unit = self._units[number]
             unit.account.charge(enumerate(unit.total), 1)
+            for budget, pods in unit.uses:
+                budget.left += pods
+            if self._cluster.relations is not None:
+                self._cluster.relations.shift(unit.marks)
         self._gone.clear()
         self._refused.clear()
         self._kept.clear()
         self._cluster.free[:] = free
         return None
+
+    def run_beside_needed(self) -> tuple[list[int], Attempt] | None:
+        """Have everybody go but those beside whom pods of the gang have to be, or among whom they are spread."""
+        needed = [
+            number
+            for number, unit in enumerate(self._units)
+            if not self._rules.needed.isdisjoint(marks(unit))
+        ]
+        if not needed:
+            return None
+        self._refused.update(needed)
+        return self.run(self.settle_at_any_cost)
 
     # Nodes for the gang
 
@@ -119,69 +142,44 @@ class _Search:
 
     def _fill(self, some: int, wanted: int) -> int:
         """Give up to so many pods of a bin nodes; return how many got one."""
+        found = 0
+        while found < wanted and (more := self._fill_open_nodes(some, wanted - found)):
+            found += more
+            if self._conflicts is None:
+                break  # with rules about other pods, one that is placed may open nodes for the next
+        return found
+
+    def _fill_open_nodes(self, some: int, wanted: int) -> int:
         pod_class = self._class(some)
         line = [
             (offer[0], node)
-            for node in self._open_nodes(pod_class)
-            if (offer := self._offer(node, pod_class)) is not None
+            for node in self._offers.open_nodes(pod_class)
+            if (offer := self._offers.best(node, pod_class)) is not None
         ]
         heapify(line)
         found = 0
         while line and found < wanted:
             cost, node = heappop(line)
-            offer = self._offer(
+            offer = self._offers.best(
                 node, pod_class
             )  # what others have lost meanwhile may have made it another one
             if offer is None:
                 continue
             if offer[0] == cost and self._take(offer[1]):
-                number = min(self._capacity(node, pod_class), wanted - found)
+                number = min(self._offers.capacity(node, pod_class), wanted - found)
                 self._put(some, node, number)
                 found += number
                 nodes = {node, *(each for unit in offer[1] for each in self._units[unit].holds)}
             else:
                 nodes = {node}
             for each in sorted(nodes):
-                if pod_class.verdicts[each] == 0 and (offer := self._offer(each, pod_class)) is not None:
+                if (
+                    pod_class.verdicts[each] == 0
+                    and (offer := self._offers.best(each, pod_class)) is not None
+                ):
                     heappush(line, (offer[0], each))
         self._taken[some] += found
         return found
-
-    def _open_nodes(self, pod_class: PodClass) -> list[int]:
-        """Return the nodes that pods of a class may use and on which there is room, or something that may go."""
-        if pod_class.foreign:
-            return []
-        asked = [column for column, _ in pod_class.asked]
-        hopeful = np.all(self._cluster.free[:, asked] >= pod_class.request[asked], axis=1)
-        hopeful[list(self._on_node)] = True
-        open_nodes: list[int] = np.flatnonzero(hopeful & (pod_class.verdicts == 0)).tolist()
-        return open_nodes
-
-    def _offer(self, node: int, pod_class: PodClass) -> tuple[Cost, list[int]] | None:
-        """Return what is lost when a node is to have room for one more pod, and which units go; None if it cannot have it."""
-        free = self._cluster.free[node].tolist()
-        short = {column: amount - free[column] for column, amount in pod_class.asked if amount > free[column]}
-        if not short:
-            return _NOTHING, []
-        chosen: list[int] = []
-        tier = lost = 0
-        for number in self._on_node.get(node, ()):
-            unit = self._units[number]
-            holds = unit.holds[node]
-            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
-                continue
-            chosen.append(number)
-            tier = max(tier, unit.tier)
-            also = (each for each in unit.before if each not in self._gone and each not in chosen)
-            lost += unit.pods + sum(self._units[each].pods for each in also)
-            short = {column: left - holds[column] for column, left in short.items() if left > holds[column]}
-            if not short:
-                return (tier, lost, number), chosen
-        return None
-
-    def _capacity(self, node: int, pod_class: PodClass) -> int:
-        free = self._cluster.free[node].tolist()
-        return min((free[column] // amount for column, amount in pod_class.asked if amount > 0), default=1)
 
     def _put(self, some: int, node: int, number: int) -> None:
         self._cluster.fill([node], [number], self._class(some), self._gang.account)
@@ -207,7 +205,7 @@ class _Search:
                 if each in self._gone:
                     continue
                 unit = self._units[each]
-                if each in self._refused or not self._yields(unit.account, unit.total):
+                if each in self._refused or not self._may_go(unit):
                     self._refused |= {each, number}
                     for back in taken:
                         self._move(back, -1)
@@ -216,12 +214,21 @@ class _Search:
                 taken.append(each)
         return True
 
+    def _may_go(self, unit: Unit) -> bool:
+        if unit.uses and any(budget.left < pods for budget, pods in unit.uses):
+            return False
+        return self._yields(unit.account, unit.total)
+
     def _move(self, number: int, sign: int) -> None:
         """Have a unit go, or with -1 come back."""
         unit = self._units[number]
         for node, holds in unit.holds.items():
             self._cluster.free[node] += np.multiply(holds, sign)
         unit.account.charge(enumerate(unit.total), -sign)
+        for budget, pods in unit.uses:
+            budget.left -= pods * sign
+        if self._cluster.relations is not None:
+            self._cluster.relations.shift(unit.marks, -sign)
         if sign > 0:
             self._gone.add(number)
         else:
@@ -261,7 +268,8 @@ class _Search:
         """Let units stay that need not go, the last first; those that go before another one go with it."""
         bound: set[int] = set()
         for number in sorted(self._gone, reverse=True):
-            if number not in bound:
+            is_needed = bool(self._rules.all) and not self._rules.all.isdisjoint(marks(self._units[number]))
+            if number not in bound and not is_needed:
                 self._move(number, -1)
                 if self._has_room(number) and self._above_ceiling() is None:
                     continue
@@ -269,18 +277,26 @@ class _Search:
             bound.update(self._units[number].before)
 
     def _spare_with_other_places(self) -> None:
-        """Let units stay without which the minimum fits on other nodes: those that came later may have left room enough."""
+        """Let units stay without which the minimum fits on other nodes: those that came later may have left room enough.
+
+        Of more than FEW units some are tried together.
+        """
         bound: set[int] = set()
-        for number in sorted(self._gone, reverse=True):
-            if number not in bound:
+        left = sorted(self._gone, reverse=True)
+        together = -(-len(left) // FEW)
+        while left:
+            some, left = left[:together], left[together:]
+            tried = [number for number in some if number not in bound]
+            for number in tried:
                 self._move(number, -1)
-                placer = Placer(self._cluster, pods=self._pods)
-                attempt = placer.place_minimum(self._gang)
-                if attempt.short is None:
-                    placer.undo(self._gang, attempt)
-                    continue
+            placer = Placer(self._cluster, pods=self._pods)
+            attempt = placer.place_minimum(self._gang)
+            if attempt.short is None:
+                placer.undo(self._gang, attempt)
+                continue
+            for number in tried:
                 self._move(number, 1)
-            bound.update(self._units[number].before)
+            bound.update(each for number in some for each in self._units[number].before)
 
     def _has_room(self, number: int) -> bool:
         """Tell whether the pods of the gang fit beside a unit that came back."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.cluster import Cluster, PodClass, Vector
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.place import Placer
 
@@ -126,14 +126,23 @@ def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Ac
 
 def on_empty_nodes(cluster: Cluster, number: int) -> int:
     """Return how many pods of a class would fit if nothing else ran."""
+    return int(rooms_when_empty(cluster, number).sum())
+
+
+def rooms_when_empty(cluster: Cluster, number: int) -> Vector:
+    """Return how many pods of a class would fit on each node if nothing else ran."""
     pod_class = cluster.classes[number]
     asked = pod_class.request > 0
+    rooms = np.zeros(len(cluster.allocatable), dtype=np.int64)
     if pod_class.foreign:
-        return 0
-    whole = cluster.allocatable[pod_class.verdicts == 0][:, asked]
-    if not asked.any() or not len(whole):
-        return len(whole) << 31
-    return int(np.maximum((whole // pod_class.request[asked]).min(axis=1), 0).sum())
+        return rooms
+    is_open = pod_class.verdicts == 0
+    if not asked.any():
+        rooms[is_open] = 1 << 31
+    else:
+        whole = cluster.allocatable[is_open][:, asked]
+        rooms[is_open] = np.maximum((whole // pod_class.request[asked]).min(axis=1), 0)
+    return rooms
 
 
 def fits_on_empty_nodes(cluster: Cluster, gang: Gang) -> bool:

@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
+    from scheduler.engine.hyper_nodes import Topology
     from scheduler.engine.relations import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """`count` pods of one class that wait for nodes."""
+    """`count` pods of one class that wait for nodes; part is the number of the part that they belong to, None for none."""
 
     pod_class: int
     count: int
+    part: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +42,45 @@ class GangStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Pods of a gang that start together or not at all (a sub-group): at least `need` of these bins.
+
+    policy is the number of the rule that made it, by which parts are counted. Of a part that runs already nobody is needed, and
+    others join it one by one.
+    """
+
+    name: str
+    policy: int
+    bins: tuple[int, ...]
+    need: int
+    topology: Topology | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartStep:
+    """At least `need` of the parts with these numbers, each as a whole."""
+
+    need: int
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """What a gang asks beyond room: how close together all of its pods are to be, which of them start together, and how many such parts do."""
+
+    topology: Topology | None = None
+    parts: tuple[Part, ...] = ()
+    part_steps: tuple[PartStep, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Gang:
     """Bins in task order, highest priority first, and the minimum as steps.
 
     No steps: whatever fits may start. account is that of its queue; None is
     for gangs that no queue limits. Gangs of one level are equals: their minima
-    go before the rest of any of them. held is what its pods use already, by column.
+    go before the rest of any of them. held is what its pods use already, by column. arranged is None for most:
+    `scheduler.engine.arrange` places the others.
     """
 
     bins: tuple[Bin, ...]
@@ -51,6 +88,22 @@ class Gang:
     account: Account | None = None
     level: int = 0
     held: tuple[int, ...] = ()
+    arranged: Arranged | None = None
+
+    @property
+    def topology(self) -> Topology | None:
+        """How close together all of its pods are to be, None where they may be anywhere."""
+        return None if self.arranged is None else self.arranged.topology
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Which of its pods start together among themselves."""
+        return () if self.arranged is None else self.arranged.parts
+
+    @property
+    def part_steps(self) -> tuple[PartStep, ...]:
+        """How many parts start with the minimum."""
+        return () if self.arranged is None else self.arranged.part_steps
 
 
 def minimum(gang: Gang) -> list[int]:
@@ -65,16 +118,34 @@ def minimum(gang: Gang) -> list[int]:
     return taken
 
 
+NOBODY: AbstractSet[int] = frozenset()
+"""The parts of an attempt in which none has started; most gangs have no parts."""
+
+
 class Attempt:
     """The nodes found for one gang so far.
 
     short is the (step, bin) at which the minimum ran out of room, None when all of it has nodes. full are
     the bins that found no more room. behind is the number of the gang for which the queue waits. start are the
     nodes among which the pods stay that need each other (engine.relations), None while none of them has a node;
-    avoided are the nodes where they do not start, as earlier attempts were short there.
+    avoided are the nodes where they do not start, as earlier attempts were short there. Of an arranged gang,
+    allowed are the nodes to which a bin is kept, and started the parts that have what they need; few says at which
+    step of parts it was short, and how many of them started.
     """
 
-    __slots__ = ("avoided", "behind", "full", "gang", "runs", "short", "start", "taken")
+    __slots__ = (
+        "allowed",
+        "avoided",
+        "behind",
+        "few",
+        "full",
+        "gang",
+        "runs",
+        "short",
+        "start",
+        "started",
+        "taken",
+    )
 
     def __init__(self, gang: Gang, avoided: NodeSet | None = None) -> None:
         self.gang = gang
@@ -85,6 +156,9 @@ class Attempt:
         self.short: tuple[int, int] | None = None
         self.full: set[int] = set()
         self.behind: int | None = None
+        self.allowed: dict[int, NodeSet] | None = None
+        self.started: AbstractSet[int] = NOBODY
+        self.few: tuple[int, int] | None = None
 
     def has_minimum(self) -> bool:
         """Tell whether all that must start together has nodes."""

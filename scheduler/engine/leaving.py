@@ -13,27 +13,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
+    from scheduler.engine.relations import Mark, Marked
 
 
 class Leaving:
-    """What pods hold that are going, by node and by queue."""
+    """What pods hold that are going, by node and by queue, and what they count as for others."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rooms: dict[int, list[int]] = {}
         self._charges: dict[Account, list[int]] = {}
+        self._marks: list[Marked] = []
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._charges)
 
-    def add(self, node: int | None, amounts: Sequence[int], account: Account) -> None:
-        """Note a pod that is going; node is None for one whose node is not there."""
+    def add(
+        self, node: int | None, amounts: Sequence[int], account: Account, marks: Iterable[Mark] = ()
+    ) -> None:
+        """Note a pod that is going, with what it counts as for others; node is None for one whose node is not there."""
         if node is not None:
+            self._marks += [(mark, node, 1) for mark in marks]
             _add(self._rooms.setdefault(node, [0] * len(amounts)), amounts)
         _add(self._charges.setdefault(account, [0] * len(amounts)), amounts)
 
@@ -50,6 +55,8 @@ class Leaving:
         if self._rooms:
             nodes = np.fromiter(self._rooms, dtype=np.intp)
             self._cluster.free[nodes] += sign * np.array(list(self._rooms.values()), dtype=np.int64)
+        if self._cluster.relations is not None:
+            self._cluster.relations.shift(self._marks, -sign)
         for account, amounts in self._charges.items():
             account.charge(enumerate(amounts), -sign)
 

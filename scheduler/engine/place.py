@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine import arrange
 from scheduler.engine.gang import Attempt, Gang
 from scheduler.engine.ranking import Ranking
 from scheduler.engine.scored_ranking import ScoredRanking
 from scheduler.engine.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scheduler.engine.accounts import Amount
     from scheduler.engine.cluster import Cluster, PodClass, Vector
@@ -73,6 +74,12 @@ def _place_rest(placer: Placer, turns: Turns, number: int, attempt: Attempt) -> 
         return
     asked = placer.asked(gang, some)
     due = min(turns.most(number, asked), gang.bins[some].count - attempt.taken[some])
+    if gang.arranged is not None:
+        for each, pods in arrange.place_more(placer, attempt, some, due):
+            turns.placed(number, placer.asked(gang, each), pods)
+        if attempt.rest() is not None:
+            turns.again(number)
+        return
     taken = placer.take(attempt, some, due)
     turns.placed(number, asked, taken)
     if taken < due:
@@ -97,9 +104,15 @@ class Placer:
             attempt = Attempt(gang)
             attempt.short = (0, 0)
             return attempt
+        if gang.arranged is not None:
+            return arrange.place_minimum(self, gang)
+        return self.start_anywhere(gang, self.place_part)
+
+    def start_anywhere(self, gang: Gang, place: Callable[[Gang, NodeSet | None], Attempt]) -> Attempt:
+        """Place a minimum, of pods that need each other in one domain after the other; if it is short, nothing is placed."""
         avoided: NodeSet | None = None
         for _ in range(STARTS):
-            attempt = self.place_part(gang, avoided)
+            attempt = place(gang, avoided)
             if attempt.short is None:
                 break
             self.undo(gang, attempt)
@@ -131,12 +144,23 @@ class Placer:
 
     def undo(self, gang: Gang, attempt: Attempt) -> None:
         """Take every pod of the attempt off its node again."""
-        for number, some in enumerate(gang.bins):
-            pod_class = self.cluster.classes[some.pod_class]
-            for nodes, counts in attempt.runs[number]:
+        self.undo_since(attempt, [0] * len(gang.bins), range(len(gang.bins)))
+
+    def undo_since(
+        self, attempt: Attempt, runs: Sequence[int] | Mapping[int, int], bins: Iterable[int]
+    ) -> None:
+        """Take off what was placed of some bins since each of them had so many runs."""
+        gang = attempt.gang
+        for number in bins:
+            pod_class = self._class_of(gang, number)
+            for nodes, counts in attempt.runs[number][runs[number] :]:
                 self.cluster.fill(nodes, [-count for count in counts], pod_class, gang.account)
-            attempt.runs[number] = []
-            attempt.taken[number] = 0
+                attempt.taken[number] -= sum(counts)
+            del attempt.runs[number][runs[number] :]
+
+    def rooms(self, pod_class: int) -> Vector:
+        """Return how many pods of the class fit on each node now; to be read only."""
+        return self._ranking(pod_class).rooms()
 
     def redo(
         self, gang: Gang, attempt: Attempt, runs: Sequence[Sequence[tuple[list[int], list[int]]]]
@@ -172,9 +196,22 @@ class Placer:
             wanted = gang.account.allowed(pod_class.asked, wanted)
         if pod_class.ties is not None and pod_class.ties.rules and self.cluster.relations is not None:
             return self._take_tied(attempt, bin_number, wanted, min(together, wanted), self.cluster.relations)
-        if pod_class.wishes is not None:
-            return self._take_wished(attempt, bin_number, wanted)
+        among = None if attempt.allowed is None else attempt.allowed.get(bin_number)
+        if among is not None or pod_class.wishes is not None:
+            every = np.ones(len(self.cluster.free), dtype=bool) if among is None else among
+            return self._take_among(attempt, bin_number, wanted, every)
         return self._put(attempt, bin_number, *self._ranking(some.pod_class).take(wanted))
+
+    def _take_among(self, attempt: Attempt, bin_number: int, wanted: int, among: NodeSet) -> int:
+        """Place up to so many pods of a bin on some of the nodes, each on the one that is best by then."""
+        taken = 0
+        while taken < wanted:
+            ranking = self._ranking(attempt.gang.bins[bin_number].pod_class)
+            nodes, counts = ranking.choose(wanted - taken, among)
+            if not nodes:
+                break
+            taken += self._put(attempt, bin_number, nodes, counts)
+        return taken
 
     def _put(self, attempt: Attempt, bin_number: int, nodes: list[int], counts: list[int]) -> int:
         """Put pods of a bin on nodes; return how many."""
@@ -187,18 +224,6 @@ class Placer:
         attempt.taken[bin_number] += taken
         return taken
 
-    def _take_wished(self, attempt: Attempt, bin_number: int, wanted: int) -> int:
-        """Place up to so many pods of a bin, each on the node that meets best by then what it prefers."""
-        taken = 0
-        every = np.ones(len(self.cluster.free), dtype=bool)
-        while taken < wanted:
-            ranking = self._ranking(attempt.gang.bins[bin_number].pod_class)
-            nodes, counts = ranking.choose(wanted - taken, every)
-            if not nodes:
-                break
-            taken += self._put(attempt, bin_number, nodes, counts)
-        return taken
-
     def _take_tied(
         self, attempt: Attempt, bin_number: int, wanted: int, together: int, relations: Relations
     ) -> int:
@@ -209,6 +234,8 @@ class Placer:
         while ties is not None and taken < wanted:
             ranking = self._ranking(some.pod_class)
             among = relations.open_nodes(ties)
+            if attempt.allowed is not None and bin_number in attempt.allowed:
+                among = among & attempt.allowed[bin_number]
             rule = ties.together()
             starts = rule is not None and relations.is_start(rule)
             if rule is not None and starts:

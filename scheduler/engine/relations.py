@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     Mark = Hashable
 
+    Marked = tuple[Mark, int, int]
+    """A mark, a node, and how many pods there have it."""
+
 OWN_NODE = ""
 """The topology in which each node is a domain by itself."""
 
@@ -166,13 +169,16 @@ class Relations:
 
     def count(self, nodes: Sequence[int], counts: Sequence[int], ties: Ties) -> None:
         """Note that counts[i] pods are on nodes[i]; negative counts take them away."""
-        for mark in ties.marks:
-            placed = self._placed[mark]
-            tallies = self._by_mark.get(mark, ())
-            for node, pods in zip(nodes, counts, strict=True):
-                placed[node] += pods
-                for tally in tallies:
-                    tally.add(node, pods)
+        self.shift(
+            (mark, node, pods) for mark in ties.marks for node, pods in zip(nodes, counts, strict=True)
+        )
+
+    def shift(self, marked: Iterable[Marked], sign: int = 1) -> None:
+        """Note that pods with marks come to nodes; with -1 that they go, also those that stood there from the start."""
+        for mark, node, pods in marked:
+            self._placed[mark][node] += pods * sign
+            for tally in self._by_mark.get(mark, ()):
+                tally.add(node, pods * sign)
 
     def open_nodes(self, ties: Ties) -> NodeSet:
         """Return the nodes to which no rule of a class is opposed."""
@@ -195,6 +201,14 @@ class Relations:
     def is_start(self, rule: Together) -> bool:
         """Whether a pod that obeys the rule now would be the first of its kind."""
         return rule.starts and not any(self.tally(rule.mark, each).counts.any() for each in rule.topologies)
+
+    def is_beside(self, rule: Together, node: int) -> bool:
+        """Whether a rule is not opposed to one node."""
+        tallies = [self.tally(rule.mark, each) for each in rule.topologies]
+        least = 0 if self.is_start(rule) else 1
+        return all(
+            tally.of_node[node] >= 0 and tally.counts[tally.of_node[node]] >= least for tally in tallies
+        )
 
     def regions(self, rule: Together) -> NDArray[np.int64]:
         """Return for each node the number of its domains in all topologies of a rule together; -1 where it is in none."""

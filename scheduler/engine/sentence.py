@@ -9,6 +9,7 @@ from kube.amounts import show
 from kube.meta import moment_of
 from kube.pod_groups import job_of
 from kube.usage import ROOT_QUEUE
+from scheduler.engine import arrangement_words
 from scheduler.engine.cause import Cause, Constraint, ExclusionKind, Obstacle, Reason
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def sentence(cause: Cause) -> str:
         told += f" Other nodes are too busy: {busy}."
     if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
         told += f" Of other nodes {lent}."
-    return told
+    return told + _protected(cause)
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -302,6 +303,16 @@ def _clock(time: int) -> str:
     return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def _protected(cause: Cause) -> str:
+    """Return what keeps others from being evicted: ` Protected from being evicted for it: 6 pods by disruption budget ns/web.`."""
+    if not cause.protected:
+        return ""
+    named = [f"{n} {'pod' if n == 1 else 'pods'} by {what}" for what, n in cause.protected[:_NAMED_GROUPS]]
+    if (more := len(cause.protected) - _NAMED_GROUPS) > 0:
+        named.append(f"others by {more} more")
+    return f" Protected from being evicted for it: {', '.join(named)}."
+
+
 def _room_kept(cause: Cause) -> str:
     named = [_called(group) for group in cause.keeping[:_NAMED_GROUPS]]
     if more := len(cause.keeping) - len(named):
@@ -432,6 +443,8 @@ _SENTENCES = {
     Reason.POD_ANTI_AFFINITY: _pod_anti_affinity,
     Reason.REPELLED: _repelled,
     Reason.TOPOLOGY_SPREAD: _topology_spread,
+    Reason.NETWORK_TOPOLOGY: arrangement_words.network_topology,
+    Reason.SUB_GROUPS: arrangement_words.sub_groups,
     Reason.UNKNOWN_CONSTRAINT: _unknown_constraint,
     Reason.CLAIM_NOT_BOUND: _claim_not_bound,
     Reason.WAITING_FOR_VICTIMS: _waiting_for_victims,

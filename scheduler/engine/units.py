@@ -15,8 +15,24 @@ if TYPE_CHECKING:
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
     from scheduler.engine.gang import Gang
+    from scheduler.engine.relations import Marked
 
 _DRAWN, _MORE = 4, 8  # times what the gang asks for; so many times as much when that was too little
+_LEAST_WITH_RULES = (
+    256  # units for a gang with rules about other pods: what it asks for does not tell who is in its way
+)
+
+
+@dataclass(slots=True, eq=False)
+class Allowance:
+    """How many pods may still go for the sake of a budget, which `name` says in words.
+
+    enough: it has as many healthy pods as it needs, so one that is not healthy does not count.
+    """
+
+    name: str
+    left: int
+    enough: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +45,8 @@ class Unit:
     account  that of their queue
     tier     units of a lower one go first
     before   the numbers of units that go as well when this one does
+    uses     for which budgets its pods count, and how many of them
+    marks    what its pods count as on their nodes, for rules about other pods
     """
 
     holds: Mapping[int, Sequence[int]]
@@ -37,6 +55,8 @@ class Unit:
     account: Account
     tier: int = 0
     before: tuple[int, ...] = ()
+    uses: tuple[tuple[Allowance, int], ...] = ()
+    marks: tuple[Marked, ...] = ()
 
 
 class Drawn:
@@ -48,6 +68,7 @@ class Drawn:
         for some in gang.bins:
             for column, amount in cluster.classes[some.pod_class].asked:
                 self._wanted[column] += amount * some.count
+        self._least = _LEAST_WITH_RULES if cluster.has_rules(gang) else 0
         self._held = [0] * len(self._wanted)
         self._times = _DRAWN
         self.units: list[Unit] = []
@@ -68,5 +89,7 @@ class Drawn:
         return False
 
     def _is_enough(self) -> bool:
+        if len(self.units) < self._least:
+            return False
         pairs = zip(self._held, self._wanted, strict=True)
         return all(held >= wanted * self._times for held, wanted in pairs)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 LARGEST_WEIGHT = 1_000_000
 LARGEST_FACTOR = 1000
 LONGEST_MS = 100 * 365 * 24 * 3_600_000
-PACKED = "binpack.resources."
+PACKED = "binpack"
+PACKED_HYPER_NODES = "hypernode.binpack"
 NEVER = "never"
 _TRUTHS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
@@ -144,16 +145,18 @@ class Arguments:
             return ()
         return tuple(dict.fromkeys(filter(None, (each.strip() for each in stated.split(",")))))
 
-    def packed(self) -> tuple[tuple[str, int], ...]:
-        """Return the resources by which binpack compares nodes, with their weights (§3.9), by name."""
-        weights = {name: self.weight(f"binpack.{name}", 1) for name in ("cpu", "memory")}
-        for name in self.names("binpack.resources"):
-            weights[name] = self.weight(PACKED + name, 1)
+    def packed(self, first: str = PACKED) -> tuple[tuple[str, int], ...]:
+        """Return the resources by which nodes (§3.9), or HyperNodes (§3.12), are compared, with their weights, by name.
+
+        first is what the names of these arguments begin with.
+        """
+        weights = {name: self.weight(f"{first}.{name}", 1) for name in ("cpu", "memory")}
+        listed, prefix = f"{first}.resources", f"{first}.resources."
+        for name in self.names(listed):
+            weights[name] = self.weight(prefix + name, 1)
         for name in self.values:
-            if name.startswith(PACKED) and name.removeprefix(PACKED) not in weights:
-                self.warn(
-                    child(self.path, name), f"{name} has no effect: binpack.resources does not name it."
-                )
+            if name.startswith(prefix) and name.removeprefix(prefix) not in weights:
+                self.warn(child(self.path, name), f"{name} has no effect: {listed} does not name it.")
         return tuple(sorted(weights.items()))
 
 

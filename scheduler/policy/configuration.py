@@ -15,20 +15,20 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
-from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
-from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
-from scheduler.policy.arguments import Arguments
+from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
-from scheduler.policy.policy import DEFAULT, Action, NodeGrouping, Policy, Scoring, Usage
-from scheduler.policy.strategy_fit import fit_of
-from scheduler.policy.zones import Zones, zones_of
+from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
+from scheduler.policy.policy import DEFAULT, Action, Policy
+from scheduler.policy.zones import zones_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kube.yaml.tree import Tree
+    from scheduler.policy.policy import NodeGrouping, Usage
+    from scheduler.policy.zones import Zones
 
 LONGEST = 65_536  # characters of a configuration
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
@@ -111,18 +111,21 @@ class _Reader:
 
     def answer(self, actions: frozenset[Action]) -> Reading:
         """Return the policy unless there is an error, with the findings by line."""
-        waits = self.at_work("sla")
+        waits, nodeorder = self.at_work("sla"), self.at_work("nodeorder")
         policy = Policy(
             actions,
             self.overcommit(),
-            self.scoring(),
+            scoring_of(nodeorder, self.at_work("binpack"), self.at_work("resource-strategy-fit")),
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
-            wishes=self.wishes(),
+            budgets=self.at_work("pdb") is not None,
+            cooldown=self.at_work("cdp") is not None,
+            wishes=wishes_of(nodeorder),
             node_groups=self.node_groups(),
             usage=self.usage(),
             zones=self.zones(),
             reserves_ms=self.reserves(),
+            packed=self.packed(),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -140,8 +143,12 @@ class _Reader:
             return frozenset()
         names = [name.strip() for name in value.split(",")]
         for name in names:
-            self.action(name)
-        found = [Action(name) for name in names if name in known.ORDER]
+            self.action(name, names)
+        found = [
+            known.SAME.get(name) or Action(name)
+            for name in names
+            if name in known.ORDER or name in known.SAME
+        ]
         if Action.ALLOCATE not in found:
             self.warn("actions", "Without allocate no waiting pod gets a node.")
         if found != sorted(found, key=known.ORDER.index):
@@ -149,14 +156,18 @@ class _Reader:
             self.warn("actions", f"Here actions are taken in the order {order}, however they are written.")
         return frozenset(found)
 
-    def action(self, name: str) -> None:
-        """Say what there is to say about one action."""
-        without = known.ACTIONS_WITHOUT_EFFECT.get(name)
-        if without:
+    def action(self, name: str, names: list[str]) -> None:
+        """Say what there is to say about one action of these."""
+        if without := known.ACTIONS_WITHOUT_EFFECT.get(name):
             self.warn("actions", f"{name} has no effect here: {without}.")
-        elif without is None and name not in known.ORDER:
-            every = {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}
-            hint = nearest(name, every) or f" There are {', '.join(sorted(every))}."
+        elif (same := known.SAME.get(name)) and same in names:
+            self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
+        elif same:
+            self.warn(
+                "actions", f"{name} is taken as {same}, which has single pods beyond a minimum go first."
+            )
+        elif name not in known.ACTIONS:
+            hint = nearest(name, known.ACTIONS) or f" There are {', '.join(sorted(known.ACTIONS))}."
             self.error("actions", f"There is no action {shown(name) or 'without a name'}.{hint}")
 
     # Plugins
@@ -248,61 +259,24 @@ class _Reader:
         default = DEFAULT.reserves_ms or 0
         return default if arguments is None else arguments.wait_or_never("reservation-wait", default)
 
-    def scoring(self) -> Scoring | None:
-        """Return how nodes are compared, None where no scorer has a weight."""
-        nodes, packing = self.at_work("nodeorder"), self.at_work("binpack")
-        fitting = self.at_work("resource-strategy-fit")
-        fit = fit_of(fitting) if fitting else None
-        scoring = Scoring(
-            binpack=packing.weight("binpack.weight", 1) if packing else 0,
-            resources=packing.packed() if packing else (),
-            least=nodes.weight("leastrequested.weight", 1) if nodes else 0,
-            most=nodes.weight("mostrequested.weight", 0) if nodes else 0,
-            balanced=nodes.weight("balancedresource.weight", 1) if nodes else 0,
-            fit=fit if fit and (fit.weight or fit.spare) else None,
-        )
-        has_weight = scoring.binpack or scoring.least or scoring.most or scoring.balanced or scoring.fit
-        return scoring if has_weight else None
-
-    def wishes(self) -> WishWeights:
-        """Return what comes of what pods prefer: where nodeorder is not listed it decides first, with the weights that are its defaults."""
-        nodes = self.at_work("nodeorder")
-        if nodes is None:
-            return DEFAULT_WISHES
-        return WishWeights(
-            nodes.weight("nodeaffinity.weight", 2),
-            nodes.weight("podaffinity.weight", 2),
-            nodes.weight("tainttoleration.weight", 3),
-            nodes.weight("podtopologyspread.weight", 2),
-            first=False,
-        )
+    def packed(self) -> tuple[tuple[str, int], ...]:
+        """Return by which resources HyperNodes are compared."""
+        network = self.at_work("network-topology-aware")
+        return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
 
     def node_groups(self) -> NodeGrouping | None:
         """Return how queues have node groups."""
         arguments = self.at_work("nodegroup")
-        if arguments is None:
-            return None
-        return NodeGrouping(
-            arguments.truth("strict", default=True),
-            arguments.truth("enablePreferredOrder", default=False),
-            "nodegroup" in self.hierarchical,
-        )
+        inherits = "nodegroup" in self.hierarchical
+        return None if arguments is None else node_groups_of(arguments, inherits=inherits)
 
     def usage(self) -> Usage | None:
         """Return how the load of nodes counts."""
         arguments = self.at_work("usage")
-        if arguments is None:
-            return None
-        limits = arguments.within("thresholds")
-        closes = ("usage", "enablePredicate") not in self.parts_off
-        weighs = ("usage", "enableNodeOrder") not in self.parts_off
-        return Usage(
-            arguments.weight("usage.weight", 5) if weighs else 0,
-            arguments.weight("cpu.weight", 1),
-            arguments.weight("memory.weight", 1),
-            limits.percentage("cpu", 80) if closes else None,
-            limits.percentage("mem", 80) if closes else None,
+        closes, weighs = (
+            ("usage", flag) not in self.parts_off for flag in ("enablePredicate", "enableNodeOrder")
         )
+        return None if arguments is None else usage_of(arguments, closes=closes, weighs=weighs)
 
     def zones(self) -> Zones | None:
         """Return when nodes of revocable zones are lent out."""
@@ -316,7 +290,7 @@ class _Reader:
         """Say that arguments of actions change nothing."""
         for path, each in self.items("configurations", value):
             name = each.get("name")
-            if name not in {*known.ORDER, *known.ACTIONS_WITHOUT_EFFECT}:
+            if name not in known.ACTIONS:
                 hint = nearest(name, known.ORDER) if isinstance(name, str) else ""
                 self.warn(path, f"There is no action {shown(name)}, so this is left out.{hint}")
             elif each.get("arguments"):

@@ -18,11 +18,15 @@ ORDER = tuple(Action)
 """The order in which a cycle takes its actions, whatever order they are written in."""
 
 ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
-    "gangpreempt": "preempt has whole gangs go, too",
-    "gangreclaim": "reclaim has whole gangs go, too",
     "shuffle": "no running pod is moved",
 }
 """Actions that change nothing, with what is so instead."""
+
+SAME: Mapping[str, Action] = {"gangpreempt": Action.PREEMPT, "gangreclaim": Action.RECLAIM}
+"""Volcano's actions that are one with others here: these take whole gangs where pods beyond their minima are not enough."""
+
+ACTIONS = frozenset({*ORDER, *ACTIONS_WITHOUT_EFFECT, *SAME})
+"""All names of actions."""
 
 
 class Standing(Enum):
@@ -136,7 +140,11 @@ PLUGINS: Mapping[str, Plugin] = {
         parts=frozenset({"enabledVictim"}),
     ),
     "task-topology": _without("tasks are not kept together or apart by annotations"),
-    "cdp": _without("pods that have just started are evicted like others"),
+    "cdp": Plugin(
+        Standing.SWITCHED,
+        "Pods that ask for time to cool down are not evicted soon after they got their node.",
+        switch="enablePreemptable",
+    ),
     "rescheduling": _without("no running pod is moved"),
     "usage": Plugin(
         Standing.SWITCHED,
@@ -145,7 +153,11 @@ PLUGINS: Mapping[str, Plugin] = {
         frozenset({"request_ratio", "burst", "risk_threshold", "risk_factor"}),
         parts=frozenset({"enablePredicate", "enableNodeOrder"}),
     ),
-    "pdb": _without("budgets for disruptions do not protect from preempt and reclaim"),
+    "pdb": Plugin(
+        Standing.SWITCHED,
+        "Nobody is evicted whom a budget for disruptions protects.",
+        switch="enablePreemptable",
+    ),
     "nodegroup": Plugin(
         Standing.SWITCHED,
         "Queues use the groups of nodes that their affinity names.",
@@ -159,6 +171,21 @@ PLUGINS: Mapping[str, Plugin] = {
     ),
     "resourcequota": _always("No job enters for whose minimum a quota of its namespace has no room."),
     "deviceshare": _without("devices are not shared"),
+    "network-topology-aware": Plugin(
+        Standing.SWITCHED,
+        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together.",
+        frozenset({"hypernode.binpack.cpu", "hypernode.binpack.memory", "hypernode.binpack.resources"}),
+        frozenset(
+            {
+                "weight",
+                "hypernode.binpack.normal-pod.enable",
+                "hypernode.binpack.normal-pod.fading",
+                "hypernode.gradient.evict.max-hypernodes",
+            }
+        ),
+        prefix="hypernode.binpack.resources.",
+        switch="enabledHyperNodeOrder",
+    ),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,
         "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
@@ -166,7 +193,6 @@ PLUGINS: Mapping[str, Plugin] = {
         frozenset({"proportional"}),
         switch="enableNodeOrder",
     ),
-    "network-topology-aware": _without("networks between nodes are not heeded"),
 }
 
 HIERARCHY = "enableHierarchy"

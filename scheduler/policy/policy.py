@@ -107,6 +107,9 @@ class Policy:
     sla         whether groups are let in for having waited long (§3.11)
     waits_ms    after how long, where they do not say it themselves; None: never
     reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
+    budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
+    cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
+    packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     """
 
     actions: frozenset[Action] = frozenset(Action)
@@ -115,11 +118,15 @@ class Policy:
     sla: bool = False
     waits_ms: int | None = None
     reserves_ms: int | None = 300_000
+    budgets: bool = False
+    cooldown: bool = False
     wishes: WishWeights = DEFAULT_WISHES
     node_groups: NodeGrouping | None = None
     usage: Usage | None = None
     zones: Zones | None = None
+    packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
 
 
-DEFAULT = Policy()
-"""What holds where nobody has said anything: a job of high priority gets room on a full cluster (design §4)."""
+DEFAULT = Policy(budgets=True, cooldown=True)
+"""What holds where nobody has said anything: a job of high priority gets room on a full cluster (design §4), but not of
+pods whose owners said how many must stay, or for how long."""

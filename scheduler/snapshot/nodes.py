@@ -269,6 +269,11 @@ class NodeTable:
             self._ground = NodeGround([each for each in facts if each is not None], rows, self._marks)
         return self._ground
 
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Return the labels of all nodes, in the order of a cycle."""
+        facts = ((name, self._nodes[name].facts) for name in self.names())
+        return {name: {} if each is None else dict(each.labels) for name, each in facts}
+
     def _selectable(self, shape: PodShape) -> Eligible:
         return Eligible(
             lambda: self.verdicts(shape) != self._codes.get(SELECTOR, -1),

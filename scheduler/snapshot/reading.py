@@ -15,6 +15,7 @@ from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
+from kube.topology import ALLOCATED
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations
 
 
@@ -23,6 +24,7 @@ class PodAnnotations(QueueAnnotations):
 
     role: str = field(default="", name="volcano.sh/task-spec")
     priority: str = field(default="", name="volcano.sh/task-priority")
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     preemptable: str = field(default="", name="volcano.sh/preemptable")
     revocable: str = field(default="", name="volcano.sh/revocable-zone")
 
@@ -36,6 +38,7 @@ class Preemptable(View):
 class PodLabels(Preemptable):
     """The labels that some clients use in place of the annotations."""
 
+    cooldown: str = field(default="", name="volcano.sh/cooldown-time")
     role: str = field(default="", name="volcano.sh/task-spec")
 
 
@@ -129,8 +132,10 @@ class NodeView(View):
 
 
 class GroupAnnotations(Preemptable):
-    """Whether a pod group may be evicted, how long it may wait (sla, under both names), how many of its pods must stay (§1.4;
-    reference/volcano-scheduler §1.4), and how long it runs.
+    """What a pod group says of itself (reference/volcano-scheduler §1.4).
+
+    Whether it may be evicted, how long it may wait (sla, under both names), how many of its pods must stay, how long it runs, and
+    where it is.
     """
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
@@ -138,6 +143,7 @@ class GroupAnnotations(Preemptable):
     least_available: str = field(default="", name="volcano.sh/jdb-min-available")
     most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
+    hyper_node: str = field(default="", name=ALLOCATED)
 
 
 class GroupMeta(View):
@@ -148,6 +154,25 @@ class GroupMeta(View):
     deletion_timestamp: str | None = None
     annotations: GroupAnnotations | None = None
     labels: Preemptable | None = None
+
+
+class TopologyView(View):
+    """How close together pods are to be."""
+
+    mode: str | None = None
+    highest_tier_allowed: int | None = None
+    highest_tier_name: str | None = None
+
+
+class SubGroupView(View):
+    """Which pods of a group start together among themselves."""
+
+    name: str = ""
+    label_selector: dict[str, Any] | None = None
+    match_label_keys: list[str] | None = None
+    sub_group_size: int | None = None
+    min_sub_groups: int | None = None
+    network_topology: TopologyView | None = None
 
 
 class GroupSpec(View):
@@ -161,6 +186,8 @@ class GroupSpec(View):
     priority_class_name: str | None = None
     min_resources: dict[str, Any] | None = None
     total_resources: dict[str, Any] | None = None
+    network_topology: TopologyView | None = None
+    sub_group_policy: list[SubGroupView] | None = None
 
 
 class GroupCondition(View):

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from kube.meta import OwnerReference
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
-    from scheduler.snapshot.reading import GroupCondition, GroupView, PodAnnotations, Preemptable
+    from scheduler.snapshot.reading import (
+        GroupCondition,
+        GroupView,
+        PodAnnotations,
+        Preemptable,
+        SubGroupView,
+    )
 
 
 class TaskStatus(IntEnum):
@@ -62,7 +68,8 @@ class Pod:
     controlled: somebody makes it again when it is deleted. labels are undecoded, a part of the body that conditions
     keep anyway: few pods are ever asked about theirs (`scheduler.snapshot.pod_relations`).
     preemptable: whether it says of itself that it may be evicted, None if it says nothing. preempts: others may be
-    evicted for it. revocable: it may be on nodes that are lent for a time (tdm).
+    evicted for it. cooldown: for how many ms after it got its node it asks not to be evicted. revocable: it may be on nodes that
+    are lent for a time (tdm).
     """
 
     namespace: str
@@ -87,6 +94,7 @@ class Pod:
     demands: Demands | None
     preemptable: bool | None = None
     preempts: bool = True
+    cooldown: int = 0
     revocable: bool = False
 
     @property
@@ -129,6 +137,7 @@ class Group:
         "pending",
         "ready_roles",
         "shapes",
+        "succeeded",
         "uid",
         "view",
     )
@@ -148,6 +157,7 @@ class Group:
         self.shapes: Counter[PodShape] = Counter()
         """What its pods hold."""
         self.holders: dict[str, Pod] = {}
+        self.succeeded: dict[str, Pod] = {}
 
     @property
     def exists(self) -> bool:
@@ -190,6 +200,24 @@ class Group:
     def conditions(self) -> Sequence[GroupCondition]:
         """What its status says."""
         return (self.view.status.conditions if self.view else None) or ()
+
+    @property
+    def policies(self) -> Sequence[SubGroupView]:
+        """The policies by which its pods form sub-groups."""
+        return (self.view.spec.sub_group_policy if self.view else None) or ()
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether it asks for pods close together in the network, or for sub-groups that start whole."""
+        return self.view is not None and (
+            self.view.spec.network_topology is not None or bool(self.view.spec.sub_group_policy)
+        )
+
+    @property
+    def hyper_node(self) -> str:
+        """The HyperNode that it is said to be in, "" where nothing is said."""
+        notes = self.view.metadata.annotations if self.view else None
+        return notes.hyper_node if notes else ""
 
     @property
     def min_member(self) -> int:

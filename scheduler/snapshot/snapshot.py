@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kube import resources, scheduler_configuration, usage
+from kube import resources, scheduler_configuration, topology, usage
 from kube.kinds.core import PodPhase
 from kube.meta import parse_time
 from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
+from scheduler.policy.arguments import duration_of
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
+from scheduler.snapshot.budgets import budget_of
 from scheduler.snapshot.constraints import understood
 from scheduler.snapshot.load import Loads
+from scheduler.snapshot.network import hyper_nodes_of
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
 from scheduler.snapshot.queues import queue_record
@@ -35,9 +38,13 @@ from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskSta
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from kube.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.protection import Fruitless
     from scheduler.cycle.reserved import Reservation
+    from scheduler.engine.hyper_nodes import HyperNodes
+    from scheduler.snapshot.budgets import Budget
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Quota
 
@@ -65,7 +72,7 @@ class Changed(Protocol):
 
 
 class Snapshot:
-    """Nodes, pods, pod groups, queues, priority classes, claims; see apply().
+    """Nodes, HyperNodes, pods, pod groups, queues, priority classes, claims; see apply().
 
     schedulers are the names by which pods mean this one. With heeds_claims pods wait for their claims; nodes of ours do not.
     """
@@ -105,12 +112,18 @@ class Snapshot:
         """Groups for which room is kept because they have waited long, as their status says."""
         self.releasing: dict[str, Pod] = {}
         """Pods that are going and hold their nodes until then."""
-        self.fruitless: dict[tuple[object, ...], int] = {}
-        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost → until when nobody seeks again."""
+        self.cooling: dict[str, Pod] = {}
+        """Pods with a node that ask not to be evicted soon after they got it, whether or not that time is over."""
+        self.budgets: dict[str, dict[str, Budget]] = {}
+        """The PodDisruptionBudgets of the namespaces that have some, by name."""
+        self.fruitless: dict[tuple[object, ...], Fruitless] = {}
+        """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
         self.revoked = 0
         """When pods were last asked to end since the zone of their node was closed, in ms."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
+        self._hyper_nodes: dict[str, HyperNode] = {}
+        self._network: tuple[object, HyperNodes] | None = None
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
         self._default_classes: dict[str, int] = {}
@@ -124,6 +137,8 @@ class Snapshot:
             resources.NAMESPACES.id: self._namespace,
             resources.CLAIMS.id: self._claim,
             resources.RESOURCE_QUOTAS.id: self._quota,
+            resources.DISRUPTION_BUDGETS.id: self._budget,
+            resources.HYPER_NODES.id: self._hyper_node,
             resources.CONFIGMAPS.id: self._configuration,
         }
 
@@ -174,6 +189,13 @@ class Snapshot:
         if found is None:
             found = self._evictable[group.key] = evictable(group, self.priority_of)
         return found
+
+    def hyper_nodes(self) -> HyperNodes:
+        """Return the HyperNodes among the nodes of now; they are kept until one of both changes."""
+        ground = self.nodes.ground()
+        if self._network is None or self._network[0] is not ground:
+            self._network = ground, hyper_nodes_of(self._hyper_nodes, self.nodes.labels())
+        return self._network[1]
 
     def unbound_claim(self, group: Group) -> str:
         """Return the first claim that a waiting pod of a group names and that is not bound; "" when there is none."""
@@ -239,6 +261,7 @@ class Snapshot:
         status = _status(view)
         controller = next((each for each in metadata.owner_references or () if each.controller), None)
         ours = (spec.scheduler_name or "") in self._schedulers
+        cooldown = notes.cooldown or labels.cooldown
         demands, constraint = understood(spec, change.namespace, metadata.labels)
         pod = Pod(
             change.namespace,
@@ -263,18 +286,24 @@ class Snapshot:
             demands,
             preemptable(notes, labels),
             spec.preemption_policy != NEVER,
+            cooldown=(duration_of(cooldown) or 0) if cooldown else 0,
             revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
         )
         if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
             self.orphans[key] = Orphan(pod, controller)
         return pod
 
+    def _count_on_node(self, pod: Pod, sign: int) -> None:
+        self.nodes.occupy(pod.node, pod.shape, sign)
+        self._use(pod, sign)
+        if pod.status is TaskStatus.RELEASING:
+            _keep(self.releasing, pod, sign)
+        if pod.cooldown:
+            _keep(self.cooling, pod, sign)
+
     def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool) -> None:
         if pod.holds:
-            self.nodes.occupy(pod.node, pod.shape, sign)
-            self._use(pod, sign)
-            if pod.status is TaskStatus.RELEASING:
-                _keep(self.releasing, pod, sign)
+            self._count_on_node(pod, sign)
         if not pod.group:
             return
         group = self._group_at(pod.group)
@@ -285,6 +314,8 @@ class Snapshot:
         if pod.holds:
             _bump(group.shapes, pod.shape, sign)
             _keep(group.holders, pod, sign)
+        elif pod.status is TaskStatus.SUCCEEDED:
+            _keep(group.succeeded, pod, sign)
         if pod.status is TaskStatus.PENDING:
             _keep(group.pending, pod, sign)
             if pod.is_barred:
@@ -407,6 +438,25 @@ class Snapshot:
             self._bound_claims.add if exists and claims.is_bound(change.body) else self._bound_claims.discard
         )
         note(f"{change.namespace}/{change.name}")
+
+    def _budget(self, change: Changed, exists: bool) -> None:
+        known = self.budgets.setdefault(change.namespace, {})
+        known.pop(change.name, None)
+        if exists:
+            known[change.name] = budget_of(f"{change.namespace}/{change.name}", change.body)
+        if not known:
+            del self.budgets[change.namespace]
+
+    def _hyper_node(self, change: Changed, exists: bool) -> None:
+        found = topology.read(msgspec.json.decode(change.body)) if exists else None
+        if found == self._hyper_nodes.get(change.name):
+            return
+        self._network = None
+        self.dirty |= self.waiting
+        if found is None:
+            del self._hyper_nodes[change.name]
+        else:
+            self._hyper_nodes[change.name] = found
 
     def _configuration(self, change: Changed, exists: bool) -> None:
         if not scheduler_configuration.is_kept_in(resources.CONFIGMAPS, change.namespace, change.name):

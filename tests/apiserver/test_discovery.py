@@ -94,6 +94,11 @@ def test_volcano_jobs_have_their_short_names():
     assert listed("/apis/batch.volcano.sh/v1alpha1", "jobs")["shortNames"] == ["vcjob", "vcjobs", "vj"]
 
 
+@pytest.mark.shows("queues 1.1/short names")
+def test_queues_have_their_short_names():
+    assert listed("/apis/scheduling.volcano.sh/v1beta1", "queues")["shortNames"] == ["q", "queue-v1beta1"]
+
+
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
 def test_aggregated_documents_split_the_core_group_from_the_others(version):
     core, others = document("/api", version), document("/apis", version)

@@ -57,6 +57,7 @@ PAGES = {
     "decisions": "/queues/-/scheduler/decisions/",
     "nodes": "/nodes/",
     "node": "/nodes/sim-0000/",
+    "network": "/network/",
     "events": "/events/",
     "audit": "/audit/",
     "access": "/access/",

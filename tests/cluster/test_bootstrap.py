@@ -12,6 +12,7 @@ from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.shows("scheduler 1.6/built-in queues")
 def test_bootstrap_makes_namespaces_queues_and_priority_classes():
     bootstrap()
     assert [n.name for n in store.find(NAMESPACES)] == [

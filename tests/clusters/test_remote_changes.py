@@ -43,6 +43,7 @@ READS = {
     "/": "dashboard:overview",
     "/?namespace=kube-system": "dashboard:overview",  # samples are offered where no job is
     "/nodes/": "dashboard:nodes",
+    "/network/": "dashboard:hypernodes",
     "/events/": "dashboard:events",
     "/audit/": "dashboard:audit",
     "/access/": "dashboard:access",

@@ -1,6 +1,6 @@
-"""`python -m tests.conformance`: write docs/conformance-jobs.md from the items and the tests that show them.
+"""`python -m tests.conformance`: write docs/conformance-*.md from the items and the tests that show them.
 
-With --check nothing is written, and a document that is stale is an error.
+With --check nothing is written, and a page that is stale is an error.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import sys
 from pathlib import Path
 
 from tests.conformance import collecting, document
-from tests.conformance.reference import SECTIONS
+from tests.conformance.reference import PAGES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "conformance-jobs.md"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="only fail when the document is out of date")
+    parser.add_argument("--check", action="store_true", help="only fail when a page is out of date")
     is_check = parser.parse_args().check
     topics = document.topics((DOCS / "differences.md").read_text(encoding="utf-8"))
     marks = collecting.marks()
-    if problems := document.problems(SECTIONS, marks, topics):
+    if problems := document.problems(PAGES, marks, topics):
         sys.exit("\n".join(problems))
-    keep(PAGE, document.text(SECTIONS, marks, topics), is_check=is_check)
+    for page in PAGES:
+        keep(DOCS / page.file, document.text(page, marks, topics), is_check=is_check)
 
 
 def keep(page, wanted, *, is_check):

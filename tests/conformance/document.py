@@ -1,21 +1,17 @@
-"""The page docs/conformance-jobs.md, and what is wrong with the items and marks that it is made from."""
+"""The pages docs/conformance-*.md, and what is wrong with the items and marks that they are made from."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import NamedTuple
 
 HEAD = """\
-# Conformance of jobs
-
-What Volcano's Job is to the people who use it, item by item: fields, phases, events, actions, admission, plugins.
-The numbers are the sections of the reference that this project was built from; it describes Volcano of August 2026.
 Where we do otherwise, the third column leads to the line that says how. The last one names the tests that show it.
 
 `make conformance` writes this page from `tests/conformance/reference/` and from the markers of the tests.
 
 """
-AS_VOLCANO = "as Volcano"
 _ROW = re.compile(r"\| ([^|]+) \|")
 
 
@@ -41,11 +37,13 @@ def topics(differences):
     return found
 
 
-def problems(sections, marks, topics):
-    """Say what is wrong: items that nothing shows, marks of no item, topics that are no line."""
-    items = _items(sections)
+def problems(pages, marks, topics):
+    """Say what is wrong: sections of one number, items that nothing shows, marks of no item, topics that are no line."""
+    items = {name: item for page in pages for name, item in page.ids().items()}
     shown = {mark.item for mark in marks}
-    found = [f"{mark.test} shows {mark.item}, which is no item." for mark in marks if mark.item not in items]
+    counted = Counter(section.number for page in pages for section in page.sections)
+    found = [f"There are {count} sections {number}." for number, count in counted.items() if count > 1]
+    found += [f"{mark.test} shows {mark.item}, which is no item." for mark in marks if mark.item not in items]
     for name, item in items.items():
         if not item.missing and name not in shown:
             found.append(
@@ -60,43 +58,44 @@ def problems(sections, marks, topics):
     return found
 
 
-def text(sections, marks, topics):
-    """Return the page."""
+def text(page, marks, topics):
+    """Return the text of a page."""
+    items = page.ids()
     tests = {}
     for mark in marks:
-        tests.setdefault(mark.item, []).append(mark.test)
-    items = _items(sections).values()
+        if mark.item in items:
+            tests.setdefault(mark.item, []).append(mark.test)
     numbers = (
-        f"{len(items)} items: {sum(not (each.differs or each.missing) for each in items)} as in Volcano, "
-        f"{sum(bool(each.differs) for each in items)} that differ, "
-        f"{sum(bool(each.missing) for each in items)} that are not done. {len({mark.test for mark in marks})} tests.\n"
+        f"{len(items)} items: {sum(not (each.differs or each.missing) for each in items.values())} as described, "
+        f"{sum(bool(each.differs) for each in items.values())} that differ, "
+        f"{sum(bool(each.missing) for each in items.values())} that are not done. "
+        f"{len({test for some in tests.values() for test in some})} tests.\n"
     )
-    return HEAD + numbers + "".join(_section(each, tests, topics) for each in sections)
-
-
-def _items(sections):
-    return {name: item for section in sections for name, item in section.ids().items()}
+    return page.head + HEAD + numbers + "".join(_section(each, tests, topics) for each in page.sections)
 
 
 def _section(section, tests, topics):
+    column, kept = section.wording
     lines = [
         f"\n## {section.number} {section.title}\n",
-        "| Item | What Volcano does | Here | Shown by |",
+        f"| Item | {column} | Here | Shown by |",
         "|---|---|---|---|",
     ]
     for name, item in section.ids().items():
         key = name.partition("/")[2]
         shown = "<br>".join(f"`{_escaped(test)}`" for test in tests.get(name, ()))
-        lines.append(f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, topics)} | {shown or '–'} |")
+        lines.append(
+            f"| {_escaped(key)} | {_escaped(item.title)} | {_here(item, kept, topics)} | {shown or '–'} |"
+        )
     return "\n".join(lines) + "\n"
 
 
-def _here(item, topics):
+def _here(item, kept, topics):
     if item.missing:
         return f"not done: {_escaped(item.missing)}"
     if item.differs:
         return f"differs: [{item.differs}]({topics[item.differs]})"
-    return AS_VOLCANO
+    return kept
 
 
 def _escaped(text):

@@ -1,4 +1,4 @@
-"""The page of conformance is made from items and marks that agree."""
+"""A page of conformance is made from items and marks that agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.conformance import document
 from tests.conformance.__main__ import keep
 from tests.conformance.document import Mark
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import SEED, Page, differs, not_done, section
 
 TOPICS = {"Scale-down": "differences.md#jobs"}
 SECTIONS = (
@@ -21,6 +21,8 @@ SECTIONS = (
         },
     ),
 )
+PAGE = Page("page.md", "# Page\n", SECTIONS)
+OTHER = Page("other.md", "# Other\n", (section("seed 3", "Asked", {"a": "It is asked"}, SEED),))
 MARKS = [
     Mark("3/a", "tests/test_x.py::test_a"),
     Mark("3/a", "tests/test_x.py::test_b[1]"),
@@ -29,8 +31,8 @@ MARKS = [
 
 
 def test_the_page_says_what_is_done_and_who_shows_it():
-    page = document.text(SECTIONS, MARKS, TOPICS)
-    assert "3 items: 1 as in Volcano, 1 that differ, 1 that are not done. 3 tests." in page
+    page = document.text(PAGE, MARKS, TOPICS)
+    assert "3 items: 1 as described, 1 that differ, 1 that are not done. 3 tests." in page
     assert page.splitlines()[-3:] == [
         "| a | Something \\| else | as Volcano | `tests/test_x.py::test_a`<br>`tests/test_x.py::test_b[1]` |",
         "| b | Evicts | differs: [Scale-down](differences.md#jobs) | `tests/test_y.py::test_c` |",
@@ -49,9 +51,24 @@ def test_the_page_says_what_is_done_and_who_shows_it():
     ],
 )  # fmt: skip
 def test_what_does_not_agree_is_a_problem(marks, topics, problem):
-    found = document.problems(SECTIONS, marks, topics)
+    found = document.problems((PAGE,), marks, topics)
     assert len(found) == (problem is not None)
     assert all(each.startswith(problem) for each in found)
+
+
+def test_a_page_has_its_own_items_alone_and_speaks_of_its_source():
+    page = document.text(OTHER, [*MARKS, Mark("seed 3/a", "t")], TOPICS)
+    assert "1 items: 1 as described, 0 that differ, 0 that are not done. 1 tests." in page
+    assert page.splitlines()[-3:] == [
+        "| Item | What the document asks for | Here | Shown by |",
+        "|---|---|---|---|",
+        "| a | It is asked | as asked | `t` |",
+    ]
+
+
+def test_two_sections_of_one_number_are_a_problem():
+    found = document.problems((PAGE, PAGE._replace(file="again.md")), MARKS, TOPICS)
+    assert found == ["There are 2 sections 3."]
 
 
 def test_topics_are_the_first_column_of_every_table():

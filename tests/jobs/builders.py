@@ -5,13 +5,20 @@ from __future__ import annotations
 import copy
 
 from jobs.rules import admission
+from kube.resources import HYPER_NODES
 
 
 class Cluster:
-    """What admission sees: queues by name, priority classes, no claims, no machines."""
+    """What admission sees: queues by name, priority classes, HyperNodes, no claims, no machines."""
+
+    hyper_nodes = ()
 
     def __init__(self, **queues):
         self.queues = {"default": {}, "root": {}, **queues}
+
+    def listed(self, resource, namespace):
+        assert (resource, namespace) == (HYPER_NODES, "")
+        return list(self.hyper_nodes)
 
     def queue(self, name):
         if name not in self.queues:

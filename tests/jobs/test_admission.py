@@ -174,8 +174,8 @@ REFUSED = [
     pytest.param(
         job(volumes=[{"mountPath": "/a", "volumeClaimName": "C_"}]), "spec.volumes[0].volumeClaimName", "RFC 1123", id="15 claim name", marks=pytest.mark.shows("7.3/15"),
     ),
-    pytest.param(job(queue="none"), "spec.queue", "unable to find job queue: queue none not found", id="16 queue", marks=pytest.mark.shows("7.3/16")),
-    pytest.param(job(queue="root"), "spec.queue", "can not submit job to root queue", id="18 root", marks=pytest.mark.shows("7.3/18")),
+    pytest.param(job(queue="none"), "spec.queue", "unable to find job queue: queue none not found", id="16 queue", marks=pytest.mark.shows("7.3/16", "queues 4/missing")),
+    pytest.param(job(queue="root"), "spec.queue", "can not submit job to root queue", id="18 root", marks=pytest.mark.shows("7.3/18", "queues 4/root")),
     pytest.param(
         job(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
         "spec.tasks", "directed acyclic graph", id="20 circle", marks=pytest.mark.shows("7.3/20"),
@@ -233,19 +233,19 @@ def test_what_may_be_a_policy(action):
     assert refusals(policies({"event": "PodFailed", "action": action})) == {}
 
 
-@pytest.mark.shows("7.3/17")
+@pytest.mark.shows("7.3/17", "queues 4/Closed, Closing", "queue state 3/not Open")
 @pytest.mark.parametrize("state", ["Closed", "Closing", "Unknown"])
 def test_17_only_an_open_queue_takes_jobs(state):
     cluster = Cluster(team={"status": {"state": state}})
     assert f"queue `team` status is `{state}`" in refusals(job(queue="team"), cluster)["spec.queue"]
 
 
-@pytest.mark.shows("7.3/17")
+@pytest.mark.shows("7.3/17", "queues 4/no state yet")
 def test_17_queue_that_its_controller_has_not_seen_is_open_as_wished():
     assert refusals(job(queue="team"), Cluster(team={"status": {}})) == {}
 
 
-@pytest.mark.shows("7.3/19")
+@pytest.mark.shows("7.3/19", "queues 4/with children")
 def test_19_queue_with_children_takes_no_jobs():
     cluster = Cluster(team={}, sub={"spec": {"parent": "team"}})
     assert "leaf queue" in refusals(job(queue="team"), cluster)["spec.queue"]
@@ -316,7 +316,7 @@ def test_accepted(obj):
     assert refusals(obj) == {}
 
 
-@pytest.mark.shows("7.2/4", "7.2/8")
+@pytest.mark.shows("7.2/4", "7.2/8", "queues 4/none", "queue state 3/no queue")
 def test_defaults_are_filled_in_order():
     spec = defaulted(job(task(name="", replicas=2), task(name="", replicas=3, pod={"hostNetwork": True})))[
         "spec"
@@ -456,7 +456,7 @@ UPDATES = [
             "partitionPolicy": {"totalPartitions": 3, "partitionSize": 1},
         }.items()
     ),
-    pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
+    pytest.param(change(["spec", "queue"], "team"), {"spec.queue": "job updates may not change fields other than"}, id="5 queue", marks=pytest.mark.shows("7.4/5", "1.6/everything else", "queues 4/later")),
     pytest.param(change(["spec", "maxRetry"], 9), {"spec.maxRetry": "job updates may not change fields other than"}, id="5 maxRetry", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
     pytest.param(change(["spec", "tasks", 0, "template"], {}), {"spec.tasks[0].template": "may not change"}, id="5 template", marks=pytest.mark.shows("7.4/5", "1.6/everything else")),
     pytest.param(change(["spec", "volumes", 0, "volumeClaimName"], "x"), {"spec.volumes[0].volumeClaimName": "may not change"}, id="5 claim", marks=pytest.mark.shows("7.4/5", "1.6/spec.volumes[].volumeClaimName")),
@@ -487,7 +487,7 @@ def test_1_partitions_bound_the_replicas_of_a_change():
     assert "totalPartitions times partitionSize, 4" in found["spec.tasks[0].replicas"]
 
 
-@pytest.mark.shows("7.4/not checked")
+@pytest.mark.shows("7.4/not checked", "queues 4/closed in between")
 def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
     old = defaulted(job(task(replicas=3), queue="team"))
     new = copy.deepcopy(old)

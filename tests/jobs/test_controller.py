@@ -16,7 +16,15 @@ from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
-@pytest.mark.shows("2.4/5", "2.4/4a", "2.4/4b-d", "4.4/made", "1.5/state.reason, state.message")
+@pytest.mark.shows(
+    "2.4/5",
+    "2.4/4a",
+    "2.4/4b-d",
+    "4.4/made",
+    "1.5/state.reason, state.message",
+    "scheduler 10.1/21",
+    "scheduler 10.2/8",
+)
 def test_job_waits_for_its_group_before_it_has_pods(controller):
     submit(controller, job())
     assert len(store.find(POD_GROUPS)) == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from dashboard.pages import overview
 from jobs.rules import reasons, remedies
 from scheduler.engine.cause import Reason
 
@@ -22,3 +23,7 @@ def test_the_guide_has_the_whole_list():
     """Run `python -c "from jobs.rules import remedies; print(*remedies.rows(), sep='\\n')"` for the rows."""
     text = (settings.BASE_DIR / "docs/how-to/why-a-job-waits.md").read_text()
     assert [line for line in text.splitlines() if line.startswith("| ") and "`" in line] == remedies.rows()
+
+
+def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
+    assert not any(remedies.REASONS[reason].is_passing for reason in overview.HOPELESS)

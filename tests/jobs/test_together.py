@@ -74,7 +74,7 @@ def test_job_too_large_for_the_node_waits_and_says_why(system, admin):
     assert store.names(JOBS, trouble="NeverFits")
 
 
-@pytest.mark.shows("6.1/owners")
+@pytest.mark.shows("6.1/owners", "coscheduling 2/owner")
 def test_deleting_a_job_deletes_all_it_made(system, admin):
     api.create(admin, JOBS, job(task(replicas=3)))
     settle(system)

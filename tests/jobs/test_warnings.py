@@ -138,11 +138,11 @@ ODD = [
         "no claim lost in namespace default", id="missing claim of the pods",
     ),
     pytest.param(
-        job(networkTopology={"highestTierAllowed": 1}), "spec.networkTopology.mode", "no tiers", id="topology of the network",
+        job(networkTopology={"highestTierAllowed": 1}), "spec.networkTopology.highestTierAllowed", "tier 1 or a lower one", id="no HyperNode",
     ),
     pytest.param(
-        job(task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"mode": "soft"}})),
-        "spec.tasks[0].partitionPolicy.networkTopology.mode", "no tiers", id="topology of partitions",
+        job(task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"highestTierName": "rack"}})),
+        "spec.tasks[0].partitionPolicy.networkTopology.highestTierName", "no HyperNode has the tier rack", id="no HyperNode for partitions",
     ),
 ]  # fmt: skip
 
@@ -155,7 +155,34 @@ def test_said_at_its_field(obj, path, words):
     assert re.search(REMEDY, found[path])
 
 
+class Network(Cluster):
+    """A cluster with two tiers."""
+
+    hyper_nodes = (
+        {"metadata": {"name": "a"}, "spec": {"tier": 2, "tierName": "rack"}},
+        {"metadata": {"name": "b"}, "spec": {"tier": 3}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        pytest.param({"highestTierAllowed": 1}, "set it to 2 or more", id="too low a tier"),
+        pytest.param({"highestTierAllowed": 2}, "", id="the lowest tier"),
+        pytest.param({"highestTierAllowed": 9}, "", id="above all tiers"),
+        pytest.param({"highestTierName": "hall"}, "choose rack", id="an unknown name"),
+        pytest.param({"highestTierName": "rack"}, "", id="a tier by its name"),
+    ],
+)
+def test_tiers_that_no_hyper_node_has_are_told_with_those_that_there_are(asked, words):
+    found = " ".join(told(job(networkTopology=asked), Network()).values())
+    assert bool(found) == bool(words)
+    assert words in found
+
+
 FINE = [
+    pytest.param(job(networkTopology={"mode": "soft", "highestTierAllowed": 1}), id="a wish of the network"),
+    pytest.param(job(networkTopology={"mode": "hard"}), id="any tier of the network"),
     pytest.param(policies(on("PodPending", timeout="10m")), id="PodPending with timeout"),
     pytest.param(policies(code(3), on("PodFailed")), id="exit code first"),
     pytest.param(

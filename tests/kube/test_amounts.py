@@ -26,6 +26,12 @@ def test_no_resource_list_is_nothing():
     assert amounts.of(None) == {}
 
 
+@pytest.mark.shows(
+    "scheduler 1.2/containers",
+    "scheduler 1.2/init containers",
+    "scheduler 1.2/overhead",
+    "scheduler 1.2/pod level",
+)
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -108,6 +114,7 @@ def test_adding_and_subtracting_undo_each_other(a, b):
     }
 
 
+@pytest.mark.shows("scheduler 1.1/tolerance", "scheduler 11/3")
 @given(resource_amounts, resource_amounts)
 def test_a_request_fits_exactly_when_nothing_free_becomes_negative(request_, free):
     rest = amounts.subtract(free, request_)

@@ -15,6 +15,7 @@ OWNED = {
 }
 
 
+@pytest.mark.shows("coscheduling 1/group and version", "scheduler 10.1/1")
 @pytest.mark.parametrize(
     ("resource", "name", "api_version", "kind"),
     [
@@ -63,6 +64,12 @@ OWNED = {
             "scheduling.volcano.sh/v1beta1",
             "PodGroup",
         ),
+        (
+            resources.HYPER_NODES,
+            "hypernodes.topology.volcano.sh",
+            "topology.volcano.sh/v1alpha1",
+            "HyperNode",
+        ),
     ],
 )
 def test_a_resource_is_found_by_id_and_by_kind(resource, name, api_version, kind):
@@ -108,6 +115,7 @@ def test_jobs_and_commands_are_called_as_volcano_calls_them():
     ]
 
 
+@pytest.mark.shows("queues 1.1/Queue", "groups 3.1/PodGroup")
 def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
     assert not resources.POD_GROUPS.status_subresource
     assert not resources.QUEUES.namespaced

@@ -38,6 +38,7 @@ def causes(obj, kind=Job):
 GREATER = "should be greater than or equal to 0"
 
 
+@pytest.mark.shows("queues 4/no name", "groups 3.1/minMember", "groups 3.1/minTaskMember")
 @pytest.mark.parametrize(
     ("obj", "kind", "expected"),
     [
@@ -71,6 +72,7 @@ GREATER = "should be greater than or equal to 0"
         ({"spec": {"dequeueStrategy": "lifo"}}, Queue, 'spec.dequeueStrategy: Unsupported value: "lifo": supported values: "fifo", "traverse"'),
         ({"spec": {"capability": {"cpu": "much"}}}, Queue, "spec.capability[cpu]: Invalid value: \"much\": 'much' is not a quantity; write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei."),
         ({"spec": {"capability": {"cpu": ""}}}, Queue, "spec.capability[cpu]: Invalid value: \"\": '' is not a quantity; write a number and one of n u m k M G T P E Ki Mi Gi Ti Pi Ei."),
+        ({"spec": {"minMember": -1}}, PodGroup, f"spec.minMember: Invalid value: -1: {GREATER}"),
         ({"spec": {"minTaskMember": {"a": -1}}}, PodGroup, f"spec.minTaskMember[a]: Invalid value: -1: {GREATER}"),
         ({"spec": {"containers": []}}, Pod, "spec.containers: Invalid value: 0: should have at least 1 items"),
         ({"spec": {"containers": [{}]}}, Pod, "spec.containers[0].name: Required value"),

@@ -32,6 +32,9 @@ PARTS = {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     },
     resources.RESOURCE_QUOTAS: {"spec": {"hard": {"count/secrets": "100"}}},
+    resources.HYPER_NODES: {
+        "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "nobody"}}}]}
+    },
     resources.LIMIT_RANGES: {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "64"}}]}},
 }
 

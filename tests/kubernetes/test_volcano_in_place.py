@@ -79,6 +79,13 @@ def becomes(cluster, name, state):
     until(lambda: queue_state(cluster, name) == state, every_s=0.2, what=f"that queue {name} is {state}")
 
 
+@pytest.mark.shows(
+    "queue state 5/get, list",
+    "queue state 5/update",
+    "queue state 5/delete",
+    "queue state 5/operate",
+    "scheduler 10.1/20",
+)
 def test_vcctl_comes_to_the_same_with_volcano_and_with_ours(cluster, tmp_path):
     volcano = Volcano(cluster)
     try:

@@ -10,7 +10,7 @@ from time import perf_counter, process_time
 from typing import NamedTuple
 
 from kube import usage
-from kube.resources import NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from kube.resources import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
 from tests.scheduler.change import Change
@@ -61,7 +61,52 @@ def run(cases=CASES):
         entered = sum(some.status.get("phase") == "Inqueue" for some in decided.groups)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[str(case)] = {**took, "entered": entered} if case.entering else {**took, "bound": bound}
-    return figures | {"nothing_changed_50000_running": idle()} | evicting()
+    return figures | {"nothing_changed_50000_running": idle()} | evicting() | close_together()
+
+
+def close_together(nodes=5000, pods=10_000, size=100):
+    """Return how long a cycle takes that places gangs which are to be close together, on three tiers of HyperNodes.
+
+    A rack has 16 nodes, which hold 5 gangs, a row 16 racks. Gangs ask for nothing, for one rack, for one row in sub-groups of 10 pods that are each in
+    one rack, or for one rack on a cluster that has no room for them there.
+    """
+    rack, row = {"mode": "hard", "highestTierAllowed": 1}, {"mode": "hard", "highestTierAllowed": 2}
+    policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 10, "minSubGroups": size // 10}
+    cases = {
+        "anywhere": ({}, size),
+        "in_one_rack": ({"networkTopology": rack}, size),
+        "in_one_row_with_sub_groups_in_racks": (
+            {"networkTopology": row, "subGroupPolicy": [{**policy, "networkTopology": rack}]},
+            size,
+        ),
+        "larger_than_a_rack": ({"networkTopology": rack}, 6 * size),
+    }
+    figures = {}
+    for name, (asked, each) in cases.items():
+        snapshot = cluster(nodes)
+        _network(snapshot, nodes)
+        for number in range(pods // each):
+            _gang(snapshot, f"g{number:06}", each, 1, None, asked=asked)
+        decided, took = measured(snapshot)
+        bound = sum(len(some.binds) for some in decided.groups)
+        figures[f"close_{nodes}n_{pods}p_gangs_of_{each}_{name}"] = {**took, "bound": bound}
+    return figures
+
+
+def _network(snapshot, nodes, width=16):
+    """Put nodes into racks, racks into rows, and rows into a hall."""
+    names = [f"n{number:05}" for number in range(nodes)]
+    for tier, kind in ((1, "Node"), (2, "HyperNode"), (3, "HyperNode")):
+        size = width if tier < 3 else len(names)
+        above = []
+        for first in range(0, len(names), size):
+            members = [
+                {"type": kind, "selector": {"exactMatch": {"name": name}}}
+                for name in names[first : first + size]
+            ]
+            above.append(f"h{tier}-{first:05}")
+            _put(snapshot, HYPER_NODES, "", above[-1], {"spec": {"tier": tier, "members": members}})
+        names = above
 
 
 def evicting(nodes=5000):
@@ -130,12 +175,17 @@ def cluster(nodes):
     return snapshot
 
 
-def _gang(snapshot, name, pods, cpu, running, *, entering=False, minimum=None, queue="", urgency=""):
-    """Put a gang into a queue, or one of them; running is the number of its first node and that of all nodes, None if it waits."""
+def _gang(
+    snapshot, name, pods, cpu, running, *, entering=False, minimum=None, queue="", urgency="", asked=None
+):
+    """Put a gang into a queue, or one of them; running is the number of its first node and that of all nodes, None if it waits.
+
+    asked is more of its spec; by tens its pods have a label.
+    """
     queue = queue or QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
     phase = "Running" if running else "Pending" if entering else "Inqueue"
     spec = {"minMember": minimum or pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
-    spec |= {"priorityClassName": urgency} if urgency else {}
+    spec |= ({"priorityClassName": urgency} if urgency else {}) | (asked or {})
     _put(
         snapshot,
         POD_GROUPS,
@@ -151,11 +201,14 @@ def _gang(snapshot, name, pods, cpu, running, *, entering=False, minimum=None, q
             "spec": {"schedulerName": "volcano", "containers": [container], **node},
             "status": {"phase": "Running" if running else "Pending"},
         }
-        _put(snapshot, PODS, "ns", f"{name}-{number}", body, {"scheduling.k8s.io/group-name": name})
+        labels = {"part": str(number // 10)} if asked else None
+        _put(snapshot, PODS, "ns", f"{name}-{number}", body, {"scheduling.k8s.io/group-name": name}, labels)
 
 
-def _put(snapshot, kind, namespace, name, body, annotations=None):
+def _put(snapshot, kind, namespace, name, body, annotations=None, labels=None):
     metadata = {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": CREATED}
+    if labels:
+        metadata["labels"] = labels
     if annotations:
         metadata["annotations"] = annotations
     encoded = json.dumps({"metadata": metadata, **body}).encode()

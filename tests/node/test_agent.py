@@ -13,6 +13,7 @@ from django.db import OperationalError, connection
 from cluster.runtime import nudge
 from cluster.store import Create, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from node.left import AtStop
 from node.shim import linux
 from tests.cluster.store.forgetting import ASLEEP, forget
 from tests.waiting import HANG_S, until
@@ -541,6 +542,19 @@ class TestSurvival:
         assert (state["exitCode"], state["reason"]) == (137, "ContainerStatusUnknown")
         until(lambda: not linux.start_ticks(pid))
 
+    def test_killed_shim_of_a_pod_with_a_controller_has_the_pod_taken_away(self, node):
+        """It never failed on the way: a policy for PodFailed has nothing to answer."""
+        node.begin()
+        uid = node.shell("sleep 1000", owner="of-a-job")
+        node.until_phase("Running")
+        os.kill(node.shims()[0], signal.SIGKILL)
+        node.until(lambda: node.pod() is None)
+        versions = [one for one in store.changes(0, limit=1000) if one.uid == uid]
+        assert "Failed" not in {one.object["status"]["phase"] for one in versions}
+        last = versions[-1].object["status"]
+        assert last["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
+        assert ("DisruptionTarget", "True") in {(one["type"], one["status"]) for one in last["conditions"]}
+
     def test_pod_deleted_while_no_agent_was_there_is_ended(self, node):
         node.begin()
         node.shell("sleep 60")
@@ -609,10 +623,14 @@ class TestSurvival:
         node.begin()
         node.shell("trap '' TERM; sleep 60", "never")
         node.shell("sleep 60", "always", restartPolicy="Always")
-        for name in ("never", "always"):
+        owned = node.shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", "owned", owner="of-a-job")
+        for name in ("never", "always", "owned"):
             node.until_phase("Running", name)
-        node.daemon.shut_down()
+        node.daemon.shut_down(AtStop.END)
         assert not node.shims()
+        assert node.pod("owned") is None, "its job makes another one"
+        told = [each.object for each in store.find(EVENTS) if each.object["involvedObject"]["uid"] == owned]
+        assert [(each["reason"], each["type"]) for each in told] == [("NodeShutdown", "Warning")]
         assert node.status("never")["reason"] == "NodeShutdown"
         assert node.status("never")["phase"] == "Failed"
         assert node.status("always")["phase"] == "Running"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kube.kinds.core import Container, Pod
 from node.agent.lifecycle import Refusal, back_off, decide, start_of
-from node.attempt import Attempt, AttemptState, Run, time_text
+from node.attempt import Attempt, AttemptState, Run, time_text, unknown
 from node.status import Place, Waiting, qos_class
 
 SECOND = 1_000_000
@@ -15,7 +15,7 @@ NOW = 1_800_000_000 * SECOND
 PLACE = Place("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
 
 
-def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", **spec):
+def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", owned=False, **spec):
     body = {
         "metadata": {"name": "p", "namespace": "d", "uid": "u"},
         "spec": {
@@ -26,6 +26,8 @@ def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase=
         },
         "status": {"phase": phase},
     }
+    if owned:
+        body["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "o", "controller": True}]
     if deleted:
         body["metadata"] |= {"deletionTimestamp": "2027-01-01T00:00:00Z", "deletionGracePeriodSeconds": 7}
     return msgspec.convert(body, Pod)
@@ -45,6 +47,8 @@ def ended(code=0, *, number=0, streak=0, ran_s=1, ago_s=0, stopped=""):
 
 
 ORDERED = Run(Attempt(0, AttemptState.ORDERED))
+UNKNOWN = Run(unknown(0, 0, NOW - SECOND, NOW))  # its shim was killed, with the machine or alone
+STOPPED = ended(0, stopped="NodeShutdown")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,42 @@ def test_what_comes_next(given, runs, phase, starts):
     assert decision.over == (
         phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values())
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "runs", "lost"),
+    [
+        pytest.param(pod(owned=True), {"main": STOPPED}, True, id="stopped with the cluster"),
+        pytest.param(pod(owned=True), {"main": UNKNOWN}, True, id="its shim is gone"),
+        pytest.param(pod(), {"main": UNKNOWN}, False, id="nobody makes it again"),
+        pytest.param(pod(owned=True), {"main": ended(1)}, False, id="failed by itself"),
+        pytest.param(pod(owned=True), {"main": ended(0)}, False, id="succeeded"),
+        pytest.param(pod(owned=True, policy="OnFailure"), {"main": UNKNOWN}, False, id="begins again in its place"),
+        pytest.param(pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(0)}, True, id="one was done"),
+        pytest.param(pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(1)}, False, id="one had failed"),
+        pytest.param(pod(owned=True, containers=("a", "b")), {"a": UNKNOWN, "b": running()}, True, id="one runs still"),
+        pytest.param(pod(owned=True, inits=("i",)), {"i": UNKNOWN}, True, id="init container"),
+        pytest.param(pod(owned=True, inits=("i",), policy="Always"), {"i": STOPPED}, False, id="init container again"),
+        pytest.param(pod(owned=True, deleted=True), {"main": UNKNOWN}, False, id="being deleted"),
+        pytest.param(pod(owned=True, phase="Succeeded"), {"main": UNKNOWN}, False, id="an end is an end"),
+    ],
+)  # fmt: skip
+def test_pod_that_its_machine_has_ended_is_taken_away(given, runs, lost):
+    decision = decide(given, runs, PLACE, NOW)
+    runs_on = any(run.current.active for run in runs.values())
+    assert bool(decision.lost) == lost
+    if lost:
+        assert decision.status["phase"] not in ("Failed", "Succeeded")
+        assert (decision.over, bool(decision.stop), decision.start) == (not runs_on, runs_on, [])
+        (condition,) = [one for one in decision.status["conditions"] if one["type"] == "DisruptionTarget"]
+        assert (condition["status"], condition["reason"]) == ("True", "TerminationByKubelet")
+
+
+def test_what_is_stopped_because_another_container_was_lost_does_not_make_the_pod_fail():
+    given = pod(owned=True, containers=("a", "b"))
+    stop = decide(given, {"a": UNKNOWN, "b": running()}, PLACE, NOW).stop
+    decision = decide(given, {"a": UNKNOWN, "b": ended(143, stopped=stop.reason)}, PLACE, NOW)
+    assert (bool(decision.lost), decision.over) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,20 @@ def test_second_agent_waits_until_the_first_has_ended(system, tmp_path):
     until(lambda: system.phase() == "Succeeded")
 
 
-def test_agent_that_is_stopped_leaves_no_process_and_says_what_became_of_its_pods(system):
+def test_agent_that_is_stopped_leaves_pods_to_the_next_one(system, tmp_path):
+    agent = system.agent()
+    system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
+    until(lambda: system.phase() == "Running")
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(HANG_S) == 0
+    assert (system.phase(), system.store.count(NODES)) == ("Running", {"NotReady": 1})
+    system.agent()
+    (tmp_path / "go").touch()
+    until(lambda: system.phase() == "Succeeded")
+
+
+def test_agent_that_is_to_end_pods_leaves_no_process_and_says_what_became_of_them(system):
+    system.env["VOLCANO_UI_RUNNING"] = "end"
     agent = system.agent()
     system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
     system.shell("sleep 600", "plain", restartPolicy="OnFailure")

@@ -67,46 +67,46 @@ def chain(length):
 
 
 REFUSED = [
-    pytest.param(queue(weight=0x10000), [], "spec.weight", "", id="weight too high"),
-    pytest.param(queue(weight=-1), [], "spec.weight", "greater than or equal to 1", id="weight too low"),
-    pytest.param(queue(capability={"cpu": "-1"}), [], "spec.capability[cpu]", "greater than or equal to 0", id="negative"),
-    pytest.param(queue(deserved={"nvidia.com/gpu": "1.5"}), [], "spec.deserved[nvidia.com/gpu]", "must be an integer", id="fraction of a device"),
-    pytest.param(queue(guarantee=guarantee(cpu="1")), [], "spec.deserved[cpu]", "must be >= guarantee", id="guarantee without deserved"),
-    pytest.param(queue(guarantee=guarantee(cpu="2"), deserved={"cpu": "1"}), [], "spec.deserved[cpu]", "must be >= guarantee", id="deserved below guarantee"),
-    pytest.param(queue(deserved={"cpu": "2"}, capability={"cpu": "1"}), [], "spec.deserved[cpu]", "must be <= capability", id="deserved above capability"),
-    pytest.param(queue(state="Closing"), [], "spec.state", "", id="wish is Open or Closed"),
-    pytest.param(queue(annotations=hierarchy("root/a/b", "1/2/3/4")), [], "metadata.annotations", "must have the same length", id="hierarchy lengths"),
-    pytest.param(queue(annotations=hierarchy("root/a", "1/-1")), [], "metadata.annotations", "must be larger than 0", id="negative weight in a path"),
-    pytest.param(queue(annotations=hierarchy("root/a", "1/a")), [], "metadata.annotations", "is invalid number", id="text as weight in a path"),
+    pytest.param(queue(weight=0x10000), [], "spec.weight", "", id="weight too high", marks=pytest.mark.shows("queues 1.2/weight", "queues 1.9/weight")),
+    pytest.param(queue(weight=-1), [], "spec.weight", "greater than or equal to 1", id="weight too low", marks=pytest.mark.shows("queues 1.2/weight", "queues 1.9/weight")),
+    pytest.param(queue(capability={"cpu": "-1"}), [], "spec.capability[cpu]", "greater than or equal to 0", id="negative", marks=pytest.mark.shows("queues 1.2/capability", "queues 1.9/quantity sign")),
+    pytest.param(queue(deserved={"nvidia.com/gpu": "1.5"}), [], "spec.deserved[nvidia.com/gpu]", "must be an integer", id="fraction of a device", marks=pytest.mark.shows("queues 1.9/integers")),
+    pytest.param(queue(guarantee=guarantee(cpu="1")), [], "spec.deserved[cpu]", "must be >= guarantee", id="guarantee without deserved", marks=pytest.mark.shows("queues 1.9/guarantee, no deserved")),
+    pytest.param(queue(guarantee=guarantee(cpu="2"), deserved={"cpu": "1"}), [], "spec.deserved[cpu]", "must be >= guarantee", id="deserved below guarantee", marks=pytest.mark.shows("queues 1.9/guarantee above deserved")),
+    pytest.param(queue(deserved={"cpu": "2"}, capability={"cpu": "1"}), [], "spec.deserved[cpu]", "must be <= capability", id="deserved above capability", marks=pytest.mark.shows("queues 1.9/deserved above capability")),
+    pytest.param(queue(state="Closing"), [], "spec.state", "", id="wish is Open or Closed", marks=pytest.mark.shows("queues 1.9/state", "queue state 2/only two")),
+    pytest.param(queue(annotations=hierarchy("root/a/b", "1/2/3/4")), [], "metadata.annotations", "must have the same length", id="hierarchy lengths", marks=pytest.mark.shows("queues 1.4/hierarchy", "queues 1.9/hierarchy length")),
+    pytest.param(queue(annotations=hierarchy("root/a", "1/-1")), [], "metadata.annotations", "must be larger than 0", id="negative weight in a path", marks=pytest.mark.shows("queues 1.9/hierarchy weights")),
+    pytest.param(queue(annotations=hierarchy("root/a", "1/a")), [], "metadata.annotations", "is invalid number", id="text as weight in a path", marks=pytest.mark.shows("queues 1.9/hierarchy weights")),
     pytest.param(
         queue(annotations=hierarchy("root/node1", "1/2")),
         [queue("other", parent="root", annotations=hierarchy("root/node1/node2", "1/2/3"))],
-        "metadata.annotations", "is not allowed to be in the sub path of", id="path of another queue goes through it",
+        "metadata.annotations", "is not allowed to be in the sub path of", id="path of another queue goes through it", marks=pytest.mark.shows("queues 1.9/hierarchy path"),
     ),
-    pytest.param(queue(parent="team"), [], "spec.parent", "cannot use itself as parent", id="own parent"),
-    pytest.param(queue(parent="none"), [], "spec.parent", "failed to get parent queue", id="parent is missing"),
-    pytest.param(queue(parent="level-5"), chain(5), "spec.parent", "exceeds the maximum allowed depth of 5", id="too deep"),
+    pytest.param(queue(parent="team"), [], "spec.parent", "cannot use itself as parent", id="own parent", marks=pytest.mark.shows("queues 1.9/self")),
+    pytest.param(queue(parent="none"), [], "spec.parent", "failed to get parent queue", id="parent is missing", marks=pytest.mark.shows("queues 1.9/parent missing")),
+    pytest.param(queue(parent="level-5"), chain(5), "spec.parent", "exceeds the maximum allowed depth of 5", id="too deep", marks=pytest.mark.shows("queues 1.9/depth")),
     pytest.param(
         queue(parent="busy"), [queue("busy", parent="root", status={"state": "Open", "allocated": {"pods": "3"}})],
-        "spec.parent", "because it has allocated Pods: 3", id="parent is busy",
+        "spec.parent", "because it has allocated Pods: 3", id="parent is busy", marks=pytest.mark.shows("queues 1.9/parent busy"),
     ),
     pytest.param(
         queue(parent="up", capability={"cpu": "20"}), [queue("up", parent="root", capability={"cpu": "10"})],
-        "spec.capability[cpu]", "exceeds its ancestor's capability", id="capability above the parent's",
+        "spec.capability[cpu]", "exceeds its ancestor's capability", id="capability above the parent's", marks=pytest.mark.shows("queues 1.9/ancestor's capability"),
     ),
     pytest.param(
         queue(parent="mid", capability={"cpu": "20"}),
         [queue("up", parent="root", capability={"cpu": "10"}), queue("mid", parent="up")],
-        "spec.capability[cpu]", "exceeds its ancestor's capability", id="capability above an ancestor's",
+        "spec.capability[cpu]", "exceeds its ancestor's capability", id="capability above an ancestor's", marks=pytest.mark.shows("queues 1.9/ancestor's capability"),
     ),
     pytest.param(
         queue(parent="up", deserved={"cpu": "3"}),
         [queue("up", parent="root", deserved={"cpu": "5"}), queue("sister", parent="up", deserved={"cpu": "3"})],
-        "spec.deserved[cpu]", "sum of children's deserved", id="siblings deserve too much",
+        "spec.deserved[cpu]", "sum of children's deserved", id="siblings deserve too much", marks=pytest.mark.shows("queues 1.9/siblings"),
     ),
     pytest.param(
         queue(parent="up", deserved={"cpu": "1"}), [queue("up", parent="root")],
-        "spec.deserved[cpu]", "sum of children's deserved", id="parent deserves nothing",
+        "spec.deserved[cpu]", "sum of children's deserved", id="parent deserves nothing", marks=pytest.mark.shows("queues 1.9/siblings"),
     ),
 ]  # fmt: skip
 
@@ -122,18 +122,27 @@ def test_refused_at_its_field(new, others, field, text):
     ("new", "others"),
     [
         pytest.param(queue(), [], id="plain"),
-        pytest.param(queue(state="Closed"), [], id="created closed"),
-        pytest.param(queue(capability={"cpu": "1"}, deserved={"cpu": "1", "memory": "1Gi"}), [], id="resource without a limit"),
+        pytest.param(queue(state="Closed"), [], id="created closed", marks=pytest.mark.shows("queue state 2/created Closed")),
+        pytest.param(queue(capability={"cpu": "1"}, deserved={"cpu": "1", "memory": "1Gi"}), [], id="resource without a limit", marks=pytest.mark.shows("queues 1.9/deserved above capability")),
         pytest.param(queue(deserved={"memory": "1Gi"}, guarantee=guarantee(memory="1Gi"), capability={"cpu": "1"}), [], id="deserved equals guarantee"),
-        pytest.param(queue(parent="level-4"), chain(4), id="deepest"),
-        pytest.param(queue(annotations=hierarchy("root/sci", "1/2")), [queue("o", parent="root", annotations=hierarchy("root/scidev", "1/2"))], id="whole segments"),
-        pytest.param(queue(deserved={"cpu": "99"}), [queue("o", parent="root", deserved={"cpu": "99"})], id="root has no sums"),
+        pytest.param(queue(parent="level-4"), chain(4), id="deepest", marks=pytest.mark.shows("queues 1.9/depth")),
+        pytest.param(queue(annotations=hierarchy("root/sci", "1/2")), [queue("o", parent="root", annotations=hierarchy("root/scidev", "1/2"))], id="whole segments", marks=pytest.mark.shows("queues 1.9/hierarchy path")),
+        pytest.param(queue(deserved={"cpu": "99"}), [queue("o", parent="root", deserved={"cpu": "99"})], id="root has no sums", marks=pytest.mark.shows("queues 1.9/root's children")),
     ],
 )  # fmt: skip
 def test_accepted(new, others):
     assert refusals(new, *others) == {}
 
 
+@pytest.mark.shows(
+    "queues 1.2/weight",
+    "queues 1.2/reclaimable",
+    "queues 1.2/parent",
+    "queues 1.3/state of a new queue",
+    "queues 1.7/reclaimable",
+    "queues 1.7/weight",
+    "queue state 2/default",
+)
 def test_new_queue_has_defaults_and_is_open_at_once():
     new = queue(status={"state": "Closing"})
     admission.default(new, None, Cluster())
@@ -147,6 +156,7 @@ def test_new_queue_has_defaults_and_is_open_at_once():
     assert new["status"] == {"state": "Open", "reason": "Opened", "message": "The queue accepts jobs."}
 
 
+@pytest.mark.shows("queues 1.2/state", "queue state 2/created Closed", "queue state 5/create")
 @pytest.mark.parametrize(
     ("spec", "status", "wish"),
     [
@@ -163,22 +173,27 @@ def test_new_queue_is_what_it_wishes_to_be(spec, status, wish):
     assert new["status"].keys() == {"reason", "message"}
 
 
-def test_path_of_the_annotations_begins_at_root():
-    new = queue(annotations=hierarchy("sci/dev", "2/3"))
+@pytest.mark.shows("queues 1.7/rootless", "queues 1.4/hierarchy", "queues 1.7/hierarchy")
+@pytest.mark.parametrize("path", ["sci/dev", "rootless/dev"])
+def test_path_of_the_annotations_begins_at_root(path):
+    new = queue(annotations=hierarchy(path, "2/3"))
     admission.default(new, None, Cluster())
-    assert new["metadata"]["annotations"] == hierarchy("root/sci/dev", "1/2/3")
+    assert new["metadata"]["annotations"] == hierarchy(f"root/{path}", "1/2/3")
 
 
+@pytest.mark.shows("queues 1.9/Closing")
 def test_update_of_a_closing_queue_is_allowed():
     old = queue(parent="root", state="Closed", status={"state": "Closing"}, weight=1)
     assert refusals({**old, "spec": {**old["spec"], "weight": 9}}, old=old) == {}
 
 
+@pytest.mark.shows("queues 1.9/circle")
 def test_circle_of_parents_is_refused():
     old, child = queue(parent="root"), queue("child", parent="team")
     assert "is below queue team" in refusals(queue(parent="child"), child, old=old)["spec.parent"]
 
 
+@pytest.mark.shows("queues 1.9/depth")
 def test_moved_queue_brings_its_own_depth():
     old = queue(parent="root")
     below = [queue("child", parent="team"), queue("grandchild", parent="child")]
@@ -187,6 +202,7 @@ def test_moved_queue_brings_its_own_depth():
     assert refusals(queue(parent="level-2"), *below, *chain(2), old=old) == {}
 
 
+@pytest.mark.shows("queues 1.9/descendants' capability")
 def test_capability_below_that_of_a_descendant_is_refused():
     old = queue(parent="root", capability={"cpu": "20"})
     child = queue("child", parent="team", capability={"cpu": "12"})
@@ -199,6 +215,7 @@ def test_negative_capability_above_queues_without_one_is_refused():
     assert "must be greater than or equal to 0" in found["spec.capability[cpu]"]
 
 
+@pytest.mark.shows("queues 1.9/children")
 def test_children_may_not_deserve_more_than_their_parent():
     old = queue(parent="root", deserved={"cpu": "4"})
     child = queue("child", parent="team", deserved={"cpu": "4"})
@@ -208,6 +225,7 @@ def test_children_may_not_deserve_more_than_their_parent():
     )
 
 
+@pytest.mark.shows("queues 1.5/root", "queues 1.9/root")
 @pytest.mark.parametrize(
     ("change", "field"),
     [({"capability": {"cpu": "1"}}, "spec.capability"), ({"state": "Closed"}, "spec.state"), ({"parent": "default"}, "spec.parent")],
@@ -217,19 +235,20 @@ def test_root_is_protected(change, field):
 
 
 DELETIONS = [
-    pytest.param(queue(status={"state": "Closed"}), [], [], id="closed and empty"),
-    pytest.param(queue("default", status={"state": "Closed"}), [], ["`default` queue can not be deleted"], id="default"),
-    pytest.param(queue("root"), [], ["`root` queue can not be deleted"], id="root"),
-    pytest.param(queue(), [], ["close it first"], id="open"),
-    pytest.param(queue(status={"state": "Closing"}), [], ["wait until"], id="closing"),
+    pytest.param(queue(status={"state": "Closed"}), [], [], id="closed and empty", marks=pytest.mark.shows("queues 1.10/state")),
+    pytest.param(queue("default", status={"state": "Closed"}), [], ["`default` queue can not be deleted"], id="default", marks=pytest.mark.shows("queues 1.5/default", "queues 1.10/default", "queue state 2/default stays")),
+    pytest.param(queue("root"), [], ["`root` queue can not be deleted"], id="root", marks=pytest.mark.shows("queues 1.5/root", "queues 1.10/root")),
+    pytest.param(queue(), [], ["close it first"], id="open", marks=pytest.mark.shows("queues 1.10/state")),
+    pytest.param(queue(status={"state": "Closing"}), [], ["wait until"], id="closing", marks=pytest.mark.shows("queues 1.10/state")),
     pytest.param(
         queue(status={"state": "Closed"}), [queue("b", parent="team"), queue("a", parent="team")],
-        ["has 2 child queues: a, b; delete or move them first"], id="children",
+        ["has 2 child queues: a, b; delete or move them first"], id="children", marks=pytest.mark.shows("queues 1.10/children"),
     ),
     pytest.param(queue(), [queue("a", parent="team")], ["close it first", "1 child queues"], id="open with children"),
 ]  # fmt: skip
 
 
+@pytest.mark.shows("queue state 2/deleted when Closed")
 @pytest.mark.parametrize(("stored", "others", "texts"), DELETIONS)
 def test_deletion_says_what_to_do(stored, others, texts):
     found = [cause.message for cause in admission.deletion(stored, Cluster(stored, *others))]
@@ -237,12 +256,19 @@ def test_deletion_says_what_to_do(stored, others, texts):
     assert all(text in message for text, message in zip(texts, found, strict=True))
 
 
+@pytest.mark.shows("queues 1.2/dequeueStrategy")
 @pytest.mark.parametrize("old", [None, queue(dequeueStrategy="fifo")], ids=["new", "changed"])
 def test_strategy_is_filled_in_where_it_is_left_out_and_stays_where_it_is_given(old):
     for written, stored in ((None, "traverse"), ("fifo", "fifo"), ("traverse", "traverse")):
         new = queue(**({"dequeueStrategy": written} if written else {}))
         admission.default(new, old, Cluster())
         assert new["spec"]["dequeueStrategy"] == stored
+
+
+@pytest.mark.shows("queues 1.9/all at once")
+def test_all_that_is_wrong_is_said_at_once():
+    found = refusals(queue(weight=-1, parent="none", state="Closing", capability={"cpu": "-1"}))
+    assert found.keys() == {"spec.weight", "spec.parent", "spec.state", "spec.capability[cpu]"}
 
 
 JSON = st.recursive(

@@ -17,9 +17,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 # state: default, can be set, receives delivery, can be deleted, can be scheduled
 CAPABILITIES = [
-    pytest.param("Open", True, True, True, False, True, id="Open"),
-    pytest.param("Closed", False, True, False, True, True, id="Closed"),
-    pytest.param("Closing", False, False, False, False, True, id="Closing"),
+    pytest.param(
+        "Open", True, True, True, False, True, id="Open", marks=pytest.mark.shows("queue state 1/Open")
+    ),
+    pytest.param(
+        "Closed", False, True, False, True, True, id="Closed", marks=pytest.mark.shows("queue state 1/Closed")
+    ),
+    pytest.param(
+        "Closing",
+        False,
+        False,
+        False,
+        False,
+        True,
+        id="Closing",
+        marks=pytest.mark.shows("queue state 1/Closing"),
+    ),
 ]
 
 
@@ -66,6 +79,15 @@ def is_refused(error, step):
     return False
 
 
+@pytest.mark.shows(
+    "queues 4/Open",
+    "queues 4/Closed, Closing",
+    "queue state 2/default",
+    "queue state 2/only two",
+    "queue state 3/Open",
+    "queue state 3/not Open",
+    "queue state 4/Closing",
+)
 @pytest.mark.parametrize(
     ("state", "is_default", "can_be_set", "receives", "can_be_deleted", "is_scheduled"), CAPABILITIES
 )
@@ -98,6 +120,7 @@ def test_what_a_queue_can(
     assert (placed.where() == {"p": "n"}) is is_scheduled
 
 
+@pytest.mark.shows("queue state 1/Open", "queue state 1/Closed", "queue state 1/Closing")
 @pytest.mark.parametrize("state", ["Open", "Closed", "Closing"])
 def test_a_queue_deserves_the_same_in_each_state(state):
     """The last column of the table: a queue that is closed gets its share before another that has had his."""
@@ -127,6 +150,7 @@ def wished(name="team"):
     return store.get(QUEUES, "", name).object["spec"]["state"]
 
 
+@pytest.mark.shows("queues 1.1/status")
 @pytest.mark.parametrize("keeps_reason", [False, True], ids=["without reason", "with what was there"])
 @pytest.mark.parametrize(
     ("before", "written", "wish", "after"),
@@ -161,6 +185,7 @@ def test_a_state_that_a_client_writes_is_a_wish(
         assert status("team")["message"] in [each.object["message"] for each in store.find(EVENTS)]
 
 
+@pytest.mark.shows("queue state 2/closing ends nothing")
 def test_closing_by_the_status_waits_for_work(admin, controller, time):  # noqa: F811
     bring(admin, controller, time, "Open")
     work()
@@ -172,12 +197,14 @@ def test_closing_by_the_status_waits_for_work(admin, controller, time):  # noqa:
     assert status("team")["state"] == "Closed"
 
 
+@pytest.mark.shows("queues 2.4/root")
 def test_root_is_not_closed_by_the_status(admin, controller, time):  # noqa: F811
     write_state(admin, "Closed", "root")
     later(controller, time)
     assert status("root")["state"] == "Open"
 
 
+@pytest.mark.shows("queue state 2/deleted when Closed")
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "a second later"])
 @pytest.mark.parametrize("has_work", [False, True], ids=["empty", "with work"])
 def test_closing_by_the_status_and_deleting(admin, controller, time, waits, has_work):  # noqa: F811
@@ -201,3 +228,10 @@ def test_a_wish_written_while_the_controller_was_away_is_not_lost(admin, control
     write_state(admin, "Closed")
     later(Controller(), time)
     assert (wished(), status("team")["state"]) == ("Closed", "Closed")
+
+
+@pytest.mark.shows("queues 1.2/type")
+def test_fields_of_a_queue_that_nothing_reads_are_kept(admin, controller):  # noqa: F811
+    kept = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
+    api.create(admin, QUEUES, new(**kept))
+    assert kept.items() <= store.get(QUEUES, "", "team").object["spec"].items()

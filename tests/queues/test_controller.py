@@ -75,6 +75,7 @@ def status(name="default"):
     return store.get(QUEUES, "", name).object["status"]
 
 
+@pytest.mark.shows("queues 1.3/pending, running, unknown, inqueue, completed")
 def test_pod_groups_are_counted_by_phase(controller, time):
     for number, phase in enumerate(["Pending", "", "Inqueue", "Running", "Completed", "Unknown"]):
         group(f"g{number}", phase=phase)
@@ -86,6 +87,7 @@ def test_pod_groups_are_counted_by_phase(controller, time):
     assert "running" not in status()
 
 
+@pytest.mark.shows("scheduler 5.4/queues", "queues 1.3/allocated")
 def test_allocated_is_what_bound_pods_ask_for_up_to_root(controller, time):
     queue("team")
     queue("sub", parent="team")
@@ -99,6 +101,7 @@ def test_allocated_is_what_bound_pods_ask_for_up_to_root(controller, time):
     assert status()["allocated"] == {"cpu": "0", "memory": "0"}
 
 
+@pytest.mark.shows("queues 1.3/allocated")
 def test_pod_that_ends_or_goes_gives_back_what_it_held(controller, time):
     pod("a")
     pod("b")
@@ -109,6 +112,14 @@ def test_pod_that_ends_or_goes_gives_back_what_it_held(controller, time):
     assert status()["allocated"] == {"cpu": "0", "memory": "0"}
 
 
+@pytest.mark.shows(
+    "queues 1.2/state",
+    "queues 1.5/default",
+    "queues 2.3/Closing, nothing left",
+    "queues 2.4/event",
+    "queues 2.8/pods that run",
+    "queue state 2/closing ends nothing",
+)
 def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller, time):
     group("a", phase="Running")
     group("b")
@@ -130,6 +141,7 @@ def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller
     ]
 
 
+@pytest.mark.shows("queues 1.4/closed-by-parent", "queues 2.4/children close", "queues 2.4/children open")
 def test_queues_below_a_closed_one_close_and_open_with_it(controller, time):
     queue("team")
     queue("sub", parent="team")
@@ -141,6 +153,19 @@ def test_queues_below_a_closed_one_close_and_open_with_it(controller, time):
     wish("team", "Open")
     later(controller, time)
     assert [status(n)["state"] for n in ("team", "sub", "own")] == ["Open", "Open", "Closed"]
+
+
+@pytest.mark.shows("queues 2.5/new child of a closed queue", "queues 2.5/moved")
+def test_queue_that_comes_below_a_closed_one_closes_and_opens_where_it_is_open(controller, time):
+    queue("shut", state="Closed")
+    queue("new", parent="shut")
+    queue("moved")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("new", "moved")] == ["Closed", "Open"]
+    for name, parent in (("new", "root"), ("moved", "shut")):
+        store.write(Patch(QUEUES, "", name, {"spec": {"parent": parent}}))
+    later(controller, time)
+    assert [status(n)["state"] for n in ("new", "moved")] == ["Open", "Closed"]
 
 
 def test_counters_are_written_a_few_times_a_second_however_much_happens(controller, time):
@@ -209,17 +234,82 @@ def wished(name="default"):
     return store.get(QUEUES, "", name).object["spec"]["state"]
 
 
+@pytest.mark.shows("queues 2.2/target", "queues 2.2/once", "queue state 5/operate")
 @pytest.mark.parametrize(
     ("before", "action", "has_work", "wish", "after"),
     [
-        pytest.param("Open", "CloseQueue", False, "Closed", "Closed", id="close an empty queue"),
-        pytest.param("Open", "CloseQueue", True, "Closed", "Closing", id="close a queue with work"),
-        pytest.param("Closed", "CloseQueue", False, "Closed", "Closed", id="close a closed queue"),
-        pytest.param("Closed", "CloseQueue", True, "Closed", "Closing", id="close a closing queue"),
-        pytest.param("Closed", "OpenQueue", False, "Open", "Open", id="open a closed queue"),
-        pytest.param("Closed", "OpenQueue", True, "Open", "Open", id="open a closing queue"),
-        pytest.param("Open", "OpenQueue", False, "Open", "Open", id="open an open queue"),
-        pytest.param("Closed", "SyncQueue", False, "Closed", "Closed", id="look at it again"),
+        pytest.param(
+            "Open",
+            "CloseQueue",
+            False,
+            "Closed",
+            "Closed",
+            id="close an empty queue",
+            marks=pytest.mark.shows("queues 2.3/Open, CloseQueue, empty"),
+        ),
+        pytest.param(
+            "Open",
+            "CloseQueue",
+            True,
+            "Closed",
+            "Closing",
+            id="close a queue with work",
+            marks=pytest.mark.shows("queues 2.3/Open, CloseQueue, in use"),
+        ),
+        pytest.param(
+            "Closed",
+            "CloseQueue",
+            False,
+            "Closed",
+            "Closed",
+            id="close a closed queue",
+            marks=pytest.mark.shows("queues 2.3/Closed, CloseQueue"),
+        ),
+        pytest.param(
+            "Closed",
+            "CloseQueue",
+            True,
+            "Closed",
+            "Closing",
+            id="close a closing queue",
+            marks=pytest.mark.shows("queues 2.3/Closing, CloseQueue"),
+        ),
+        pytest.param(
+            "Closed",
+            "OpenQueue",
+            False,
+            "Open",
+            "Open",
+            id="open a closed queue",
+            marks=pytest.mark.shows("queues 2.3/Closed, OpenQueue"),
+        ),
+        pytest.param(
+            "Closed",
+            "OpenQueue",
+            True,
+            "Open",
+            "Open",
+            id="open a closing queue",
+            marks=pytest.mark.shows("queues 2.3/Closing, OpenQueue"),
+        ),
+        pytest.param(
+            "Open",
+            "OpenQueue",
+            False,
+            "Open",
+            "Open",
+            id="open an open queue",
+            marks=pytest.mark.shows("queues 2.3/Open, OpenQueue"),
+        ),
+        pytest.param(
+            "Closed",
+            "SyncQueue",
+            False,
+            "Closed",
+            "Closed",
+            id="look at it again",
+            marks=pytest.mark.shows("queues 2.3/Closed, SyncQueue"),
+        ),
     ],
 )
 def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has_work, wish, after):
@@ -234,6 +324,7 @@ def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has
     assert told() == [("Normal", f"olga asked for {action}.")]
 
 
+@pytest.mark.shows("queues 2.2/unknown action", "queues 2.4/root")
 @pytest.mark.parametrize(
     ("name", "action", "message"),
     [
@@ -250,6 +341,7 @@ def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name
     assert told() == [("Warning", message)]
 
 
+@pytest.mark.shows("queues 2.2/target gone")
 @pytest.mark.parametrize(
     ("name", "uid"),
     [
@@ -272,6 +364,7 @@ def test_burst_of_commands_to_queues_is_carried_out_in_order(controller, time):
     assert len(told()) == 3
 
 
+@pytest.mark.shows("queues 2.4/below a closed one")
 def test_queue_below_a_closed_one_is_opened_with_it(controller, time):
     queue("team", state="Closed")
     queue("sub", parent="team", state="Closed")
@@ -290,6 +383,7 @@ def test_command_taken_back_has_no_effect(controller):
     assert (wished(), told()) == ("Open", [])
 
 
+@pytest.mark.shows("queues 2.2/once")
 def test_new_process_carries_out_the_command_that_the_last_one_left(controller, time):
     order("CloseQueue", finalizers=["example.com/kept"])
     later(Controller(), time)

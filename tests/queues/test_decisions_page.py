@@ -45,7 +45,7 @@ def rows(client, query=""):
 def test_decisions_stand_newest_first_and_lead_to_jobs(admin):  # noqa: F811
     assert reasons(admin) == ["preempt", "MinimumFits", "QueueLimit"]
     first, second, _ = rows(admin)
-    assert "Evicted team-a / loose vision 1 preempt Went. train n2" in first
+    assert "Evicted team-a / loose vision 1 preempt Went. See that job n2" in first
     assert "Bound default / train research 2 MinimumFits Got nodes. n1 ×2" in second
     assert '/jobs/default/train/"' in admin.get(PAGE).content.decode()
 

@@ -105,6 +105,9 @@ def namespace_names_two():
     store.write(Patch(NAMESPACES, "", "ns", {"metadata": {"annotations": {OWN_QUEUE: "two"}}}))
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/group-name", "groups 3.5/queue-name", "groups 3.5/queue-name of a namespace"
+)
 @pytest.mark.parametrize(
     ("annotations", "meanwhile", "queue"),
     [
@@ -141,6 +144,7 @@ def test_a_pod_of_another_scheduler_is_in_no_queue(moved_clock, admin):  # noqa:
     cluster_usage.forget()
 
 
+@pytest.mark.shows("scheduler 1.4/queue")
 def test_pod_groups_are_found_by_their_queue_and_pods_by_none():
     furnish()
     store.write(Create(POD_GROUPS, {"metadata": {"name": "plain", "namespace": "ns"}, "spec": {}}))

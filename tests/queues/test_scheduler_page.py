@@ -42,6 +42,7 @@ def save(browser, what, **more):
     return browser.post(ADDRESS, values)
 
 
+@pytest.mark.shows("scheduler 4.1/nothing")
 def test_what_it_begins_with_is_what_holds_without_it():
     assert read(words.STARTER).policy == DEFAULT
     assert not [each for each in read(words.STARTER).warnings if each.line]

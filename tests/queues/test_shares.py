@@ -36,6 +36,7 @@ def test_what_queues_deserve(queues, more, deserved):
     assert {name: found[name].deserved["cpu"] for name in deserved} == deserved
 
 
+@pytest.mark.shows("scheduler 3.6/share")
 @pytest.mark.parametrize(
     ("used", "part", "resource", "borrowed"),
     [

@@ -10,6 +10,15 @@ from queues.states import closed_above, standing
 NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running": 0}
 
 
+@pytest.mark.shows(
+    "queues 1.3/state",
+    "queue state 2/spec.state",
+    "queue state 2/status.state",
+    "queue state 2/empty wish",
+    "queue state 2/wish Open",
+    "queue state 2/wish Closed, in use",
+    "queue state 2/wish Closed, empty",
+)
 @pytest.mark.parametrize(
     ("wish", "above", "groups", "state", "reason"),
     [

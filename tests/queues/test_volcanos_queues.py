@@ -39,6 +39,7 @@ def note(name):
     return (metadata.get("annotations") or {}).get(CLOSED_BY_PARENT_ANNOTATION)
 
 
+@pytest.mark.shows("queues 2.3/Unknown")
 @pytest.mark.parametrize(
     ("kept", "state", "by_parent", "wish"),
     [
@@ -68,6 +69,7 @@ def test_queue_is_closed_and_opened_by_commands(controller, time):
     assert status("plain")["state"] == "Open"
 
 
+@pytest.mark.shows("queues 2.3/Closing, nothing left")
 def test_queue_with_work_closes_when_none_is_left(controller, time):
     queue("plain")
     group("a", queue="plain", phase="Running")
@@ -85,6 +87,7 @@ def test_queue_that_volcano_closed_stays_closed(controller, time):
     assert status("theirs")["state"] == "Closed"
 
 
+@pytest.mark.shows("queues 1.4/closed-by-parent")
 @pytest.mark.parametrize(
     ("note_of_volcano", "state"), [("true", "Open"), ("false", "Closed"), (None, "Closed")]
 )

@@ -21,6 +21,7 @@ def world(*objects, heeds_claims=True):
     return World(node("n"), queue(), group(minimum=2), *objects, heeds_claims=heeds_claims)
 
 
+@pytest.mark.shows("scheduler 3.7/volumes")
 @pytest.mark.parametrize(
     ("volumes", "waits_for"),
     [
@@ -73,6 +74,7 @@ def test_gang_starts_when_its_claim_is_bound_and_again_waits_when_that_is_gone()
     assert len(played.where()) == 2
 
 
+@pytest.mark.shows("scheduler 3.7/volumes")
 def test_nodes_of_ours_make_what_is_claimed():
     played = world(pod("g-0"), pod("g-1", volumes=using("missing")), heeds_claims=False)
     played.cycle()

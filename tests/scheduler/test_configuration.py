@@ -86,6 +86,25 @@ def overcommit(factor):
     return conf("- name: overcommit", f"  arguments: {{overcommit-factor: {factor}}}")
 
 
+@pytest.mark.shows(
+    "scheduler 3.8/leastrequested.weight",
+    "scheduler 3.8/mostrequested.weight",
+    "scheduler 3.8/balancedresource.weight",
+    "scheduler 3.9/binpack.weight",
+    "scheduler 3.9/binpack.cpu, binpack.memory",
+    "scheduler 3.9/binpack.resources",
+    "scheduler 3.10/overcommit-factor",
+    "scheduler 3.11 sla/sla-waiting-time",
+    "scheduler 4.1/Volcano's own",
+    "scheduler 4.1/actions",
+    "scheduler 4.1/enableJobEnqueued",
+    "scheduler 4.1/enableNodeOrder",
+    "scheduler 4.1/numbers as text",
+    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
+    "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 resource-strategy-fit/resources",
+    "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
+)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -93,6 +112,19 @@ def overcommit(factor):
         pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
         pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
+        pytest.param(
+            "actions: allocate, gangpreempt, gangreclaim",
+            Policy(frozenset({Action.ALLOCATE, Action.PREEMPT, Action.RECLAIM}), None, None),
+            id="of whole gangs",
+        ),
+        pytest.param(
+            conf("- name: pdb", "- name: cdp"), Policy(THREE, None, budgets=True, cooldown=True), id="protections"
+        ),
+        pytest.param(
+            conf("- {name: pdb, enablePreemptable: false}", "- {name: cdp, enablePreemptable: false}"),
+            Policy(THREE, None),
+            id="protections switched off",
+        ),
         pytest.param(overcommit("1.5"), Policy(THREE, 1500), id="a factor"),
         pytest.param(overcommit('"2"'), Policy(THREE, 2000), id="a number as text"),
         pytest.param(overcommit("0.5"), Policy(THREE, 1200), id="below 1: the default (§3.10)"),
@@ -233,6 +265,7 @@ def test_policies(text, expected):
     assert read(text).policy == expected
 
 
+@pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -295,11 +328,32 @@ def test_what_cannot_be_used(text, line, message):
     assert (line, message) in [(finding.line, finding.message) for finding in reading.errors]
 
 
+@pytest.mark.shows(
+    "scheduler 3.1/always",
+    "scheduler 4.1/order of actions",
+    "scheduler 4.1/unknown plugin",
+    "scheduler 4.1/tiers",
+    "scheduler 4.1/flags",
+    "scheduler 4.1/what is no number",
+    "scheduler 4.1/plugins that always work",
+    "scheduler 11/7",
+    "scheduler 4.1/metrics",
+)
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
         pytest.param(
             conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?", id="a plugin"
+        ),
+        pytest.param(
+            "actions: allocate, gangpreempt", 1,
+            "gangpreempt is taken as preempt, which has single pods beyond a minimum go first.",
+            id="whole gangs",
+        ),
+        pytest.param(
+            "actions: allocate, reclaim, gangreclaim", 1,
+            "gangreclaim has no effect here beside reclaim, which has whole gangs go, too.",
+            id="whole gangs, twice",
         ),
         pytest.param(
             conf("- name: extender"), 4, "extender has no effect here: no other program is asked, as a cycle waits for nobody; rules of your own belong into an admission webhook or "
@@ -411,6 +465,7 @@ def test_what_is_said_and_changes_nothing(text, line, message):
     assert (line, message) in [(finding.line, finding.message) for finding in reading.warnings]
 
 
+@pytest.mark.shows("scheduler 4.1/plugins that always work")
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
     for name, plugin in known.PLUGINS.items():
         said = f"{name} has no effect here" in " ".join(
@@ -431,6 +486,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.shows("scheduler 4.1/one cycle")
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(), values.map(yaml.safe_dump)))
 def test_no_text_raises_and_none_is_half_in_force(text):
@@ -447,6 +503,7 @@ def stored(text, **more):
     return json.dumps(configuration(text, **more)[1]).encode(errors="replace")
 
 
+@pytest.mark.shows("scheduler 4.1/invalid")
 def test_what_holds_from_version_to_version():
     held = Configuration()
     steps = [(stored(overcommit("2")), 2000), (stored("actions: x"), 2000), (None, 1200), (stored("-"), 1200)]

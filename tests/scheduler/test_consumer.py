@@ -91,6 +91,7 @@ def phase(name="g"):
     return store.get(POD_GROUPS, "ns", name).object["status"]["phase"]
 
 
+@pytest.mark.shows("scheduler 1.6/period")
 def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
     leader = runner()
     create(node("n1"), queue(), group(minimum=2), made("g-0"))
@@ -104,6 +105,7 @@ def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
     assert kept(runner_mode) == [("bind", "g", 2)]
 
 
+@pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
 def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all(runner_mode):
     leader = runner(Hasty)
     create(node("n1"), queue(), group(minimum=2))
@@ -119,6 +121,7 @@ def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all(runner_mode):
     assert len(bound()) == 2
 
 
+@pytest.mark.shows("scheduler 1.9/cannot be bound")
 def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
     def replace():
         store.write(Delete(PODS, "ns", "g-1"))
@@ -145,6 +148,7 @@ def test_a_conflict_of_one_gang_leaves_the_others_alone():
     assert bound() == {"b-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 1.6/one by one")
 def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     monkeypatch.setattr("cluster.runtime.consumer.BATCH", 3)
     leader = runner()
@@ -164,6 +168,7 @@ def test_a_new_process_takes_over_what_the_last_one_left():
     assert len(bound()) == 2
 
 
+@pytest.mark.shows("scheduler 4.2/--leader-elect")
 def test_two_processes_that_both_lead_bind_nothing_twice():
     one, other = runner(), runner(Hasty)
     create(node("n1", cpu="1"), queue(), group("a"), group("b"))
@@ -174,6 +179,7 @@ def test_two_processes_that_both_lead_bind_nothing_twice():
     assert len(bound()) == 1
 
 
+@pytest.mark.shows("groups 3.6/which")
 def test_a_pod_without_a_group_gets_one_and_a_node():
     create(node("n1"), queue(), pod("solo", group=""))
     drain(runner())
@@ -207,6 +213,7 @@ def test_a_quota_is_heard_when_it_has_room(is_new):
     assert store.get(POD_GROUPS, "ns", "g").object["status"]["phase"] == "Inqueue"
 
 
+@pytest.mark.shows("scheduler 1.6/period", "scheduler 4.2/--schedule-period")
 def test_at_rest_nothing_is_written():
     leader = runner()
     create(node("n1", cpu="1"), queue(), group("a"), made("a-0", "a"), group("b"), made("b-0", "b"))
@@ -235,6 +242,7 @@ def warnings():
     return [one["message"] for one in found if one["reason"] == "ConfigurationRefused"]
 
 
+@pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading")
 @pytest.mark.usefixtures("_system")
 def test_a_change_of_the_configuration_takes_effect_without_a_restart():
     leader = runner()
@@ -248,6 +256,7 @@ def test_a_change_of_the_configuration_takes_effect_without_a_restart():
     assert bound() == {"g-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 4.1/invalid")
 @pytest.mark.usefixtures("_system")
 def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_so_once():
     leader = runner()
@@ -275,6 +284,7 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
     assert bound() == {"g-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 3.11 usage/metrics")
 @pytest.mark.usefixtures("_system")
 @pytest.mark.parametrize("cores", [pytest.param(0.5, id="idle"), pytest.param(3.9, id="busy")])
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):

@@ -21,6 +21,15 @@ def sentence(world, name="g"):
     return people(world.condition(name)["message"])
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/group-name",
+    "scheduler 1.9/bound",
+    "scheduler 5.1/at once",
+    "scheduler 5.2/Scheduled",
+    "scheduler 5.4/group is ready",
+    "groups 3.5/group-name",
+    "coscheduling 3/all at once",
+)
 def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     world = World(node("n1"), queue(), group(minimum=3), *pods(3))
     world.cycle()
@@ -34,6 +43,21 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     ]
 
 
+@pytest.mark.shows(
+    "scheduler 1.8/minimum",
+    "scheduler 2.2/minimum first",
+    "scheduler 3.1/minimum",
+    "scheduler 5.1/Inqueue",
+    "scheduler 5.2/Unschedulable",
+    "scheduler 5.2/Scheduled",
+    "scheduler 5.2/both",
+    "scheduler 5.4/group is ready",
+    "groups 3.1/minMember",
+    "groups 3.2/conditions",
+    "coscheduling 3/does not fit",
+    "scheduler 10.1/2",
+    "scheduler 10.1/11",
+)
 def test_a_gang_waits_until_every_member_fits():
     world = World(node("n1", cpu="3"), pod("x", "", "1", node="n1"), queue(), group(minimum=3), *pods(3))
     world.cycle()
@@ -47,6 +71,7 @@ def test_a_gang_waits_until_every_member_fits():
     assert world.condition()["status"] == "False"
 
 
+@pytest.mark.shows("scheduler 3.1/enough pods", "coscheduling 3/too few pods", "scheduler 10.1/8")
 def test_a_gang_waits_until_its_pods_exist():
     world = World(node("n1"), queue(), group(minimum=3), *pods(2))
     assert world.cycle().wake is not None
@@ -76,6 +101,18 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
     assert world.writes == written
 
 
+@pytest.mark.shows(
+    "scheduler 3.7/unschedulable",
+    "scheduler 5.2/reasons",
+    "scheduler 5.4/group waits",
+    "scheduler 5.4/entry refused",
+    "coscheduling 2/events",
+    "coscheduling 4/cluster autoscaler",
+    "scheduler 10.1/8",
+    "scheduler 10.1/19",
+    "scheduler 11/8",
+    "scheduler 11/9",
+)
 @pytest.mark.parametrize(
     ("objects", "reason", "words"),
     [
@@ -208,6 +245,7 @@ def test_every_gang_that_is_not_placed_says_why(objects, reason, words):
     assert (told["status"], told["reason"], told["message"]) == ("False", "Unschedulable", words)
 
 
+@pytest.mark.shows("scheduler 5.3/causes")
 def test_simulated_nodes_take_only_pods_that_ask_for_them():
     simulated = [node(f"s{number}", cpu="64", taints=SIMULATED) for number in range(3)]
     world = World(node("n1", cpu="1"), *simulated, queue(), group(), pod("g-0", cpu="2"))
@@ -231,6 +269,7 @@ def test_a_selector_that_no_node_matches():
     assert world.where() == {"g-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 1.1/resources")
 def test_a_resource_that_no_node_has():
     world = World(node("n1"), queue(), group(), pod("g-0", requests={"nvidia.com/gpu": "2"}))
     world.cycle()
@@ -242,7 +281,7 @@ def test_a_resource_that_no_node_has():
     assert world.where() == {"g-0": "n2"}
 
 
-@pytest.mark.shows("2.4/2")
+@pytest.mark.shows("2.4/2", "scheduler 1.6/queue missing", "scheduler 10.1/21")
 def test_a_queue_that_does_not_exist_stops_nobody_else():
     world = World(node("n1"), queue(), group("a", queue="gone"), pod("a-0", "a"), group("b"), pod("b-0", "b"))
     world.cycle()
@@ -251,6 +290,14 @@ def test_a_queue_that_does_not_exist_stops_nobody_else():
     assert world.where() == {"b-0": "n1"}
 
 
+@pytest.mark.shows(
+    "scheduler 2.1/minResources",
+    "scheduler 3.5/state",
+    "queues 2.8/entry",
+    "queues 2.8/no minResources",
+    "queues 2.8/pods that wait",
+    "queue state 4/Closing",
+)
 def test_a_closed_queue_lets_nobody_in_but_a_closing_one_goes_on():
     world = World(
         node("n1"),
@@ -266,6 +313,7 @@ def test_a_closed_queue_lets_nobody_in_but_a_closing_one_goes_on():
     assert world.where() == {"b-0": "n1"}
 
 
+@pytest.mark.shows("scheduler 5.3/group", "scheduler 5.3/nodes")
 def test_the_message_ends_with_the_text_of_volcano():
     world = World(node("n1", cpu="1"), node("n2", unschedulable=True), queue(), group(minimum=2), *pods(2))
     world.put(node("n3", cpu="5"), pod("other", "", "5", node="n3"))
@@ -277,6 +325,7 @@ def test_the_message_ends_with_the_text_of_volcano():
     )
 
 
+@pytest.mark.shows("scheduler 1.10/jobs", "groups 3.1/priorityClassName", "scheduler 3.11 tdm/order of jobs")
 def test_higher_priority_goes_first_then_age_then_name():
     world = World(
         node("n1", cpu="2"),
@@ -291,6 +340,13 @@ def test_higher_priority_goes_first_then_age_then_name():
     assert world.where() == {"old-0": "n1", "urgent-0": "n1"}
 
 
+@pytest.mark.shows(
+    "scheduler 1.4/which pods",
+    "scheduler 1.10/pods",
+    "scheduler 2.4/within a job",
+    "scheduler 10.2/3",
+    "scheduler 10.2/5",
+)
 def test_the_driver_and_two_executors_start_or_nobody_does():
     spark = [pod("s-driver-0", "s", "2", role="driver", priority=100)] + [
         pod(f"s-executor-{i}", "s", "1", role="executor", priority=1) for i in range(5)
@@ -305,6 +361,14 @@ def test_the_driver_and_two_executors_start_or_nobody_does():
     assert sorted(world.where()) == ["x"]
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/task-spec",
+    "scheduler 1.4/minTaskMember",
+    "scheduler 1.4/minTaskMember too large",
+    "scheduler 3.1/of each task",
+    "groups 3.1/minTaskMember",
+    "scheduler 10.1/10",
+)
 @pytest.mark.parametrize(
     ("minima", "expected"),
     [
@@ -334,12 +398,20 @@ def test_pods_beyond_the_minimum_say_what_they_wait_for():
     )
 
 
+@pytest.mark.shows(
+    "scheduler 1.10/pods",
+    "scheduler 5.4/pods",
+    "coscheduling 3/too few pods",
+    "scheduler 10.1/19",
+    "scheduler 10.2/3",
+)
 def test_at_most_ten_pods_of_a_waiting_gang_are_told():
     world = World(node("n1", cpu="10", pods=200), queue(), group(minimum=100), *pods(100))
     decisions = world.cycle()
     assert [note.pod.name for note in decisions.groups[0].notes] == [f"g-{i}" for i in range(10)]
 
 
+@pytest.mark.shows("scheduler 5.1/written")
 def test_nothing_is_written_twice():
     world = World(node("n1", cpu="1"), queue(), group(minimum=2), *pods(2))
     world.cycle()
@@ -349,6 +421,7 @@ def test_nothing_is_written_twice():
     assert world.writes == written
 
 
+@pytest.mark.shows("scheduler 5.4/group waits", "scheduler 5.4/pods", "scheduler 11/17")
 def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
     world = World(node("n1", cpu="6"), queue(), group(minimum=3), *pods(3, cpu="2"))
     filler = pod("filler", "", "3", node="n1")
@@ -367,6 +440,18 @@ def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
     assert told["message"] == sentence(world)
 
 
+@pytest.mark.shows(
+    "scheduler 5.1/Pending",
+    "scheduler 5.1/Running",
+    "scheduler 5.1/Completed",
+    "scheduler 5.1/back to Pending",
+    "scheduler 5.1/counters",
+    "groups 3.2/phase",
+    "groups 3.2/running, succeeded, failed",
+    "coscheduling 1/status",
+    "scheduler 10.1/4",
+    "scheduler 11/16",
+)
 @pytest.mark.parametrize(
     ("phases", "before", "phase"),
     [
@@ -390,6 +475,7 @@ def test_phases(phases, before, phase):
     ]
 
 
+@pytest.mark.shows("scheduler 1.4/ready", "coscheduling 3/succeeded count", "scheduler 10.1/10")
 @pytest.mark.parametrize(
     ("phases", "starts"),
     [
@@ -468,6 +554,7 @@ def test_nothing_is_written_of_a_group_that_is_gone_within_the_second():
     assert world.writes == 0
 
 
+@pytest.mark.shows("scheduler 5.1/Unknown", "scheduler 10.1/9")
 def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
     world = World(node("n1", cpu="2"), queue(), group(minimum=3, phase="Running"), pod("g-2"))
     world.put(*[pod(f"g-{i}", phase="Running", node="n1") for i in range(2)])
@@ -478,6 +565,9 @@ def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
     assert world.status()["phase"] == "Running"
 
 
+@pytest.mark.shows(
+    "scheduler 2.1/Inqueue", "scheduler 5.1/back to Pending", "coscheduling 3/some run", "scheduler 11/16"
+)
 def test_a_lost_pod_is_awaited_before_the_gang_is_called_unknown():
     world = World(node("n1"), queue(), group(minimum=2, phase="Running"))
     world.put(*[pod(f"g-{i}", phase="Running", node="n1") for i in range(2)])
@@ -490,6 +580,19 @@ def test_a_lost_pod_is_awaited_before_the_gang_is_called_unknown():
     assert world.status()["phase"] == "Unknown"
 
 
+@pytest.mark.shows(
+    "scheduler 1.1/resources",
+    "scheduler 2.1/minResources",
+    "scheduler 2.1/room",
+    "scheduler 2.1/priority",
+    "scheduler 2.4/entry",
+    "scheduler 5.1/Pending",
+    "scheduler 5.1/Inqueue",
+    "groups 3.1/minResources",
+    "scheduler 10.1/3",
+    "scheduler 11/4",
+    "scheduler 11/10",
+)
 @pytest.mark.parametrize(
     ("objects", "minimum", "phase", "words"),
     [
@@ -562,6 +665,15 @@ def test_a_group_that_is_let_in_late_no_longer_says_that_it_waits():
     assert world.condition()["status"] == "False"
 
 
+@pytest.mark.shows(
+    "groups 3.6/which",
+    "groups 3.6/minMember",
+    "groups 3.6/group-min-member",
+    "groups 3.6/minResources",
+    "groups 3.6/annotations",
+    "coscheduling 3/no group",
+    "scheduler 10.1/6",
+)
 def test_pods_without_a_group_get_one():
     world = World(node("n1"), queue(), pod("solo", group=""))
     world.cycle()
@@ -573,6 +685,7 @@ def test_pods_without_a_group_get_one():
     assert world.cycle().adoptions == []
 
 
+@pytest.mark.shows("groups 3.5/queue-name", "groups 3.6/closed queue")
 @pytest.mark.parametrize("state", ["Closed", "Closing"])
 def test_pods_without_a_group_wait_until_their_queue_is_open(state):
     kind, obj = pod("solo", group="")
@@ -600,6 +713,7 @@ def test_a_pod_joins_the_group_that_its_controller_has_in_a_closing_queue():
     assert world.where() == {"late": "n1"}
 
 
+@pytest.mark.shows("groups 3.6/one for a controller")
 def test_pods_of_one_controller_share_a_group():
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-j", "controller": True}
     world = World(node("n1"), queue())
@@ -613,6 +727,7 @@ def test_pods_of_one_controller_share_a_group():
     assert len(world.where()) == 2
 
 
+@pytest.mark.shows("scheduler 1.5/all pods", "scheduler 1.6/other schedulers")
 def test_pods_of_other_schedulers_only_take_room():
     world = World(node("n1", cpu="2"), queue(), group(minimum=2), *pods(2))
     world.put(pod("theirs", group="", scheduler="another", node="n1"), pod("t2", "", scheduler="x"))
@@ -621,6 +736,7 @@ def test_pods_of_other_schedulers_only_take_room():
     assert world.cycle().adoptions == []
 
 
+@pytest.mark.shows("scheduler 1.6/group missing", "groups 3.5/group-name", "coscheduling 3/group missing")
 def test_a_pod_whose_group_does_not_exist_is_told_after_a_while():
     world = World(node("n1"), queue(), pod("p", "nowhere"))
     world.cycle()
@@ -629,6 +745,7 @@ def test_a_pod_whose_group_does_not_exist_is_told_after_a_while():
     assert told["message"].startswith("Pod group nowhere does not exist;")
 
 
+@pytest.mark.shows("scheduler 1.3/scheduling gates")
 def test_gated_pods_do_not_exist_yet():
     gate = [{"name": "hold"}]
     world = World(node("n1"), queue(), group(minimum=2), pod("g-0"), pod("g-1", schedulingGates=gate))
@@ -641,6 +758,7 @@ def test_gated_pods_do_not_exist_yet():
     assert len(world.where()) == 2
 
 
+@pytest.mark.shows("scheduler 1.3/being deleted", "scheduler 1.5/future", "scheduler 2.2/releasing")
 def test_room_that_a_leaving_pod_still_holds_is_not_given_out():
     world = World(node("n1", cpu="1"), queue(), group(), pod("g-0"))
     world.put(pod("old", "x", node="n1", phase="Running", deleted="2026-01-01T00:00:00Z"))
@@ -660,6 +778,7 @@ def test_other_conditions_of_a_pod_survive_its_binding():
     assert {"type": "Initialized", "status": "True", "extra": 1} in kept
 
 
+@pytest.mark.shows("scheduler 11/12")
 @pytest.mark.parametrize(
     "broken",
     [

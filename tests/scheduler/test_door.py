@@ -59,6 +59,7 @@ def test_configuring_the_scheduler_is_for_administrators(person, roles, may):  #
             step()
 
 
+@pytest.mark.shows("scheduler 4.1/unknown action")
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -49,6 +49,7 @@ def test_a_full_queue_starves_nobody_else():
     )
 
 
+@pytest.mark.shows("scheduler 3.10/what entered", "scheduler 11/10")
 def test_groups_that_entered_a_queue_before_its_ceiling_fell_promise_no_more_than_the_ceiling():
     world = World(
         *(node(f"n{i}", cpu="16") for i in range(100)),
@@ -77,6 +78,7 @@ def test_the_sentence_names_the_queue_that_holds_most_of_what_was_given_out():
     )
 
 
+@pytest.mark.shows("scheduler 3.5/entry")
 @pytest.mark.parametrize(
     ("objects", "cpu", "reason", "words"),
     [
@@ -137,6 +139,7 @@ def test_entry_heeds_the_ceilings_of_a_queue_and_of_those_above_it(objects, cpu,
         assert "g" in inside(world)
 
 
+@pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11")
 @pytest.mark.parametrize(
     ("cpu", "where", "words"),
     [
@@ -187,6 +190,7 @@ def test_entry_heeds_what_is_guaranteed_to_others(cpu, where, words):
     assert ("g" in inside(world)) is (not words)
 
 
+@pytest.mark.shows("scheduler 2.1/turns")
 def test_a_backlog_keeps_no_other_queue_out():
     """Half of the cluster is free again for whoever is behind, however long, old and urgent the backlog of another queue is."""
     world = World(
@@ -204,6 +208,7 @@ def test_a_backlog_keeps_no_other_queue_out():
     assert {name for name in inside(world) if name.startswith("late")} == {"late-0", "late-1", "late-2"}
 
 
+@pytest.mark.shows("scheduler 2.2/dequeueStrategy")
 @pytest.mark.parametrize(
     ("strategy", "entered", "reason"),
     [
@@ -271,6 +276,7 @@ def of(obj):
     return spec["queue"], int(spec["minResources"]["cpu"]), spec["priorityClassName"]
 
 
+@pytest.mark.shows("scheduler 2.1/room")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(limits, some_groups)
 def test_what_entered_fits_under_every_ceiling(ceilings, asked):
@@ -300,6 +306,7 @@ def test_among_equals_the_older_enters_first(ceilings, asked):
             assert of(obj) not in refused
 
 
+@pytest.mark.shows("scheduler 2.1/passing")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(limits, some_groups)
 def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
@@ -341,6 +348,7 @@ FULL = [
 ]
 
 
+@pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
 @pytest.mark.parametrize(
     ("text", "enters"),
     [
@@ -388,12 +396,14 @@ def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
     assert world.condition("g")["reason"] == "NeverFits"
 
 
+@pytest.mark.shows("queues 2.8/entry")
 def test_without_enqueue_a_closed_queue_lets_nobody_in():
     world = World(node("n1"), queue(state="Closed"), asking("g", 1), configuration("actions: allocate"))
     world.cycle()
     assert inside(world) == set()
 
 
+@pytest.mark.shows("scheduler 3.10/listed")
 def test_without_overcommit_the_ceilings_of_queues_hold():
     world = World(
         *FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue")
@@ -419,6 +429,9 @@ def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=
     return kind, one
 
 
+@pytest.mark.shows(
+    "scheduler 3.11 sla/sla-waiting-time", "scheduler 3.11 sla/annotation", "scheduler 3.11 sla/entry"
+)
 @pytest.mark.parametrize(
     ("configured", "asks", "enters"),
     [
@@ -465,6 +478,7 @@ def test_what_one_who_has_waited_may_take_is_given_to_nobody_else():
     assert inside(world) == {"overdue"}
 
 
+@pytest.mark.shows("scheduler 3.11 sla/order")
 def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest():
     world = World(
         node("n1", cpu="1"), queue(), EACH_ITS_OWN, priority_class("high", 10),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain, combinations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,6 +82,7 @@ def subsets(numbers):
     return chain.from_iterable(combinations(numbers, size) for size in range(len(numbers) + 1))
 
 
+@pytest.mark.shows("scheduler 2.4/node", "scheduler 11/22")
 @settings(max_examples=300, deadline=None)
 @given(scenes())
 def test_victims_are_found_where_any_set_of_them_helps(scene):
@@ -88,6 +90,7 @@ def test_victims_are_found_where_any_set_of_them_helps(scene):
     assert (found is not None) == any(scene.fits(each) for each in subsets(range(len(scene.units))))
 
 
+@pytest.mark.shows("scheduler 2.4/node", "scheduler 11/19", "scheduler 11/21")
 @settings(max_examples=300, deadline=None)
 @given(scenes())
 def test_with_the_victims_gone_the_gang_fits_and_without_any_of_them_it_does_not(scene):
@@ -99,6 +102,7 @@ def test_with_the_victims_gone_the_gang_fits_and_without_any_of_them_it_does_not
     assert not any(scene.fits(victims - {each}) for each in victims)
 
 
+@pytest.mark.shows("scheduler 11/2")
 @settings(max_examples=300, deadline=None)
 @given(scenes())
 def test_state_afterwards_is_what_was_decided(scene):

@@ -8,7 +8,7 @@ from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
-from kube.resources import EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
+from kube.resources import DISRUPTION_BUDGETS, EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner
 
@@ -82,6 +82,7 @@ def status(kind, name):
     return next(each.object["status"] for each in store.find(kind) if each.name.startswith(name))
 
 
+@pytest.mark.shows("coscheduling 2/controllers", "scheduler 10.1/16")
 def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     submit("low", 2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "RestartPod"}])
     settle()
@@ -99,6 +100,31 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
     assert sorted(pods()) == ["high-t-0", "low-t-0", "low-t-1"]
 
 
+def test_a_budget_that_comes_and_goes_is_heard(settle):
+    """Also by a scheduler that loads the world anew."""
+    submit("low", 2, minAvailable=1)
+    settle()
+    run_all()
+    spec = {"minAvailable": 2, "selector": {"matchLabels": {"volcano.sh/job-name": "low"}}}
+    create((DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
+    for name in on_node():
+        ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        store.write(Patch(PODS, "ns", name, ready, "status"))
+    submit("high", 1, priorityClassName="high")
+    settle()
+    assert going() == []
+    message = status(POD_GROUPS, "high")["conditions"][-1]["message"]
+    assert "2 pods by disruption budget ns/calm" in message
+    another = Runner(get("scheduler"), 0, SchedulerConsumer())
+    while another.step():
+        pass
+    assert going() == []
+    store.write(Delete(DISRUPTION_BUDGETS, "ns", "calm"))
+    settle()
+    assert going() == ["low-t-1"]
+
+
+@pytest.mark.shows("scheduler 2.4/gangs", "coscheduling 2/controllers", "coscheduling 4/preemption")
 def test_whole_gang_goes_and_its_job_begins_anew(settle):
     submit("low", 2, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
     settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,9 @@ def play(cpus, asked, going, queues, deserved=None):
     return history, helped | history.settle()
 
 
+@pytest.mark.shows(
+    "scheduler 2.4/for whom", "scheduler 3.1/victims", "scheduler 10.1/17", "scheduler 11/5", "scheduler 11/7"
+)
 @relaxed
 @given(some_cpus, jobs(), some_times)
 def test_rules_hold_and_after_a_while_nobody_is_evicted(cpus, asked, going):
@@ -231,6 +235,7 @@ def stated(parts):
     return deserved, [queue(name, deserved={"cpu": str(cpu)}) for name, cpu in deserved.items()]
 
 
+@pytest.mark.shows("scheduler 2.5/for whom")
 @relaxed
 @given(some_cpus, jobs("abc", 6), some_times, some_parts)
 def test_no_queue_gives_what_it_deserves(cpus, asked, going, parts):
@@ -238,6 +243,7 @@ def test_no_queue_gives_what_it_deserves(cpus, asked, going, parts):
     play(cpus, asked, going, queues, deserved)
 
 
+@pytest.mark.shows("scheduler 2.5/from whom", "scheduler 3.6/reclaim")
 @relaxed
 @given(some_cpus, st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 6)), max_size=5), some_parts)
 def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):

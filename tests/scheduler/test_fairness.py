@@ -7,6 +7,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ some_lasts = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.shows("scheduler 3.5/levels")
 @relaxed
 @given(some_weights, some_lasts, st.permutations(LEAVES), st.sampled_from(["", "high"]))
 def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of_others(
@@ -115,6 +117,7 @@ def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of
         assert used[where] >= math.floor(by_weight(where, weights)) - 2
 
 
+@pytest.mark.shows("scheduler 3.5/guarantees of others", "queues 1.2/guarantee")
 @relaxed
 @given(some_weights, some_lasts, st.integers(1, 3), st.integers(0, 2), st.sampled_from(LEAVES))
 def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, where):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -128,6 +129,17 @@ def is_open(world, name):
     return is_ready and not one["spec"]["unschedulable"] and not closing
 
 
+@pytest.mark.shows(
+    "scheduler 1.2/containers",
+    "scheduler 1.2/init containers",
+    "scheduler 1.2/overhead",
+    "scheduler 1.5/allocatable",
+    "scheduler 1.5/all pods",
+    "scheduler 1.6/other schedulers",
+    "scheduler 4.2/--scheduler-name",
+    "coscheduling 3/other schedulers",
+    "coscheduling 4/multi-scheduler",
+)
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     offered=st.tuples(*(offers(name) for name in NODES)),

@@ -81,6 +81,7 @@ def half(*others, cpu="2", marked=None):
     return World(node("n", cpu=cpu), queue(), marked or announced(), *bound, *others)
 
 
+@pytest.mark.shows("scheduler 1.9/half bound", "scheduler 11/24")
 def test_half_bound_gang_is_bound_where_the_others_find_room():
     world = half(made("p-2"), cpu="3")
     world.cycle()
@@ -99,6 +100,7 @@ def planned_removals(world):
     ]
 
 
+@pytest.mark.shows("scheduler 1.9/half bound", "scheduler 11/24")
 def test_half_bound_gang_gives_back_where_they_do_not():
     world = half(made("p-2"))
     found = planned(world)

@@ -36,6 +36,17 @@ def conf(arguments="", flags="", before=""):
 NODES = [of("a", "red"), of("b", "blue"), of("c", "green"), of("d")]
 
 
+@pytest.mark.shows(
+    "scheduler 3.11 nodegroup/required",
+    "scheduler 3.11 nodegroup/required, against",
+    "scheduler 3.11 nodegroup/preferred",
+    "scheduler 3.11 nodegroup/preferred, against",
+    "scheduler 3.11 nodegroup/only groups to avoid",
+    "scheduler 3.11 nodegroup/strict",
+    "scheduler 3.11 nodegroup/strict: false",
+    "scheduler 3.11 nodegroup/enablePreferredOrder",
+    "queues 1.2/affinity",
+)
 @pytest.mark.parametrize(
     ("spec", "arguments", "expected"),
     [
@@ -62,6 +73,7 @@ def test_where_pods_of_a_queue_go(spec, arguments, expected):
     assert world.where().get("g-0") == expected
 
 
+@pytest.mark.shows("scheduler 3.11 nodegroup/preferred")
 @pytest.mark.parametrize("before", ["", "{name: nodeorder}, "])
 def test_what_is_preferred_is_used_first_and_the_rest_when_that_is_full(before):
     wants = uses("red", "blue", preferred=["blue"])
@@ -81,6 +93,7 @@ def test_without_the_plugin_every_queue_uses_every_node():
     assert world.where()["h-0"] == "a"
 
 
+@pytest.mark.shows("scheduler 3.11 nodegroup/enableHierarchy")
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [pytest.param(", enableHierarchy: true", "b", id="inherited"), pytest.param("", "d", id="not inherited")],
@@ -92,6 +105,7 @@ def test_a_queue_inherits_where_that_is_configured(flags, expected):
     assert world.where() == {"g-0": expected}
 
 
+@pytest.mark.shows("scheduler 3.11 nodegroup/why")
 @pytest.mark.parametrize(
     ("objects", "words"),
     [
@@ -158,6 +172,7 @@ def value(spec, group, *, strict, ordered):
     return worth
 
 
+@pytest.mark.shows("scheduler 3.11 nodegroup/required")
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from([*GROUPS, ""]), min_size=1, max_size=4),

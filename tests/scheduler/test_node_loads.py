@@ -31,6 +31,12 @@ def world(*figures, arguments="", flags=""):
     return made
 
 
+@pytest.mark.shows(
+    "scheduler 3.11 usage/thresholds",
+    "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 usage/old figures",
+    "scheduler 3.11 usage/estimator",
+)
 @pytest.mark.parametrize(
     ("figures", "options", "expected"),
     [
@@ -73,6 +79,7 @@ def test_where_pods_go(figures, options, expected):
     assert one.where().get("g-0") == expected
 
 
+@pytest.mark.shows("scheduler 3.11 usage/thresholds")
 def test_pods_wait_for_the_load_to_fall_and_it_is_looked_again():
     one = world(measured("a", 4, 8), measured("b", 4, 1))
     decisions = one.cycle()

@@ -61,6 +61,7 @@ NODES = [at("a1", "a"), at("a2", "a"), at("b1", "b")]
 TAINTED = at("c1", "c", taints=[{"key": "k", "effect": "NoSchedule"}])
 
 
+@pytest.mark.shows("scheduler 3.7/ports", "scheduler 3.7/pod affinity", "scheduler 3.7/spreading")
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
@@ -181,6 +182,7 @@ def test_where_pods_start(objects, expected):
     assert sorted(on for name, on in world.where().items() if name not in before) == expected.split()
 
 
+@pytest.mark.shows("scheduler 5.2/reasons", "scheduler 5.3/causes")
 @pytest.mark.parametrize(
     ("objects", "reason", "words", "counted"),
     [
@@ -313,6 +315,7 @@ def one_waits(draw):
     return draw(st.permutations(objects))
 
 
+@pytest.mark.shows("scheduler 3.7/ports", "scheduler 3.7/pod affinity", "scheduler 10.1/12")
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(one_waits())
 def test_nodes_are_open_to_a_pod_as_kubernetes_defines_it(objects):
@@ -348,6 +351,7 @@ def gangs_wait(draw):
     return objects
 
 
+@pytest.mark.shows("scheduler 3.7/pod affinity")
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(gangs_wait())
 def test_no_placement_breaks_a_rule_of_anybody(objects):
@@ -374,6 +378,7 @@ def test_no_placement_breaks_a_rule_of_anybody(objects):
     assert len(alone) <= len({str(terms(each, "podAffinity")) for each in alone})
 
 
+@pytest.mark.shows("scheduler 3.7/spreading")
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_pods_with_one_spread_stay_within_its_skew(data):

@@ -56,6 +56,14 @@ def gang(*counts, minimum=None, **other):
     return Gang(tuple(Bin(*count) for count in counts), tuple(steps), **other)
 
 
+@pytest.mark.shows(
+    "scheduler 1.5/overfull",
+    "scheduler 1.10/jobs",
+    "scheduler 1.11/equal scores",
+    "scheduler 2.2/minimum first",
+    "scheduler 2.2/who does not fit",
+    "scheduler 3.1/order",
+)
 @pytest.mark.parametrize(
     ("free", "gangs", "expected"),
     [
@@ -88,12 +96,14 @@ def test_place(free, gangs, expected):
     assert answer(place(cluster(nodes, [[1, 1]]), gangs, pods=PODS), gangs) == expected
 
 
+@pytest.mark.shows("scheduler 3.8/not listed")
 def test_the_fullest_node_is_filled_first():
     world = cluster([[8, 9], [3, 9], [5, 9]], [[1, 1]], allocatable=[[8, 9]] * 3)
     (found,) = place(world, [gang((0, 5))], pods=PODS)
     assert found.nodes(0).tolist() == [1, 1, 1, 2, 2]
 
 
+@pytest.mark.shows("scheduler 1.4/which pods", "scheduler 10.2/5")
 @pytest.mark.parametrize(
     ("driver_fits", "expected"),
     [
@@ -124,6 +134,13 @@ def line(*ceilings):
     return above
 
 
+@pytest.mark.shows(
+    "scheduler 1.1/left out",
+    "scheduler 3.5/capability holds",
+    "scheduler 3.5/what is not named",
+    "scheduler 3.6/ancestors",
+    "queues 1.2/capability",
+)
 @pytest.mark.parametrize(
     ("queue", "expected"),
     [
@@ -145,6 +162,7 @@ def test_a_ceiling_of_what_is_not_asked_for_is_no_obstacle():
     assert found.placed() == 1
 
 
+@pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11")
 def test_what_is_guaranteed_to_a_queue_is_lent_to_nobody():
     root = account("root", [10, 99])
     kept = account("kept", FREE, root, guarantee=[4, 0])
@@ -156,6 +174,7 @@ def test_what_is_guaranteed_to_a_queue_is_lent_to_nobody():
     assert late.placed() == 4
 
 
+@pytest.mark.shows("queues 1.2/guarantee")
 def test_a_queue_comes_to_its_guarantee_whatever_others_use_already():
     root = account("root", [10, 99])
     kept, greedy = account("kept", FREE, root, guarantee=[4, 0]), account("greedy", FREE, root)
@@ -164,6 +183,13 @@ def test_a_queue_comes_to_its_guarantee_whatever_others_use_already():
     assert found.placed() == 4
 
 
+@pytest.mark.shows(
+    "scheduler 1.10/queues",
+    "scheduler 2.2/beyond",
+    "scheduler 3.5/order",
+    "scheduler 3.6/borrowing",
+    "scheduler 3.6/nothing deserved",
+)
 @pytest.mark.parametrize(
     ("deserved", "expected"),
     [
@@ -180,6 +206,13 @@ def test_queues_are_served_by_their_shares(deserved, expected):
     assert [attempt.placed() for attempt in found] == expected
 
 
+@pytest.mark.shows(
+    "scheduler 1.10/jobs",
+    "scheduler 2.2/beyond",
+    "scheduler 3.4/share",
+    "scheduler 3.4/order",
+    "scheduler 10.2/7",
+)
 def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
     queue = account("a", FREE, deserved=[12, 0])
     gangs = [gang((0, 12), minimum=2, account=queue), gang((0, 12), minimum=1, account=queue, held=(3, 3))]
@@ -187,6 +220,7 @@ def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
     assert [attempt.placed() for attempt in found] == [8, 5]
 
 
+@pytest.mark.shows("scheduler 2.2/dequeueStrategy")
 def test_a_queue_that_is_first_in_first_out_waits_for_its_first():
     queues = [account(name, FREE, deserved=[9, 0], fifo=name == "strict") for name in ("strict", "loose")]
     gangs = [gang((0, count), account=each) for each in queues for count in (9, 2)]
@@ -267,6 +301,7 @@ def gangs_of(draw, classes, leaves):
     return Gang(tuple(bins), tuple(steps), draw(st.sampled_from(leaves)), draw(st.integers(0, 2)), held)
 
 
+@pytest.mark.shows("scheduler 3.6/ancestors' order")
 @settings(max_examples=400, deadline=None)
 @given(worlds())
 def test_the_answer_is_that_of_placing_pod_after_pod(world):
@@ -300,6 +335,7 @@ def some_weights():
     )  # fmt: skip
 
 
+@pytest.mark.shows("scheduler 1.11/equal scores")
 @settings(max_examples=400, deadline=None)
 @given(worlds(), some_weights())
 def test_by_weights_each_pod_gets_the_node_that_is_best_for_it(world, weights):
@@ -333,6 +369,7 @@ def _some_gangs(random):
     ]
 
 
+@pytest.mark.shows("scheduler 3.5/capability holds")
 @settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_no_node_and_no_queue_is_ever_overcommitted(world):
@@ -346,6 +383,7 @@ def test_no_node_and_no_queue_is_ever_overcommitted(world):
             assert now <= max(then, ceiling)
 
 
+@pytest.mark.shows("scheduler 1.8/minimum", "scheduler 3.1/minimum")
 @settings(max_examples=150, deadline=None)
 @given(worlds())
 def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
@@ -357,6 +395,13 @@ def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
             assert not attempt.has_minimum() or sum(attempt.taken[b] for b in step.bins) >= step.need
 
 
+@pytest.mark.shows(
+    "scheduler 2.2/overused",
+    "scheduler 3.5/borrowing",
+    "coscheduling 3/does not fit",
+    "scheduler 11/6",
+    "scheduler 11/13",
+)
 @settings(max_examples=200, deadline=None)
 @given(worlds())
 def test_nothing_stays_idle_that_somebody_may_use(world):

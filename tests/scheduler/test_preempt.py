@@ -47,6 +47,28 @@ def labelled(kind, obj, where, value):
 NEVER = priority_class("calm", 100, preemptionPolicy="Never")
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/preemptable",
+    "scheduler 1.10/victims",
+    "scheduler 2.4/queue",
+    "scheduler 2.4/priority",
+    "scheduler 2.4/Never",
+    "scheduler 2.4/preemptable",
+    "scheduler 2.4/no use",
+    "scheduler 2.4/free room",
+    "scheduler 2.4/gangs",
+    "scheduler 2.4/roles",
+    "scheduler 3.1/victims",
+    "scheduler 3.2/victims",
+    "scheduler 3.3/classes",
+    "scheduler 3.4/victims",
+    "coscheduling 4/preemption",
+    "scheduler 10.1/17",
+    "scheduler 10.2/7",
+    "scheduler 11/1",
+    "scheduler 11/14",
+    "scheduler 3.11 tdm/preempt",
+)
 @pytest.mark.parametrize(
     ("objects", "victims"),
     [
@@ -150,6 +172,17 @@ def test_who_goes(objects, victims):
     assert all(each.action is Action.PREEMPT for each in decisions.evictions)
 
 
+def test_gang_that_gets_more_pods_in_the_same_cycle_stays_until_the_next():
+    """It would go without them, and they would stay without it."""
+    more = [pod("low-2", "low", "1"), *waiting(2, "2")]
+    here = world(*low(2, minimum=2, cpu="2"), *more, cpu="5")
+    assert here.cycle().evictions == []
+    assert "low-2" in here.where()
+    here.cycle()
+    assert here.going() == ["low-0", "low-1", "low-2"]
+
+
+@pytest.mark.shows("scheduler 1.9/evicted", "scheduler 1.9/evicted, group")
 def test_victims_are_told_why_and_the_group_says_whom_it_waits_for():
     here = world(*low(4), *waiting(2))
     here.cycle()
@@ -168,6 +201,7 @@ def test_victims_are_told_why_and_the_group_says_whom_it_waits_for():
     assert told[0]["type"] == "Warning"
 
 
+@pytest.mark.shows("scheduler 2.4/nominatedNodeName")
 def test_group_starts_when_its_victims_are_gone():
     here = world(*low(4), *waiting(2))
     here.cycle()
@@ -188,6 +222,7 @@ def test_nobody_else_goes_while_victims_are_going():
     assert people(here.condition()["message"]).startswith("2 pods of low")
 
 
+@pytest.mark.shows("scheduler 2.2/nominated node", "scheduler 2.4/nominatedNodeName")
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_room_of_victims_is_kept(seconds):
     """Also from what its controller makes again, and from a queue that would be served before."""
@@ -248,6 +283,9 @@ def test_others_go_when_victims_never_leave_a_node_that_is_lost():
     assert [each.pod.node for each in decisions.evictions] == ["n1" if lost == "n2" else "n2"]
 
 
+@pytest.mark.shows(
+    "scheduler 1.5/future", "scheduler 1.8/promised", "scheduler 2.4/free room", "scheduler 10.1/11"
+)
 def test_pods_that_go_anyway_are_room_to_come():
     here = world(*low(3), running("low-3", deleted="2026-01-01T00:00:00Z"), *waiting())
     assert here.cycle().evictions == []
@@ -264,6 +302,7 @@ def test_two_groups_have_different_victims():
     ]
 
 
+@pytest.mark.shows("scheduler 2.4/full queue")
 def test_full_queue_is_room_to_be_made_too():
     here = World(
         node("n1", cpu="99", pods=99), queue(capability={"cpu": "4"}), *CLASSES, *low(4), *waiting(2)
@@ -275,6 +314,7 @@ def test_full_queue_is_room_to_be_made_too():
     assert {"g-0", "g-1"} <= here.where().keys()
 
 
+@pytest.mark.shows("scheduler 2.4/not listed")
 def test_action_that_is_not_configured_is_not_taken():
     here = world(*low(4), *waiting())
     here.snapshot.policy = Policy(frozenset({Action.ENQUEUE, Action.ALLOCATE}))
@@ -316,42 +356,3 @@ def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
     here.remove(resources.PODS, "fixed")
     assert here.cycle(seconds=1).evictions == []
     assert len(here.cycle(seconds=5).evictions) == 4
-
-
-AFFINITY = {"labelSelector": {"matchLabels": {"app": "low"}}, "topologyKey": "kubernetes.io/hostname"}
-
-
-@pytest.mark.parametrize(
-    "rule",
-    [
-        pytest.param(
-            {
-                "containers": [
-                    {"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "1"}}}
-                ]
-            },
-            id="a port of the node",
-        ),
-        pytest.param(
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
-            id="away from others",
-        ),
-        pytest.param(
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY]}}},
-            id="beside others",
-        ),
-    ],
-)
-def test_nobody_goes_for_pods_with_rules_about_others_and_those_find_room_when_it_is_there(rule):
-    """Victims are chosen by room alone; beside whom the group fits then is not known."""
-    victims = low(4)
-    for _, obj in victims:
-        obj["metadata"]["labels"] = {"app": "low"}
-    cluster = world(*victims, group("g", 1, **HIGH), pod("g-0", "g", **rule))
-    cluster.put(node("n1", pods=99, labels={"kubernetes.io/hostname": "n1"}))
-    assert cluster.cycle().evictions == []
-    assert cluster.condition()["reason"] not in ("WaitingForVictims", "UnknownConstraint")
-    cluster.remove(resources.PODS, "low-3")
-    cluster.put(node("n2", labels={"kubernetes.io/hostname": "n2"}))
-    cluster.cycle()
-    assert "g-0" in cluster.where()

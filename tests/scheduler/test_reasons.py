@@ -8,6 +8,7 @@ from kube import resources
 from scheduler.engine.cause import Reason
 from scheduler.engine.message import people
 
+from . import test_quotas, test_reservations, test_sub_groups, test_topology
 from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 HOST = "kubernetes.io/hostname"
@@ -40,6 +41,13 @@ def evicting():
         group("top", priorityClassName="high"),
         pod("top-0", "top", "4"),
     ]
+
+
+RED = {"affinity": {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ["red"]}}}
+
+
+def configured(plugin):
+    return configuration(f"actions: enqueue, allocate\ntiers: [{{plugins: [{{name: {plugin}}}]}}]")
 
 
 CASES = [
@@ -86,10 +94,16 @@ CASES = [
     ),
     pytest.param([N1, queue(), group(), pod("g-0", resourceClaims=[{"name": "gpu"}])], Reason.UNKNOWN_CONSTRAINT, "resourceClaims", id="unknown demand"),
     pytest.param([N1, queue(), *runs("4", name="low"), priority_class("high", 9), group(priorityClassName="high"), pod("g-0", cpu="4")], Reason.WAITING_FOR_VICTIMS, "1 pod of low is asked to end", id="victims"),
+    pytest.param([N1, queue(**RED), configured("nodegroup"), *GANG], Reason.NODE_GROUP, "1 is of no node group", id="node group"),
+    pytest.param(
+        [node("n1", labels={"volcano.sh/revocable-zone": "z"}), queue(), configured("tdm"), *GANG], Reason.REVOCABLE_ZONE,
+        "1 is in the revocable zone z, which is closed now", id="zone",
+    ),
     pytest.param([N1, queue(), configuration('actions: "enqueue"'), *GANG], Reason.NOT_ALLOCATING, "does not name the action allocate", id="no action"),
 ]  # fmt: skip
 
 
+@pytest.mark.shows("scheduler 5.2/reasons", "scheduler 11/8", "scheduler 11/9")
 @pytest.mark.parametrize(("objects", "reason", "words"), CASES)
 def test_a_cycle_gives_the_reason_with_its_numbers(objects, reason, words):
     world = World(*objects)
@@ -158,16 +172,26 @@ def test_a_claim_without_a_volume_is_named():
     assert "The claim disk has no volume yet" in people(world.condition()["message"])
 
 
+def test_nodes_that_are_too_busy_are_counted():
+    world = World(N1, queue(), configured("usage"), *GANG)
+    world.snapshot.loads.note({"node": "n1", "at": world.now, "machine": [4_000_000_000, 0, 15_000]})
+    world.cycle()
+    assert world.condition()["reason"] == "NodesBusy"
+    assert "1 is above 80 % of its CPU" in people(world.condition()["message"])
+
+
+ELSEWHERE = {
+    Reason.ROOM_KEPT: test_room_that_is_kept_for_who_goes_first_is_named,
+    Reason.GROUP_NOT_FOUND: test_pods_of_a_group_that_is_not_there_are_told_so,
+    Reason.CLAIM_NOT_BOUND: test_a_claim_without_a_volume_is_named,
+    Reason.NODES_BUSY: test_nodes_that_are_too_busy_are_counted,
+    Reason.RESERVED: test_reservations.test_who_has_waited_long_gets_a_reservation,
+    Reason.QUOTA_EXCEEDED: test_quotas.test_it_says_why,
+    Reason.NETWORK_TOPOLOGY: test_topology.test_a_gang_waits_rather_than_be_farther_apart_and_says_so,
+    Reason.SUB_GROUPS: test_sub_groups.test_as_many_sub_groups_start_with_the_gang_as_it_asks_for,
+}
+"""Reasons that take more than one cycle, or that the test of their own plugin brings about."""
+
+
 def test_no_reason_is_left_out():
-    # Some above; what reservations, quotas and rules of nodes say has tables of its own.
-    elsewhere = {
-        Reason.ROOM_KEPT,
-        Reason.GROUP_NOT_FOUND,
-        Reason.CLAIM_NOT_BOUND,
-        Reason.RESERVED,
-        Reason.QUOTA_EXCEEDED,
-        Reason.NODE_GROUP,
-        Reason.NODES_BUSY,
-        Reason.REVOCABLE_ZONE,
-    }
-    assert {case.values[1] for case in CASES} | elsewhere == set(Reason)
+    assert {case.values[1] for case in CASES} | ELSEWHERE.keys() == set(Reason)

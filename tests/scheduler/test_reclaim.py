@@ -38,6 +38,17 @@ def world(*objects, cpu="8", nodes=("n1",)):
 HALVES = (queue("a"), queue("b"))
 
 
+@pytest.mark.shows(
+    "scheduler 2.5/for whom",
+    "scheduler 2.5/from whom",
+    "scheduler 2.5/reclaimable",
+    "scheduler 2.5/priority",
+    "scheduler 2.5/Never",
+    "scheduler 2.5/guarantee",
+    "scheduler 3.6/reclaim",
+    "queues 1.2/reclaimable",
+    "scheduler 11/14",
+)
 @pytest.mark.parametrize(
     ("objects", "victims"),
     [
@@ -112,6 +123,7 @@ TREE = (
 )
 
 
+@pytest.mark.shows("scheduler 2.5/tree", "scheduler 3.6/ancestorReclaimLevel")
 @pytest.mark.parametrize(
     ("objects", "queues"),
     [
@@ -132,6 +144,14 @@ def test_from_whom_in_a_tree(objects, queues):
     here = world(*TREE, *objects)
     decisions = here.cycle()
     assert {each.pod.name.split("-")[1] for each in decisions.evictions} == queues
+
+
+@pytest.mark.shows("scheduler 3.6/victims' order")
+def test_of_two_queues_above_their_parts_the_nearer_one_gives_first():
+    """The farther one has more of what it deserves: 11 of 8, not 5 of 4."""
+    here = world(*TREE, *runs("a", 5), *runs("c", 11), *asks("b", 1), *asks("b", 9, name="more"), cpu="16")
+    here.cycle()
+    assert [name.split("-")[1] for name in here.going()] == ["a"]
 
 
 def test_victims_and_the_group_are_told_so():
@@ -156,6 +176,7 @@ def test_what_was_taken_back_is_not_won_back():
     assert here.going() == []
 
 
+@pytest.mark.shows("scheduler 1.10/victims")
 def test_youngest_of_the_lowest_priority_goes_first():
     here = world(
         *HALVES,
@@ -169,6 +190,7 @@ def test_youngest_of_the_lowest_priority_goes_first():
     assert here.going() == ["y-2", "z-0", "z-1"]
 
 
+@pytest.mark.shows("scheduler 2.5/order", "scheduler 4.1/order of actions")
 def test_reclaim_comes_before_preempt():
     """Who was preempted in a queue that is below its part would only reclaim in turn."""
     here = world(
@@ -182,6 +204,7 @@ def test_reclaim_comes_before_preempt():
     assert [name.split("-")[1] for name in here.going()] == ["a"]
 
 
+@pytest.mark.shows("scheduler 2.5/not listed")
 @pytest.mark.parametrize("action", [Action.RECLAIM, Action.PREEMPT])
 def test_action_that_is_not_configured_is_not_taken(action):
     here = world(
@@ -212,6 +235,7 @@ def outside(where, cpus, **spec):
     return group("new", cpus, queue=where, phase="Pending", minResources={"cpu": str(cpus)}, **spec)
 
 
+@pytest.mark.shows("scheduler 2.5/entry")
 @pytest.mark.parametrize(
     ("objects", "enters"),
     [
@@ -240,6 +264,7 @@ def test_who_may_reclaim_is_let_in_though_the_cluster_is_full(objects, enters):
     assert (here.status("new")["phase"] == "Inqueue") == enters
 
 
+@pytest.mark.shows("scheduler 2.5/not listed")
 def test_without_reclaim_a_full_cluster_lets_nobody_in():
     here = world(*HALVES, *runs("a", 8), outside("b", 4))
     here.snapshot.policy = Policy(frozenset(Action) - {Action.RECLAIM})

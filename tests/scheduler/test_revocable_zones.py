@@ -44,6 +44,13 @@ def preemptable(name, value):
     return kind, obj
 
 
+@pytest.mark.shows(
+    "scheduler 1.3/revocable-zone",
+    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
+    "scheduler 3.11 tdm/over midnight",
+    "scheduler 3.11 tdm/who",
+    "scheduler 3.11 tdm/preferred",
+)
 @pytest.mark.parametrize(
     ("one", "options", "expected"),
     [
@@ -71,6 +78,7 @@ def test_where_a_pod_goes(one, options, expected):
     assert here.where()["g-0"] == expected
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/who")
 def test_pods_of_one_group_that_differ_stay_on_own_nodes():
     here = world(group(minimum=2), revocable("g-0"), made("g-1", "g"))
     here.cycle()
@@ -116,6 +124,7 @@ def lent(*annotations, count=3, **options):
     return world((kind, of), *pods, revocable("g-own", node="own", phase="Running"), **options)
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period", "scheduler 3.11 tdm/jdb")
 @pytest.mark.parametrize(
     ("annotations", "rounds"),
     [
@@ -141,6 +150,22 @@ def test_when_a_zone_closes_its_pods_end_some_at_a_time(annotations, rounds):
     assert found == rounds
 
 
+@pytest.mark.parametrize(("plugins", "ended"), [(", {name: pdb}", ["g-0", "g-1"]), ("", ["g-1", "g-2"])])
+def test_where_pdb_is_listed_no_pod_ends_that_a_budget_protects(plugins, ended):
+    here = lent(("volcano.sh/jdb-max-unavailable", "2"), now=at(14))
+    here.put(configuration(CONF % ("tdm.revocable-zone.z: '10:00-14:00'", "}" + plugins.rstrip("}"))))
+    kept = here.get(resources.PODS, "g-2")
+    kept["metadata"]["labels"] = {"app": "kept"}
+    kept["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    budget = {
+        "metadata": {"name": "b", "namespace": "ns"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
+    }
+    here.put((resources.PODS, kept), (resources.DISRUPTION_BUDGETS, budget))
+    here.cycle()
+    assert here.going() == ended
+
+
 def test_pods_are_told_why_they_end():
     here = lent(count=1, now=at(14))
     here.cycle()
@@ -163,6 +188,7 @@ def test_nobody_ends(options):
     assert here.cycle().evictions == []
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period")
 def test_it_is_looked_again_when_the_zone_closes_and_then_each_period():
     here = lent(now=at(12), zones="tdm.revocable-zone.z: '10:00-14:00', tdm.evict.period: 5m")
     wakes = []
@@ -185,6 +211,7 @@ def test_who_must_stay_does_and_is_asked_after_no_more_often():
 minutes = st.integers(0, 24 * 60 - 1)
 
 
+@pytest.mark.shows("scheduler 3.11 tdm/over midnight")
 @settings(max_examples=300, deadline=None)
 @given(minutes, minutes, st.integers(0, 3 * DAY_MS))
 def test_a_window_is_what_a_clock_on_the_wall_says(start, end, passed):

@@ -34,6 +34,7 @@ def closed(
 LABELS = {"zone": "a", "gen": "7"}
 
 
+@pytest.mark.shows("scheduler 3.7/node affinity", "coscheduling 3/node affinity")
 @pytest.mark.parametrize(
     ("needs", "matches"),
     [
@@ -68,6 +69,7 @@ def test_required_node_affinity(needs, matches):
     assert closed(needs=needs, labels=LABELS) == (ExclusionKind.NONE if matches else ExclusionKind.SELECTOR)
 
 
+@pytest.mark.shows("scheduler 3.7/node affinity")
 @pytest.mark.parametrize(
     ("selector", "matches"),
     [
@@ -82,6 +84,7 @@ def test_node_selector(selector, matches):
     )
 
 
+@pytest.mark.shows("scheduler 3.7/taints", "scheduler 10.1/12")
 @pytest.mark.parametrize(
     ("toleration", "tolerated"),
     [
@@ -119,6 +122,7 @@ def test_taints_are_compared_as_numbers(operator, value, tolerated):
     assert found == (ExclusionKind.NONE if tolerated else ExclusionKind.TAINT)
 
 
+@pytest.mark.shows("scheduler 3.7/unschedulable")
 @pytest.mark.parametrize(
     ("facts", "kind"),
     [
@@ -166,6 +170,7 @@ def test_nodes_are_avoided_for_taints_that_are_wishes(taints, tolerations, count
     assert rule.avoided(facts) == count
 
 
+@pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
 def test_a_node_that_is_avoided_is_used_last():
     wish = [{"key": "k", "effect": "PreferNoSchedule"}]
     world = World(queue(), node("n1", "1", taints=wish), node("n2", "4"), group(minimum=5))

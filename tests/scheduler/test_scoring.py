@@ -33,6 +33,21 @@ def scored(scoring, request, whole, used):
     return Scorer(weights_of(scoring, COLUMNS), some).one(free, whole)
 
 
+@pytest.mark.shows(
+    "scheduler 3.8/leastrequested.weight",
+    "scheduler 3.8/mostrequested.weight",
+    "scheduler 3.8/no requests",
+    "scheduler 3.8/balancedresource.weight",
+    "scheduler 3.9/binpack.weight",
+    "scheduler 3.9/binpack.cpu, binpack.memory",
+    "scheduler 3.9/binpack.resources",
+    "scheduler 3.9/score",
+    "scheduler 3.11 resource-strategy-fit/resources",
+    "scheduler 3.11 resource-strategy-fit/prefix*",
+    "scheduler 3.11 resource-strategy-fit/overflow",
+    "scheduler 3.11 resource-strategy-fit/sra",
+    "scheduler 3.11 resource-strategy-fit/annotations",
+)
 @pytest.mark.parametrize(
     ("scoring", "request_", "whole", "used", "expected"),
     [
@@ -145,6 +160,7 @@ def test_one_node_and_many_nodes_are_scored_alike_to_the_last_bit(table):
 CONF = "actions: enqueue, allocate, backfill\ntiers: [{plugins: [{name: %s}]}]"
 
 
+@pytest.mark.shows("scheduler 3.8/not listed", "scheduler 3.9/score")
 @pytest.mark.parametrize(
     ("plugin", "expected"),
     [

@@ -42,6 +42,7 @@ parties = st.lists(
 )
 
 
+@pytest.mark.shows("scheduler 3.5/demand")
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 120), parties)
 def test_fill_is_fair_and_leaves_nothing(amount, some):
@@ -84,6 +85,17 @@ def deserved(accounts):
     return {name: account.deserved[0] for name, account in accounts.items() if name != "root"}
 
 
+@pytest.mark.shows(
+    "scheduler 3.5/weights",
+    "scheduler 3.5/demand",
+    "scheduler 3.5/guarantee",
+    "scheduler 3.5/capability",
+    "scheduler 3.5/levels",
+    "scheduler 3.6/deserved",
+    "scheduler 3.6/deserved, not below",
+    "scheduler 3.6/wrong tree",
+    "queues 1.2/deserved",
+)
 @pytest.mark.parametrize(
     ("queues", "more", "expected"),
     [
@@ -124,6 +136,7 @@ def test_what_queues_deserve(queues, more, expected):
     assert deserved(opened(*queues, **more)) == expected
 
 
+@pytest.mark.shows("scheduler 3.6/wrong tree")
 def test_a_circle_of_parents_leaves_each_queue_below_root_once():
     accounts = opened(queue("a", "b"), queue("b", "c"), queue("c", "a"))
     assert {name: [above.name for above in each.line] for name, each in accounts.items()} == {

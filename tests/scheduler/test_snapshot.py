@@ -236,6 +236,7 @@ def test_rows_are_found_again_after_nodes_came_and_went(count):
     assert world.where() == {"g-0": f"n{count - 1:03}"}
 
 
+@pytest.mark.shows("scheduler 1.3/task-spec", "scheduler 1.3/preemptable")
 @pytest.mark.parametrize(
     ("labels", "role", "preemptable"),
     [

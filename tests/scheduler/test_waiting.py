@@ -42,6 +42,7 @@ def gated(name, **more):
     return kind, obj
 
 
+@pytest.mark.shows("scheduler 2.2/gated")
 def test_gated_pods_are_left_alone_and_go_on_when_their_gates_go():
     world = World(node("n1"), queue(), group(minimum=2), pod("g-0"), gated("g-1"))
     world.cycle()
@@ -65,6 +66,7 @@ def test_a_gated_pod_beyond_the_minimum_keeps_nobody_waiting():
     assert conditions(world, "g-1") == [GATED]
 
 
+@pytest.mark.shows("scheduler 5.4/gated")
 @pytest.mark.parametrize("why", ["QueueNotFound", "PodGroupNotFound", "QueueClosed"])
 def test_whatever_else_is_wrong_a_gated_pod_keeps_its_condition(why):
     groups = {
@@ -92,6 +94,7 @@ def test_a_gated_gang_keeps_no_room_from_others():
     assert len(world.where()) == 4
 
 
+@pytest.mark.shows("scheduler 1.3/resourceClaims", "scheduler 3.7/DRA")
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -149,6 +152,7 @@ def test_a_gang_that_runs_goes_on_though_a_pod_beyond_its_minimum_demands_what_i
     assert "resourceClaims yet" in conditions(world, "g-1")[0]["message"]
 
 
+@pytest.mark.shows("scheduler 3.6/inner queues", "scheduler 11/12")
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
 def test_no_pod_starts_in_a_queue_that_has_children(phase):
     world = World(

@@ -54,6 +54,12 @@ def evenly(key=ZONE, **more):
 RATHER_NOT = [{"key": "k", "effect": "PreferNoSchedule"}]
 
 
+@pytest.mark.shows(
+    "scheduler 3.8/nodeaffinity.weight",
+    "scheduler 3.8/podaffinity.weight",
+    "scheduler 3.8/podtopologyspread.weight",
+    "scheduler 3.8/not listed, preferences",
+)
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
@@ -112,6 +118,7 @@ def test_where_pods_would_rather_be(objects, expected):
     assert sorted(on for name, on in world.where().items() if name not in before) == expected.split()
 
 
+@pytest.mark.shows("scheduler 3.8/nodeaffinity.weight")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -127,6 +134,7 @@ def test_with_nodeorder_wishes_are_weighed_against_the_rest(arguments, expected)
     assert world.where()["g-0"] == expected
 
 
+@pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -168,6 +176,12 @@ def one_waits(draw):
     return [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *standing(draw, nodes), waiting]
 
 
+@pytest.mark.shows(
+    "scheduler 3.8/nodeaffinity.weight",
+    "scheduler 3.8/podaffinity.weight",
+    "scheduler 3.8/podtopologyspread.weight",
+    "scheduler 3.8/among which nodes",
+)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(one_waits(), st.booleans())
 def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, is_added):
@@ -197,10 +211,10 @@ def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, 
 
 @st.composite
 def wished_worlds(draw):
-    """A world of test_relations some of whose classes have wishes."""
+    """A world of test_relations some of whose classes have wishes; what has the labels of a spread is in a domain of each."""
     world, gangs, accounts = draw(worlds())
-    nodes = len(world.free)
-    world.classes = [wishing(each, draw(some_wishes(each, nodes))) for each in world.classes]
+    zoned = world.relations.ground.domains("zone").of_node >= 0
+    world.classes = [wishing(each, draw(some_wishes(each, zoned))) for each in world.classes]
     return world, gangs, accounts
 
 
@@ -213,7 +227,8 @@ def wishing(pod_class, wishes):
 
 
 @st.composite
-def some_wishes(draw, pod_class, nodes):
+def some_wishes(draw, pod_class, zoned):
+    nodes = len(zoned)
     if not draw(st.sampled_from([True, True, False])):
         return None
 
@@ -226,7 +241,7 @@ def some_wishes(draw, pod_class, nodes):
     near = draw(
         st.lists(st.builds(Near, st.sampled_from(MARKS), topologies, st.sampled_from([-2, 1, 3])), max_size=2)
     )
-    labelled = numbers(0, 3) > 0
+    labelled = zoned & (numbers(0, 3) > 0)
     even = [
         Even(draw(st.sampled_from(MARKS)), "" if by_node else draw(st.sampled_from(["zone", "rack"])),
              draw(st.integers(1, 2)), labelled, labelled if by_node else labelled & (numbers(0, 3) > 0),
@@ -240,6 +255,7 @@ def some_wishes(draw, pod_class, nodes):
     return Wishes(weights, matched, avoided, tuple(near), tuple(even), moves)
 
 
+@pytest.mark.shows("scheduler 3.8/among which nodes")
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(wished_worlds(), st.one_of(st.none(), some_weights()))
 def test_each_pod_gets_the_node_that_meets_its_wishes_best_by_then(world, weights):
@@ -252,6 +268,7 @@ def test_each_pod_gets_the_node_that_meets_its_wishes_best_by_then(world, weight
     assert fast.free.tolist() == slow.cluster.free.tolist()
 
 
+@pytest.mark.shows("scheduler 3.8/Services")
 def test_pods_of_a_class_without_wishes_go_as_ever():
     """Where nobody prefers anything, nothing of it is made."""
     world = World(queue(), *NODES, *gang(2))

@@ -62,4 +62,5 @@ def own(tmp_path):
     if system.process is not None and system.process.poll() is None:
         system.process.send_signal(signal.SIGCONT)
         system.stop()
+    system.end_pods()
     system.assert_gone()

@@ -17,6 +17,9 @@ import httpx
 from django.db import connections
 
 from cluster.store import Store
+from node import left
+from node.paths import Layout
+from node.shim import tree
 from tests.ports import free_port
 from tests.waiting import HANG_S, until
 from volcano_ui import env, supervisor
@@ -47,6 +50,7 @@ class System:
             "VOLCANO_UI_PORT": str(self.port),
             "VOLCANO_UI_API_PORT": str(self.api_port),
             "VOLCANO_UI_NODES": str(nodes),
+            "VOLCANO_UI_RUNNING": "end",  # a test run that is killed leaves nothing behind
             **variables,
         }
         self.cluster = self  # the system in which pods run; another one where this works on it
@@ -107,6 +111,23 @@ class System:
             self.process.wait()
             raise AssertionError("the system did not stop:\n" + "".join(self.output)) from None
         return time.monotonic() - begun
+
+    def kill(self):
+        """Kill `up` itself, as nothing can that asks first; wait until its programs have followed. Pods go on."""
+        programs = [pid for pid in self.tree() if _program(pid)]
+        self.process.kill()
+        self.process.wait()
+        until(lambda: not any(_program(pid) for pid in programs), what="the end of its programs")
+
+    def shims(self):
+        """Return the ids of the processes that watch over containers, with the uids of their pods."""
+        return left.shims(Layout(self.data))
+
+    def end_pods(self):
+        """Kill whatever of pods runs, as a machine does that loses its power."""
+        for pid in self.shims():
+            for each in (pid, *tree.below(pid)):  # the shim first: it is not to say how the command ended
+                tree.send(each, signal.SIGKILL)
 
     @property
     def state(self):

@@ -205,6 +205,16 @@ def test_parts_of_several_clusters_are_refused(monkeypatch):
         env.part("ONLY", has_several=True)
 
 
+def test_devices_that_cannot_be_read_are_named(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_DEVICES", "a.org/b:B=x,y")
+    assert [(each.resource, len(each.devices)) for each in env.devices("DEVICES")] == [("a.org/b", 2)]
+    monkeypatch.setenv("VOLCANO_UI_DEVICES", "licence=x")
+    with pytest.raises(
+        ImproperlyConfigured, match="VOLCANO_UI_DEVICES is 'licence=x': 'licence=x' does not have the form"
+    ):
+        env.devices("DEVICES")
+
+
 def test_several_clusters_and_one_are_not_both_said(monkeypatch):
     monkeypatch.setenv("VOLCANO_UI_CLUSTERS", "home=embedded,dev=/c")
     monkeypatch.setenv("VOLCANO_UI_KUBECONFIG", "")

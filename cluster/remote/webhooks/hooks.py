@@ -11,7 +11,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cluster.remote.request import MANAGER
-from kube.resources import COMMANDS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, POD_GROUPS, QUEUES
+from kube.resources import (
+    COMMANDS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    POD_GROUPS,
+    QUEUES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +62,7 @@ class Webhook(NamedTuple):
 
 
 _FILLED_IN = (JOBS, QUEUES, POD_GROUPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES)
-_JUDGED = (JOBS, POD_GROUPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES)
+_JUDGED = (JOBS, POD_GROUPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, HYPER_NODES)
 WEBHOOKS = (
     *(Webhook("mutate", kind, ("CREATE",)) for kind in _FILLED_IN),
     *(Webhook("validate", kind, ("CREATE", "UPDATE")) for kind in _JUDGED),

@@ -399,6 +399,7 @@ def test_a_command_names_nobody_but_its_target_as_owner(admin, person):
         api.create(boss, COMMANDS, sent)
 
 
+@pytest.mark.shows("queues 2.2/target gone")
 @pytest.mark.parametrize("uid", ["", "another"])
 @pytest.mark.parametrize("kind", [JOBS, QUEUES], ids=lambda kind: kind.kind)
 def test_a_command_to_nothing_is_not_found(alice, person, kind, uid):

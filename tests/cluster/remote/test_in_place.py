@@ -65,7 +65,7 @@ def test_only_who_leads_plans_and_only_from_whole_kinds():
 
 def test_controllers_of_kubernetes_do_not_run():
     running = {each.name for each in registry.every() if InPlace().runs(each)}
-    assert running == {"jobs", "queues", "scheduler", "jobflows", "cronjobs", "history"}
+    assert running == {"jobs", "queues", "scheduler", "jobflows", "cronjobs", "hypernodes", "history"}
 
 
 def test_what_others_have_seen_to_is_passed_and_the_rest_is_heard():

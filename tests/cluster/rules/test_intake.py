@@ -36,6 +36,12 @@ def refusals(obj, old=None, queues=QUEUES):
     return messages(POD_GROUPS, obj, old, *queues)
 
 
+@pytest.mark.shows(
+    "groups 3.7/queue missing",
+    "groups 3.7/queue not Open",
+    "groups 3.7/root, with children",
+    "groups 3.7/moved",
+)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -68,6 +74,7 @@ def test_a_group_comes_into_an_open_queue(name):
     assert refusals(group(name), group("closed")) == []
 
 
+@pytest.mark.shows("scheduler 1.4/queue", "groups 3.1/queue")
 def test_a_group_that_names_no_queue_comes_into_the_default_one():
     (message,) = refusals(group(), queues=[queue("default", "Closed")])
     assert "queue `default` status is `Closed`" in message
@@ -79,6 +86,7 @@ def test_a_group_that_is_in_a_queue_may_change(name, before):
     assert not admit(POD_GROUPS, group(name, minMember=2), group(before), *queues).causes
 
 
+@pytest.mark.shows("groups 3.5/queue-name of a namespace", "groups 3.7/namespace's queue")
 @pytest.mark.parametrize(
     ("written", "named", "expected"),
     [

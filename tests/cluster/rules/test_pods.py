@@ -213,6 +213,7 @@ def test_a_container_without_a_command_is_pointed_out():
 LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
+@pytest.mark.shows("groups 3.8/jdb-min-available, jdb-max-unavailable", "groups 3.8/others")
 @pytest.mark.parametrize(
     ("annotations", "fields"),
     [

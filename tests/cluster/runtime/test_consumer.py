@@ -164,7 +164,7 @@ def test_conflicting_group_comes_back_as_a_timer():
     assert copies() == ["a"]
 
 
-@pytest.mark.shows("3.6/tried again")
+@pytest.mark.shows("3.6/tried again", "queues 2.6/tried again", "queues 2.6/given up")
 def test_group_that_goes_on_failing_is_tried_less_and_less_often(moved_clock):
     runner = Runner(REGISTRATION, 0, Copier())
     drain(runner)

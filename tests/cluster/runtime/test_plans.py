@@ -18,6 +18,7 @@ from kube.resources import (
     CRON_JOBS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DISRUPTION_BUDGETS,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -104,6 +105,8 @@ def make_world():
     room = {"cpu": "8", "memory": "8Gi", "pods": "99"}
     ready = [{"type": "Ready", "status": "True"}]
     create(NODES, "node", status={"allocatable": room, "conditions": ready})
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": "node"}}}]
+    create(HYPER_NODES, "rack", spec={"tier": 1, "members": members})
     create(NAMESPACES, "other")
     names = {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}
     version = {"name": "v1", "served": True, "storage": True}

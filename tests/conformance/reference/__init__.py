@@ -1,23 +1,7 @@
-"""The reference of Volcano's Job as items, chapter by chapter; their ids are those of its sections."""
+"""The pages, each made of the items of a part of the reference."""
 
 from __future__ import annotations
 
-from tests.conformance.reference import (
-    admission,
-    endings,
-    events,
-    fields,
-    identity,
-    objects,
-    oddities,
-    phases,
-    plugins,
-)
+from tests.conformance.reference import jobs, scheduling
 
-CHAPTERS = (fields, phases, events, objects, plugins, endings, admission)
-SECTIONS = (
-    *identity.NAMES,
-    *(section for chapter in CHAPTERS for section in chapter.SECTIONS),
-    *identity.SEED,
-    *oddities.SECTIONS,
-)
+PAGES = (jobs.PAGE, scheduling.PAGE)

@@ -16,6 +16,7 @@ PAGES = [
     "/",
     "/nodes/",
     "/nodes/one/",
+    "/network/",
     "/events/",
     "/audit/",
     "/access/",
@@ -25,7 +26,7 @@ PAGES = [
     "/queues/vision/edit/",
     "/connect/",
 ]
-LISTS = ["/nodes/", "/nodes/one/", "/events/", "/audit/", "/queues/", "/queues/vision/"]
+LISTS = ["/nodes/", "/nodes/one/", "/network/", "/events/", "/audit/", "/queues/", "/queues/vision/"]
 POSTS = [
     "/access/users/", "/access/users/admin/link/", "/access/users/admin/active/", "/access/users/admin/password/", "/access/roles/",
     "/access/roles/remove/", "/access/namespaces/", "/connect/tokens/1/revoke/", "/queues/vision/open/", "/queues/vision/close/", "/queues/vision/delete/", "/theme/",
@@ -35,6 +36,7 @@ MOST_QUERIES = {
     "/": 7,
     "/nodes/": 2,
     "/nodes/one/": 5,
+    "/network/": 3,
     "/events/": 5,
     "/audit/": 3,
     "/access/": 7,

@@ -97,6 +97,7 @@ VOLCANO_JOB = {
 }
 
 
+@pytest.mark.shows("queues 1.1/columns", "groups 3.1/columns", "coscheduling 4/kubectl")
 @pytest.mark.parametrize(
     ("resource", "obj", "row"),
     [

@@ -39,7 +39,7 @@ That writes this page anew, and ends with an error where a spec fails for which 
 
 """
 TAIL = """
-Not run: `hypernode` and `gangevict` (network topology), `dra` (device claims), `agentscheduler`, `schedulersharding` and
+Not run: `hypernode` and `gangevict` (network topology), which was not here when it was run; `dra` (device claims), `agentscheduler`, `schedulersharding` and
 `shardingcontroller` (Volcano's other scheduler, and several at once), which are about what is not here; `stress`, which measures; and
 the specs `Volume Binding Test`, which want nodes that mount volumes.
 """

@@ -24,6 +24,7 @@ KINDS = (
     resources.POD_GROUPS,
     resources.JOB_FLOWS,
     resources.JOB_TEMPLATES,
+    resources.HYPER_NODES,
 )
 
 

@@ -28,11 +28,12 @@ OPTIONS = (
     "webhook_port",
     "only",
     "clusters",
+    "running",
 )  # settings by the same names
 
 
 class Command(BaseCommand):
-    help = "Start everything on this machine: Redis, web server, workers, beat and nodes. Ctrl-C stops it."
+    help = "Start everything on this machine: Redis, web server, workers, beat and nodes. Ctrl-C stops it; running pods go on."
     # `up` runs those that matter and says them in its own way.
     requires_system_checks = ()
 
@@ -58,6 +59,10 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--clusters", help="show several: NAME=embedded,NAME=KUBECONFIG[#CONTEXT][:WAY],…"
+        )
+        parser.add_argument(
+            "--running",
+            help=f"what becomes of running pods when it is stopped: leave, wait or end (now {settings.RUNNING})",
         )
         parser.add_argument("--behind-front", action="store_true", help=SUPPRESS)  # what `clusters` starts
 

@@ -22,6 +22,7 @@ from kube import patch
 from kube.errors import InternalError
 from kube.resources import (
     CRON_JOBS,
+    HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -133,6 +134,7 @@ def test_every_rule_of_jobs_refuses_with_its_cause(wrong, field, text):
         ("/queues/validate", queue("root", parent="up"), "spec.parent", "has no parent; remove it"),
         ("/jobflows/validate", flow({"name": "A b"}), "spec.flows[0].name", "must be the name of a job template"),
         ("/jobtemplates/validate", of(JOB_TEMPLATES), "spec", "describe the jobs"),
+        ("/hypernodes/validate", of(HYPER_NODES, namespace="", tier=1), "spec.members", "at least one member"),
         ("/cronjobs/validate", cron("often"), "spec.schedule", ""),
         ("/cronjobs/validate", cron(timeZone="Moon/Base"), "spec.timeZone", ""),
     ],

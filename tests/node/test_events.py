@@ -9,7 +9,7 @@ from kube.kinds.core import Pod
 from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
 from kube.meta import ObjectMeta
 from kube.resources import EVENTS, NAMESPACES
-from node.agent import back_off
+from node.agent import events
 
 T = 1_780_000_000_000
 LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -41,13 +41,13 @@ def status(init=(), **states):
     ],
 )
 def test_a_wait_is_told_when_it_begins(before, after, expected):
-    assert back_off.begun(pod(*before), after) == expected
+    assert events.begun(pod(*before), after) == expected
 
 
 def test_one_event_for_each_container_counts_its_waits(db):
     store.write(Create(NAMESPACES, {"metadata": {"name": "default"}}))
     for number in range(3):
-        store.write(*back_off.writes(pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000))
+        store.write(*events.writes(pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000))
     told = [stored.object for stored in store.find(EVENTS)]
     assert sorted((each["involvedObject"]["fieldPath"], each["count"]) for each in told) == [
         ("spec.containers{a}", 3),

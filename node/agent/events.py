@@ -1,4 +1,4 @@
-"""The event that Kubernetes' node writes when a container waits to be started again, one for each container."""
+"""The events that a node writes about its pods: a container waits to be started again; a pod ended with its machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kube import meta
 from kube.events import WARNING, event
 from kube.kinds.core import Event
 from kube.resources import EVENTS, PODS
+from node.attempt import SHUTDOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,17 @@ def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
     return [_write(pod, kind, name, now) for kind, name in begun(pod, status)]
 
 
+def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:
+    """Return the event that says why a pod is taken away."""
+    return event(_about(pod), SHUTDOWN, why, now, component="kubelet", kind=WARNING)
+
+
+def _about(pod: Pod) -> dict[str, Any]:
+    place = pod.metadata
+    metadata = {"namespace": place.namespace, "name": place.name, "uid": place.uid}
+    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
+
+
 def _write(pod: Pod, kind: str, name: str, now: int) -> Write:
     place = pod.metadata
     message = (
@@ -51,8 +63,6 @@ def _write(pod: Pod, kind: str, name: str, now: int) -> Write:
         if told.reason == REASON and told.message == message:
             again = {"count": told.times + 1, "lastTimestamp": meta.timestamp(now)}
             return Patch(EVENTS, stored.namespace, stored.name, again, uid=stored.uid)
-    metadata = {"namespace": place.namespace, "name": place.name, "uid": place.uid}
-    about = {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
-    made = event(about, REASON, message, now, component="kubelet", kind=WARNING)
+    made = event(_about(pod), REASON, message, now, component="kubelet", kind=WARNING)
     made["involvedObject"]["fieldPath"] = f"spec.{kind}{{{name}}}"
     return Create(EVENTS, made)

@@ -1,0 +1,138 @@
+"""The status of HyperNodes: how many nodes they have, and whether they are what they say.
+
+All of them are looked at when one of them, or the name or labels of a node, changes; what else happens to nodes costs a comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.runtime.consumer import Consumer, Plan
+from cluster.store import Group, Update, store
+from kube import lenient, meta, topology
+from kube.kinds.fields import View
+from kube.resources import HYPER_NODES, NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.store import Change
+    from cluster.writes import Timer
+    from kube.meta import Object
+    from kube.topology import Domain, HyperNode
+
+CONDITION = "Ready"
+TOLD = 3  # problems of one HyperNode that are told
+
+
+class _Meta(View):
+    labels: dict[str, str] | None = None
+
+
+class _Node(View):
+    metadata: _Meta = _Meta()
+
+
+_node = msgspec.json.Decoder(_Node).decode
+
+
+@dataclass(slots=True)
+class HyperNodesState:
+    """All HyperNodes, as stored and as read, and the labels of all nodes, by name."""
+
+    objects: dict[str, Object] = field(default_factory=dict)
+    hyper_nodes: dict[str, HyperNode] = field(default_factory=dict)
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    is_stale: bool = True
+
+
+class HyperNodeController(Consumer[HyperNodesState]):
+    """Keeps the status of each HyperNode."""
+
+    name = "hypernodes"
+
+    def load(self, shard: int, revision: int) -> HyperNodesState:
+        """Read all HyperNodes and nodes."""
+        state = HyperNodesState()
+        for stored in store.find(HYPER_NODES):
+            _put(state, stored.name, stored.object)
+        state.nodes = {stored.name: _labels(stored.body) for stored in store.find(NODES)}
+        return state
+
+    def apply(self, state: HyperNodesState, change: Change) -> None:
+        """Take over a change; it is news if it changes who is in which HyperNode."""
+        is_gone = change.verb == "DELETED"
+        if change.resource == HYPER_NODES.id:
+            _put(state, change.name, None if is_gone else change.object)
+            return
+        labels = None if is_gone else _labels(change.body)
+        if labels == state.nodes.get(change.name):
+            return
+        state.is_stale = True
+        if labels is None:
+            del state.nodes[change.name]
+        else:
+            state.nodes[change.name] = labels
+
+    def plan(
+        self, state: HyperNodesState, changes: Sequence[Change], timers: Sequence[Timer], now: int
+    ) -> Plan:
+        """Write each status that is not what it should be."""
+        for timer in timers:
+            state.is_stale = state.is_stale or timer.key in state.objects
+        if not state.is_stale:
+            return Plan()
+        state.is_stale = False
+        groups = []
+        for domain in topology.domains(state.hyper_nodes, state.nodes):
+            stored = state.objects[domain.name]
+            wanted = status(stored, domain, now)
+            if wanted != stored.get("status"):
+                about = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind}
+                metadata = {key: stored["metadata"][key] for key in ("name", "uid")}
+                update = Update(HYPER_NODES, {**about, "metadata": metadata, "status": wanted}, "status")
+                groups.append(Group([update], domain.name))
+        return Plan(groups)
+
+
+def status(hyper_node: Object, domain: Domain, now: int) -> dict[str, Any]:
+    """Return the status of a HyperNode that comes to this domain."""
+    before = lenient.mapping(hyper_node, "status")
+    generation = lenient.whole(hyper_node, "metadata", "generation") or 0
+    conditions = lenient.sequence(before, "conditions")
+    known: Object = next((each for each in conditions if each.get("type") == CONDITION), {})
+    value = "False" if domain.problems else "True"
+    since = known.get("lastTransitionTime") if known.get("status") == value else None
+    condition = {
+        "type": CONDITION,
+        "status": value,
+        "reason": domain.problems[0].reason if domain.problems else "MembersFound",
+        "message": " ".join(problem.message for problem in domain.problems[:TOLD]),
+        "observedGeneration": generation,
+        "lastTransitionTime": since or meta.timestamp(now),
+    }
+    others = [each for each in conditions if each.get("type") != CONDITION]
+    return {"nodeCount": len(domain.nodes), "conditions": [*others, condition]}
+
+
+def _put(state: HyperNodesState, name: str, obj: Object | None) -> None:
+    """Take over a HyperNode; what only its status says is no news."""
+    if obj is None:
+        state.objects.pop(name, None)
+        state.is_stale = state.hyper_nodes.pop(name, None) is not None or state.is_stale
+        return
+    state.objects[name] = obj
+    hyper_node = topology.read(obj)
+    if state.hyper_nodes.get(name) != hyper_node:
+        state.hyper_nodes[name] = hyper_node
+        state.is_stale = True
+
+
+def _labels(body: bytes) -> dict[str, str]:
+    try:
+        return _node(body).metadata.labels or {}
+    except msgspec.ValidationError:
+        return {}

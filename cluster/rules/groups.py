@@ -1,0 +1,32 @@
+"""What pod groups ask of the network and of their sub-groups (reference: volcano-queue-podgroup-cli §3.1, §3.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules.checks import check_selector
+from kube import lenient
+from kube.errors import Cause, forbidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.rules.checks import RulesView
+    from kube.meta import Object
+
+
+def validate(group: Object, old: Object | None, view: RulesView) -> list[Cause]:
+    """Return what is wrong with the arrangement of a pod group."""
+    causes = list(_check_network(lenient.mapping(group, "spec"), "spec"))
+    for number, policy in enumerate(lenient.sequence(group, "spec", "subGroupPolicy")):
+        path = f"spec.subGroupPolicy[{number}]"
+        causes += _check_network(policy, path)
+        causes += check_selector(lenient.mapping(policy, "labelSelector"), f"{path}.labelSelector")
+    return causes
+
+
+def _check_network(owner: Any, path: str) -> Iterator[Cause]:
+    topology = lenient.mapping(owner, "networkTopology")
+    if topology.get("highestTierAllowed") is not None and topology.get("highestTierName"):
+        detail = "highestTierAllowed and highestTierName must not be specified at the same time; remove one."
+        yield forbidden(f"{path}.networkTopology", detail)

@@ -1,0 +1,62 @@
+"""HyperNodes of `topology.volcano.sh/v1alpha1` (reference: volcano-queue-podgroup-cli §7.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules.checks import check_selector
+from kube import lenient, topology
+from kube.custom import patterns
+from kube.errors import Cause, invalid, required
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.rules.checks import RulesView
+    from kube.meta import Object
+
+_FIELDS = ("exactMatch", "regexMatch", "labelMatch")
+
+
+def validate(hyper_node: Object, old: Object | None, view: RulesView) -> list[Cause]:
+    """Return what is wrong with a HyperNode."""
+    members = lenient.sequence(hyper_node, "spec", "members")
+    if not members:
+        return [required("spec.members", "member must have at least one member")]
+    name = lenient.text(hyper_node, "metadata", "name")
+    return [
+        cause
+        for number, each in enumerate(members)
+        for cause in _check(each, f"spec.members[{number}]", name)
+    ]
+
+
+def warn(hyper_node: Object, old: Object | None, view: RulesView) -> Iterator[str]:
+    """Yield what is odd about a HyperNode: members that count for nothing."""
+    for number, member in enumerate(lenient.sequence(hyper_node, "spec", "members")):
+        given = lenient.mapping(member, "selector")
+        if lenient.text(member, "type") == topology.HYPER_NODE and given.get("exactMatch") is None:
+            yield f"spec.members[{number}].selector: HyperNodes are members by exactMatch only, so this one selects nothing"
+
+
+def _check(member: Any, path: str, own_name: str) -> Iterator[Cause]:
+    """Yield what is wrong with one member; types of fields are the schema's."""
+    selector = lenient.mapping(member, "selector")
+    given = [field for field in _FIELDS if selector.get(field) is not None]
+    if len(given) != 1:
+        detail = "exactly one of exactMatch, regexMatch and labelMatch must be given"
+        if given:
+            yield invalid(f"{path}.selector", given, f"{detail}; remove the others")
+        else:
+            yield required(f"{path}.selector", detail)
+    if "labelMatch" in given:
+        yield from check_selector(selector["labelMatch"], f"{path}.selector.labelMatch")
+    if problem := patterns.problem(pattern := lenient.text(selector, "regexMatch", "pattern")):
+        yield invalid(
+            f"{path}.selector.regexMatch.pattern", pattern, f"member regexMatch pattern is invalid: {problem}"
+        )
+    named = lenient.text(selector, "exactMatch", "name")
+    if lenient.text(member, "type") == topology.HYPER_NODE and named and named == own_name:
+        yield invalid(
+            f"{path}.selector.exactMatch.name", named, "a HyperNode cannot be a member of itself; name others"
+        )

@@ -1,0 +1,104 @@
+"""The devices of a node: who has them, and how they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster import access, clock
+from cluster.api import backend
+from cluster.rules import node_devices
+from cluster.store import store
+from dashboard.parts import svg
+from kube import amounts
+from kube.kinds.core import PodPhase
+from kube.resources import JOBS, PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.utils.safestring import SafeString
+
+    from cluster.access import Actor
+    from cluster.rules.node_devices import NodeDevice
+    from kube.kinds.core import Node
+
+_HERE = (PodPhase.PENDING, PodPhase.RUNNING)
+
+
+class Holder(NamedTuple):
+    """The pod that has a device; without a name for who may not see it."""
+
+    namespace: str = ""
+    name: str = ""
+    job: str = ""
+
+
+class Figure(NamedTuple):
+    """Something that was measured of a device: in words, and as a bar where there is a whole."""
+
+    text: str
+    bar: SafeString | str = ""
+
+
+class Row(NamedTuple):
+    """A device as its node's page shows it."""
+
+    device: NodeDevice
+    holder: Holder | None
+    figures: list[Figure]
+
+
+def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
+    """Return the devices of a node, and when they were measured (ms), None where they are not; nothing is asked where there are none."""
+    listed = node_devices.read(node.metadata.annotations)
+    if not listed:
+        return [], None
+    holders = _holders(actor, node.metadata.name)
+    figures = backend.nodes.usage(clock.milliseconds())
+    measured: Mapping[str, Any] = (
+        figures.get("devices") or {} if figures.get("node") == node.metadata.name else {}
+    )
+    found = [
+        Row(
+            each,
+            holders.get((each.resource, each.id)),
+            _figures(each, (measured.get(each.resource) or {}).get(each.id) or {}),
+        )
+        for each in listed
+    ]
+    return found, figures["at"] if measured else None
+
+
+def _holders(actor: Actor, node: str) -> dict[tuple[str, str], Holder]:
+    visible = access.namespaces(actor, PODS)
+    found = {}
+    for stored in store.find(PODS, node=node, phase=_HERE):
+        for device in node_devices.of_pod(stored.object):
+            seen = visible is access.ALL or stored.namespace in visible
+            found[device] = Holder(stored.namespace, stored.name, _job(stored.object)) if seen else Holder()
+    return found
+
+
+def _job(pod: dict[str, Any]) -> str:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next(
+        (each["name"] for each in owners if each.get("controller") and each.get("kind") == JOBS.kind), ""
+    )
+
+
+def _figures(device: NodeDevice, told: Mapping[str, float]) -> list[Figure]:
+    use, memory, total = (told.get(name) for name in ("use", "memory", "memoryTotal"))
+    found = []
+    if use is not None:
+        heat = f", {told['temperature']:.0f} °C" if "temperature" in told else ""
+        found.append(Figure(f"{use:.0%} busy{heat}", svg.bar(use, 1, f"{device.id}: {use:.0%} busy")))
+    elif "temperature" in told:
+        found.append(Figure(f"{told['temperature']:.0f} °C"))
+    if memory is not None and total:
+        text = f"{_bytes(memory)} of {_bytes(total)}"
+        found.append(Figure(text, svg.bar(memory, total, f"{device.id}: memory {text}")))
+    return found
+
+
+def _bytes(number: float) -> str:
+    return amounts.show("memory", int(number)).rpartition(" ")[0]

@@ -1,0 +1,75 @@
+"""Which pod has which devices: kept beside the pod's files, so that an agent that was killed gives nothing out twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.rules import node_devices
+from node import devices
+from node.devices import Short
+from node.paths import DEVICES
+from node.shim.shim import read_json, write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kube.kinds.core import Pod
+    from node.agent.found_devices import FoundDevices
+    from node.devices import Assigned
+    from node.paths import Layout
+
+
+class DeviceHolders:
+    """The devices of all pods that run or are about to. A pod keeps its own until nothing of it is left."""
+
+    def __init__(self, layout: Layout, found: FoundDevices) -> None:
+        self._layout = layout
+        self.found = found
+        self._held: dict[str, Assigned] = {}
+
+    def take_over(self, uid: str) -> None:
+        """Learn what a pod was given by an earlier agent; to be called of every pod before any is given something."""
+        written = read_json(str(self._file(uid)))
+        if written:
+            self._held[uid] = {name: tuple(map(str, ids)) for name, ids in written.items()}
+
+    def give(self, pod: Pod) -> Assigned:
+        """Return the devices that a pod has, given to it now unless it has them already.
+
+        Short when too few are free or one that it has is gone; OSError when it cannot be written down.
+        """
+        seen, uid = self.found.seen, pod.metadata.uid
+        if not seen.kinds:
+            return {}
+        assigned = self._held.get(uid)
+        if assigned is None:
+            wanted = devices.asked(pod, seen.kinds)
+            if not wanted:
+                return {}
+            assigned = devices.assign(seen.kinds, self._held.values(), wanted, seen.gone)
+            write_json(str(self._file(uid)), assigned, sync=True)
+            self._held[uid] = assigned
+        if lost := [
+            f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) in seen.gone
+        ]:
+            raise Short(f"the device {lost[0]}, which the pod has, is gone")
+        return assigned
+
+    def describe(self, pod: Pod, status: dict[str, Any]) -> None:
+        """Add to a pod's status which devices its containers have, as long as it has them."""
+        assigned = self._held.get(pod.metadata.uid)
+        if not assigned:
+            return
+        shares = devices.shares(pod, assigned)
+        for kind in ("containerStatuses", "initContainerStatuses"):
+            for each in status.get(kind, ()):
+                if share := shares.get(each["name"]):
+                    each[node_devices.STATUS_FIELD] = node_devices.status(share, self.found.seen.gone)
+
+    def release(self, uid: str) -> None:
+        """Take back what a pod had of which nothing is left."""
+        if self._held.pop(uid, None) is not None:
+            self._file(uid).unlink(missing_ok=True)
+
+    def _file(self, uid: str) -> Path:
+        return self._layout.pod(uid) / DEVICES

@@ -1,0 +1,189 @@
+"""The devices of this machine: those that the settings declare, and the GPUs that its drivers know.
+
+NVIDIA's are what `nvidia-smi` lists, which comes with the driver; AMD's what
+the kernel's driver amdgpu says in /sys. Neither needs a package of ours, and a
+machine without them runs no program and reads no file.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from node.agent.environment import search_path
+from node.devices import Device, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
+NVIDIA_PROC = Path("/proc/driver/nvidia")
+AMD_TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
+DRM = Path("/sys/class/drm")
+TOOL_S = 10.0
+_FIELDS = "uuid,name,pci.bus_id,utilization.gpu,memory.used,memory.total,temperature.gpu"
+log = logging.getLogger(__name__)
+
+Figures = dict[
+    str, float
+]  # use (0…1), memory and memoryTotal (bytes), temperature (°C); what is not told is absent
+
+
+class Seen(NamedTuple):
+    """What one look has found."""
+
+    kinds: tuple[Kind, ...] = ()
+    gone: frozenset[tuple[str, str]] = frozenset()  # resource and id of what was there, or is declared
+    figures: dict[str, dict[str, Figures]] = {}
+
+    def problem(self) -> str:
+        """Return which devices are gone, in words; empty when all are there."""
+        named = [f"{id_} ({resource})" for resource, id_ in sorted(self.gone)]
+        return (
+            f"{', '.join(named)} cannot be found any more; see to the device or its driver." if named else ""
+        )
+
+    def counts(self, *, healthy: bool) -> dict[str, int]:
+        """Return how many devices there are by resource, or how many of them can be used."""
+        return {
+            kind.resource: sum(
+                not healthy or (kind.resource, one.id) not in self.gone for one in kind.devices
+            )
+            for kind in self.kinds
+        }
+
+
+Found = tuple[Kind, dict[str, Figures]]
+
+
+class FoundDevices:
+    """Looks for devices again and again; what was found is read by other threads as `seen`."""
+
+    def __init__(
+        self, declared: Sequence[Kind] = (), finders: Sequence[Callable[[], Found | None]] | None = None
+    ) -> None:
+        self._declared = tuple(declared)
+        self._finders = (nvidia, amd) if finders is None else finders
+        self.seen = Seen()
+        self.look()
+
+    def figures(self) -> dict[str, dict[str, Figures]]:
+        """Look again, and return the figures of devices by resource and id."""
+        self.look()
+        return self.seen.figures
+
+    def look(self) -> None:
+        """Look once; a device that was found before is remembered as gone, until the agent ends."""
+        found = [each for finder in self._finders if (each := finder())]
+        declared = {kind.resource for kind in self._declared}
+        found = [each for each in found if each[0].resource not in declared]
+        gone = {
+            (kind.resource, one.id)
+            for kind in self._declared
+            for one in kind.devices
+            if not all(Path(file).exists() for file in one.files)
+        }
+        kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in found))}
+        for before in self.seen.kinds:
+            now = kinds.get(before.resource, before._replace(devices=()))
+            there = {one.id for one in now.devices}
+            lost = tuple(one for one in before.devices if one.id not in there)
+            kinds[before.resource] = now._replace(devices=(*now.devices, *lost))
+            gone |= {(before.resource, one.id) for one in lost}
+        figures = {kind.resource: each for kind, each in found if each}
+        self.seen = Seen(tuple(kinds.values()), frozenset(gone), figures)
+
+
+def nvidia() -> Found | None:
+    """Return NVIDIA's GPUs, None where there is no driver or its tool does not answer."""
+    tool = shutil.which("nvidia-smi", path=search_path())
+    if tool is None:
+        return None
+    command = [tool, f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)  # noqa: S603 - the driver's own tool
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("nvidia-smi does not answer: %s", error)
+        return None
+    return of_nvidia(answer.stdout.splitlines())
+
+
+def of_nvidia(lines: Iterable[str], proc: Path = NVIDIA_PROC) -> Found:
+    """Return the GPUs that nvidia-smi lists, one a line."""
+    devices: list[Device] = []
+    figures: dict[str, Figures] = {}
+    for line in lines:
+        fields = [field.strip() for field in line.split(",")]
+        if len(fields) != len(_FIELDS.split(",")):
+            continue
+        id_, name, bus, use, used, total, temperature = fields
+        minor = _nvidia_minor(proc, bus)
+        devices.append(Device(id_, name, (f"/dev/nvidia{minor}",) if minor else ()))
+        figures[id_] = _told(
+            use=_scaled(use, 0.01),
+            memory=_scaled(used, 1 << 20),
+            memoryTotal=_scaled(total, 1 << 20),
+            temperature=_scaled(temperature, 1),
+        )
+    variables = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+    return Kind(NVIDIA, variables, tuple(devices), hides=True), figures
+
+
+def _nvidia_minor(proc: Path, bus: str) -> str:
+    """Return the number in the name of a GPU's file; the driver writes its bus with four digits of the domain, its tool with eight."""
+    text = _read(proc / "gpus" / bus.lower()[-12:] / "information")
+    lines = dict(line.partition(":")[::2] for line in text.splitlines())
+    return lines.get("Device Minor", "").strip()
+
+
+def amd(topology: Path = AMD_TOPOLOGY, drm: Path = DRM) -> Found | None:
+    """Return AMD's GPUs, in the order in which ROCm numbers them; None where the kernel knows none."""
+    devices: list[Device] = []
+    figures: dict[str, Figures] = {}
+    for node in sorted(topology.glob("*"), key=lambda path: int(path.name)):
+        if _read(node / "gpu_id").strip() in ("", "0"):
+            continue  # a processor
+        facts = dict(line.partition(" ")[::2] for line in _read(node / "properties").splitlines())
+        unique, minor = int(facts.get("unique_id", 0)), int(facts.get("drm_render_minor", 0))
+        id_ = f"GPU-{unique:016x}" if unique else str(len(devices))
+        device = drm / f"renderD{minor}" / "device"
+        devices.append(Device(id_, _read(device / "product_name").strip(), (f"/dev/dri/renderD{minor}",)))
+        heat = next(iter(sorted(device.glob("hwmon/hwmon*/temp1_input"))), device / "none")
+        figures[id_] = _told(
+            use=_scaled(_read(device / "gpu_busy_percent"), 0.01),
+            memory=_scaled(_read(device / "mem_info_vram_used"), 1),
+            memoryTotal=_scaled(_read(device / "mem_info_vram_total"), 1),
+            temperature=_scaled(_read(heat), 0.001),
+        )
+    return (Kind(AMD, ("ROCR_VISIBLE_DEVICES",), tuple(devices), hides=True), figures) if devices else None
+
+
+def _told(**figures: float | None) -> Figures:
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _scaled(text: str, unit: float) -> float | None:
+    """Return a figure in our unit, None for "[N/A]" and the like."""
+    try:
+        return float(text) * unit
+    except ValueError:
+        return None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def describe(seen: Seen) -> Iterable[tuple[str, str, str, bool]]:
+    """Return each device as `cluster.rules.node_devices` lists it."""
+    return [
+        (kind.resource, one.id, one.name, (kind.resource, one.id) in seen.gone)
+        for kind in seen.kinds
+        for one in kind.devices
+    ]

@@ -1,0 +1,40 @@
+"""What runs of pods in a state directory, as the disk tells: for who starts and stops the agent without being one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from node import attempts
+from node.paths import IDENTITY
+from node.shim.shim import read_json
+
+if TYPE_CHECKING:
+    from node.paths import Layout
+
+
+class AtStop(StrEnum):
+    """What becomes of pods that run when the cluster on their machine is stopped (`VOLCANO_UI_RUNNING`)."""
+
+    LEAVE = "leave"  # they go on, and the next start takes them over
+    WAIT = "wait"  # nothing new begins, and what runs may end
+    END = "end"  # they end, and their jobs run them again
+
+
+def shims(layout: Layout) -> dict[int, str]:
+    """Return the process ids of all living shims, with the uids of their pods."""
+    return {
+        pid: claim.parents[2].name
+        for claim in layout.pods.glob("*/*/*/claim")
+        if (pid := attempts.shim_of(claim.parent))
+    }
+
+
+def pods(layout: Layout) -> list[str]:
+    """Return the pods of which something runs, as namespace/name, in order."""
+    return sorted(_name(layout, uid) for uid in set(shims(layout).values()))
+
+
+def _name(layout: Layout, uid: str) -> str:
+    identity = read_json(str(layout.pod(uid) / IDENTITY))
+    return f"{identity.get('namespace', '?')}/{identity.get('name', uid)}"

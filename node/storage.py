@@ -1,0 +1,93 @@
+"""How much of the disk a pod may use, and what is said of one that uses more: pure.
+
+The rules are a kubelet's (local ephemeral storage, Kubernetes' eviction
+manager): an emptyDir has its `sizeLimit`; a container's log counts against its
+own limit of `ephemeral-storage`; logs, scratch directories and emptyDirs
+together count against the sum of the limits, where every container has one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube import amounts, quantity
+from kube.quantity import QuantityError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.kinds.core import Pod
+
+RESOURCE = "ephemeral-storage"
+
+
+class Limits(NamedTuple):
+    """Bytes that a pod may use: of volumes and logs by name, and of everything together."""
+
+    volumes: Mapping[str, int]
+    logs: Mapping[str, int]
+    total: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.volumes or self.logs or self.total is not None)
+
+
+class Used(NamedTuple):
+    """Bytes that a pod uses, as `Limits`; scratch is what its containers have beside volumes and logs."""
+
+    volumes: Mapping[str, int]
+    logs: Mapping[str, int]
+    scratch: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self.volumes.values()) + sum(self.logs.values()) + self.scratch
+
+
+def limits(pod: Pod) -> Limits:
+    """Return what a pod may use; an amount that cannot be read is no limit."""
+    volumes = {
+        volume.name: limit
+        for volume in pod.spec.volumes
+        if volume.empty_dir and (limit := _bytes(volume.empty_dir.get("sizeLimit")))
+    }
+    each = {
+        container.name: limit
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        if (limit := _bytes(container.resources.limits.get(RESOURCE)))
+    }
+    main = [each.get(container.name) for container in pod.spec.containers]
+    limited = [limit for limit in main if limit]
+    return Limits(volumes, each, sum(limited) if limited and len(limited) == len(main) else None)
+
+
+def excess(limits: Limits, used: Used) -> str:
+    """Return in a sentence what a pod has too much of, "" when nothing."""
+    for name, limit in limits.volumes.items():
+        if used.volumes.get(name, 0) > limit:
+            return f'Usage of EmptyDir volume "{name}" exceeds the limit: {_of(used.volumes[name], limit)}.'
+    for name, limit in limits.logs.items():
+        if used.logs.get(name, 0) > limit:
+            return f"Container {name} exceeded its local ephemeral storage limit: its log has {_of(used.logs[name], limit)}."
+    if limits.total is not None and used.total > limits.total:
+        return (
+            "Pod ephemeral local storage usage exceeds the total limit of containers: "
+            f"{_of(used.total, limits.total)} in its directories, emptyDirs and logs."
+        )
+    return ""
+
+
+def _of(used: int, limit: int) -> str:
+    return f"{_shown(used)}, and {_shown(limit)} are allowed"
+
+
+def _shown(number: int) -> str:
+    return amounts.show(RESOURCE, number).rpartition(" ")[0]
+
+
+def _bytes(text: object) -> int:
+    try:
+        return quantity.units(text) if isinstance(text, (str, int)) else 0
+    except QuantityError:
+        return 0

@@ -1,0 +1,220 @@
+"""What keeps pods from being evicted in one cycle beside their own word: budgets for disruptions, and that they have just started.
+
+Rules: reference/volcano-scheduler §3.11 (pdb, cdp), kubernetes-api §4.7.
+
+* A budget counts the pods that run and are ready, of those that it is about and that have not ended. So many more than it needs may
+  go in one cycle, whoever is evicted for whom. Of pods with several budgets each must allow it.
+* The annotations of a pod group are a budget for its pods, which counts those that run.
+* Only running pods count: one that waits for its start, or is going already, may always go. So may one that is not ready, where
+  the budget says so or has enough others.
+* A pod that asks for time to cool down (`volcano.sh/cooldown-time`) stays for as long after it got its node.
+
+Nothing is computed where nobody has a budget and nobody asks for time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.rules.disruption import says_ready
+from kube.meta import parse_time
+from kube.usage import value_of
+from scheduler.cycle.evictable import could_go
+from scheduler.engine.units import Allowance
+from scheduler.snapshot.budgets import allowed_by_group
+from scheduler.snapshot.demands import labels_of
+from scheduler.snapshot.records import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scheduler.snapshot.budgets import Budget
+    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.snapshot import Snapshot
+
+    Protected = tuple[tuple[str, int], ...]
+    """What protects pods, in words, and how many."""
+
+    Uses = tuple[tuple[Allowance, int], ...]
+    """How many of some pods count for which budget."""
+
+COOLING = "the time to cool down that they ask for"
+_ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
+
+
+class Fruitless(NamedTuple):
+    """A costly search that found nobody: until when it is not made again, in ms, and whom it found protected."""
+
+    due: int
+    protected: Protected
+
+
+class Protection:
+    """Who may not be evicted in one cycle, and how many may for the sake of each budget."""
+
+    def __init__(self, snapshot: Snapshot, now: int) -> None:
+        self._snapshot, self._now = snapshot, now
+        self._allowances: dict[str, Allowance] = {}
+        self._of_labels: dict[tuple[str, bytes], tuple[Budget, ...]] = {}
+        self._by_namespace: dict[str, list[Pod]] | None = None
+        self._cooling = self._find_cooling() if snapshot.policy.cooldown and snapshot.cooling else {}
+
+    def concerns(self, group: Group) -> bool:
+        """Tell, at little cost, whether any budget or any time to cool down may be about pods of a group."""
+        return (
+            group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
+        )
+
+    def cooling(self, group: Group) -> Mapping[str, int]:
+        """Return the keys of pods of a group that have just started, and until when each stays, in ms."""
+        return self._cooling.get(group.key, {})
+
+    def uses(self, group: Group, pods: Iterable[Pod]) -> Uses:
+        """Return for which budgets pods of a group count, and how many of them."""
+        if not self._snapshot.budgets and not _has_annotations(group):
+            return ()
+        found: Counter[Allowance] = Counter()
+        own = self._of_group(group)
+        for pod in pods:
+            if pod.status is not TaskStatus.RUNNING:
+                continue
+            if own is not None:
+                found[own] += 1
+            for budget in self._budgets_of(pod):
+                allowance = self._allowance(budget)
+                if says_ready(value_of(pod.conditions)) or not (budget.unhealthy_go or allowance.enough):
+                    found[allowance] += 1
+        return tuple(found.items())
+
+    def let_go(self, group: Group, pods: Iterable[Pod], most: int) -> list[Pod]:
+        """Return the first of some pods of a group that all their budgets allow to go; those have used them then."""
+        found: list[Pod] = []
+        for pod in pods:
+            uses = self.uses(group, (pod,))
+            if len(found) < most and all(budget.left >= count for budget, count in uses):
+                found.append(pod)
+                for budget, count in uses:
+                    budget.left -= count
+        return found
+
+    def _find_cooling(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for key, pod in self._snapshot.cooling.items():
+            until = _got_its_node(pod) + pod.cooldown
+            if until > self._now:
+                found.setdefault(pod.group, {})[key] = until
+        return found
+
+    def _of_group(self, group: Group) -> Allowance | None:
+        name = f"the budget of pod group {group.key}"
+        if name not in self._allowances:
+            allowed = allowed_by_group(group)
+            if allowed is None:
+                return None
+            self._allowances[name] = Allowance(name, allowed)
+        return self._allowances[name]
+
+    def _budgets_of(self, pod: Pod) -> tuple[Budget, ...]:
+        budgets = self._snapshot.budgets.get(pod.namespace)
+        if not budgets:
+            return ()
+        likeness = pod.namespace, bytes(pod.labels)
+        found = self._of_labels.get(likeness)
+        if found is None:
+            labels = labels_of(pod.labels)
+            found = tuple(budgets[name] for name in sorted(budgets) if budgets[name].selects.matches(labels))
+            self._of_labels[likeness] = found
+        return found
+
+    def _allowance(self, budget: Budget) -> Allowance:
+        name = f"disruption budget {budget.key}"
+        if name not in self._allowances:
+            concerned = [
+                pod for pod in self._pods_of(budget.key.partition("/")[0]) if budget in self._budgets_of(pod)
+            ]
+            healthy = sum(not pod.deleting and says_ready(value_of(pod.conditions)) for pod in concerned)
+            needed = budget.needed(len(concerned))
+            enough = needed > 0 and healthy >= needed
+            self._allowances[name] = Allowance(name, max(healthy - needed, 0), enough)
+        return self._allowances[name]
+
+    def _pods_of(self, namespace: str) -> list[Pod]:
+        """Return the pods of a namespace with budgets that have not ended."""
+        if self._by_namespace is None:
+            self._by_namespace = {each: [] for each in self._snapshot.budgets}
+            for pod in self._snapshot.pods.values():
+                known = self._by_namespace.get(pod.namespace)
+                if known is not None and pod.status not in _ENDED:
+                    known.append(pod)
+        return self._by_namespace[namespace]
+
+
+class KeptBack:
+    """What one search finds protected, of pods that could be evicted otherwise.
+
+    Where budgets are not heeded, they protect nobody, and nothing is noted about them.
+    """
+
+    def __init__(self, protection: Protection, *, heeds_budgets: bool) -> None:
+        self._protection, self._heeds_budgets = protection, heeds_budgets
+        self._counted: dict[Allowance, set[str]] = {}
+        self._cooling: dict[str, int] = {}
+
+    def heeded(self, uses: Uses) -> Uses:
+        """Return what of these budgets this search goes by."""
+        return uses if self._heeds_budgets else ()
+
+    def protected(self, group: Group, pods: Iterable[Pod]) -> set[str]:
+        """Return the keys of those pods of a group that may not go at all now."""
+        found: set[str] = set()
+        cooling = self._protection.cooling(group)
+        for pod in pods:
+            if not could_go(pod, group):
+                continue
+            if pod.key in cooling:
+                self._cooling[pod.key] = cooling[pod.key]
+                found.add(pod.key)
+            for budget, count in self.heeded(self._protection.uses(group, (pod,))):
+                self._counted.setdefault(budget, set()).add(pod.key)
+                if budget.left < count:
+                    found.add(pod.key)
+        return found
+
+    def told(self) -> Protected:
+        """Return how many pods each budget protects, those that protect most first, and how many have just started."""
+        counts = [(budget.name, len(keys) - max(budget.left, 0)) for budget, keys in self._counted.items()]
+        if self._cooling:
+            counts.append((COOLING, len(self._cooling)))
+        return tuple(sorted((each for each in counts if each[1] > 0), key=lambda each: (-each[1], each[0])))
+
+    def has_budgets(self) -> bool:
+        """Tell whether budgets are about any of the pods that were looked at."""
+        return bool(self._counted)
+
+    def note_gone(self, victims: Iterable[tuple[Group, Iterable[Pod]]]) -> None:
+        """Take from the budgets what pods use of them that go although those do not allow it."""
+        if not self._heeds_budgets:
+            for group, pods in victims:
+                for budget, count in self._protection.uses(group, pods):
+                    budget.left -= count
+
+    def until(self) -> int | None:
+        """Return when the first of the pods that have just started may go, in ms; None where there are none."""
+        return min(self._cooling.values(), default=None)
+
+
+def _has_annotations(group: Group) -> bool:
+    notes = group.view.metadata.annotations if group.view else None
+    return notes is not None and bool(notes.least_available or notes.most_unavailable)
+
+
+def _got_its_node(pod: Pod) -> int:
+    """Return when a pod got its node, in epoch ms; 0 where it does not say."""
+    for each in value_of(pod.conditions) or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "True":
+            try:
+                return parse_time(each.get("lastTransitionTime") or "")
+            except ValueError:
+                return 0
+    return 0

@@ -1,0 +1,302 @@
+"""Placing gangs that are arranged: pods that are to be close together, and parts of a gang that start whole or not at all.
+
+Rules: reference/volcano-scheduler §1.4 (sub-jobs), §2.2 (allocateForJob), §3.12 (HyperNodes in order).
+
+* A gang with a topology is tried in one HyperNode after the other, of the lowest tier first. In a tier the one comes first that
+  is fullest with it, then the one that has more of its pods, then the first by name. One without room for each step by itself
+  is not tried. Where the topology is a wish, or names no highest tier, all nodes together come last.
+* Pods that have nodes already bind the choice: only HyperNodes that have all of these nodes are tried.
+* A part is tried in the same way, among the nodes that are left to its gang. It gets all that it needs or nothing.
+* Parts that must start are first, then the steps of the minimum: a pod of a part that does not run brings its part along.
+* Beyond the minimum parts start one by one, and pods join what runs. When a HyperNode is full, the next higher one that has all
+  pods of the gang is tried, as long as its tier is allowed.
+
+Which HyperNode comes next follows from what the tries before have left, so a gang is placed greedily: parts that differ in size are
+not tried in other orders.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduler.engine.gang import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from scheduler.engine.cluster import Vector
+    from scheduler.engine.gang import Gang, Part
+    from scheduler.engine.hyper_nodes import HyperNodes, Tier, Topology
+    from scheduler.engine.place import Placer
+    from scheduler.engine.relations import NodeSet
+
+    Need = tuple[int, Sequence[int]]
+    """So many pods of these bins."""
+
+
+def place_minimum(placer: Placer, gang: Gang) -> Attempt:
+    """Place what must start together; if it is short, nothing is placed."""
+    first = Attempt(gang)
+    if not gang.steps and not gang.part_steps:
+        return _begin(first, None)
+    first.short = (0, 0)
+    if not _is_admitted(placer, gang):
+        return first
+    needs = [(step.need, step.bins) for step in gang.steps]
+    for root in places(placer, first, gang.topology, needs):
+        attempt = placer.start_anywhere(gang, partial(fill, placer, root=root))
+        if attempt.short is None:
+            return attempt
+    return first
+
+
+def fill(placer: Placer, gang: Gang, avoided: NodeSet | None, *, root: NodeSet | None) -> Attempt:
+    """Place as much of a minimum as fits among some nodes, None for all."""
+    attempt = _begin(Attempt(gang, avoided), root)
+    again = placer.cluster.has_rules(gang)
+    while True:
+        before, attempt.short, attempt.few = attempt.placed(), None, None
+        _start_parts(placer, attempt, root)
+        for number, step in enumerate(gang.steps):
+            missing = step.need - sum(attempt.taken[some] for some in step.bins)
+            for some in step.bins:
+                if missing > 0:
+                    missing -= _bring(placer, attempt, some, missing, root, step.bins)
+            if missing > 0:
+                attempt.short = attempt.short or (number, step.bins[0])
+        if attempt.short is None or not again or attempt.placed() == before:
+            return attempt
+
+
+def place_more(placer: Placer, attempt: Attempt, bin_number: int, due: int) -> list[tuple[int, int]]:
+    """Place up to so many pods of a bin beyond the minimum, or the part that they belong to; return (bin, pods)."""
+    gang = attempt.gang
+    number = gang.bins[bin_number].part
+    starts = number is not None and number not in attempt.started
+    bins = gang.parts[number].bins if number is not None and starts else (bin_number,)
+    need = gang.parts[number].need if number is not None and starts else 1
+    before = [attempt.taken[some] for some in bins]
+    if number is not None and starts:
+        roots = places(placer, attempt, gang.topology, [(need, bins)])
+        if not any(_start(placer, attempt, number, root) for root in roots):
+            attempt.full.update(bins)
+    elif _fill_up(
+        lambda: places(placer, attempt, gang.topology, [(need, bins)]),
+        lambda root, wanted: _join(placer, attempt, bin_number, wanted, root),
+        due,
+    ):
+        attempt.full.add(bin_number)
+    pairs = zip(bins, before, strict=True)
+    return [(some, attempt.taken[some] - taken) for some, taken in pairs if attempt.taken[some] > taken]
+
+
+def places(
+    placer: Placer,
+    attempt: Attempt,
+    topology: Topology | None,
+    needs: Sequence[Need],
+    root: NodeSet | None = None,
+    part: Part | None = None,
+) -> Iterator[NodeSet | None]:
+    """Yield where a gang, or a part of it, may be, best first: sets of nodes among those of root; None for all nodes.
+
+    needs are what has to find room there.
+    """
+    hyper_nodes = placer.cluster.hyper_nodes
+    if topology is None or hyper_nodes is None:
+        yield root
+        return
+    bins = range(len(attempt.gang.bins)) if part is None else part.bins
+    standing = np.concatenate([hyper_nodes.standing(topology), _nodes_of(attempt, bins)])
+    for tier in hyper_nodes.up_to(topology):
+        for domain in _in_order(placer, attempt, hyper_nodes, tier, standing, needs, bins, root):
+            mask = hyper_nodes.mask(domain)
+            yield mask if root is None else mask & root
+    if not topology.is_bound:
+        yield root
+
+
+def rooms(
+    placer: Placer, attempt: Attempt, tier: Tier, needs: Sequence[Need], root: NodeSet | None
+) -> Vector:
+    """Return for each domain of a tier how many pods of all needs would fit at most, each class by itself."""
+    gang = attempt.gang
+    found = np.zeros(len(tier.starts), dtype=np.int64)
+    for need, bins in needs:
+        fit = np.zeros(len(tier.starts), dtype=np.int64)
+        for some in bins:
+            room = placer.rooms(gang.bins[some].pod_class)
+            left = gang.bins[some].count - attempt.taken[some]
+            fit += np.minimum(tier.sums(room if root is None else np.where(root, room, 0)), left)
+        found += np.minimum(fit, need)
+    return found
+
+
+def _begin(attempt: Attempt, root: NodeSet | None) -> Attempt:
+    attempt.allowed = {}
+    _keep_to(attempt, range(len(attempt.gang.bins)), root)
+    attempt.started = {number for number, part in enumerate(attempt.gang.parts) if part.need <= 0}
+    return attempt
+
+
+def _keep_to(attempt: Attempt, bins: Iterable[int], nodes: NodeSet | None) -> None:
+    """Keep bins to some nodes from now on, None for all."""
+    if attempt.allowed is None:
+        attempt.allowed = {}
+    for some in bins:
+        if nodes is None:
+            attempt.allowed.pop(some, None)
+        else:
+            attempt.allowed[some] = nodes
+
+
+def _is_admitted(placer: Placer, gang: Gang) -> bool:
+    """Whether the queue has room for each step; no HyperNode has, where it has not."""
+    account = gang.account
+    if account is None:
+        return True
+    return all(
+        sum(account.allowed(placer.asked(gang, some), gang.bins[some].count) for some in step.bins)
+        >= step.need
+        for step in gang.steps
+    )
+
+
+def _start_parts(placer: Placer, attempt: Attempt, root: NodeSet | None) -> None:
+    """Start as many parts as must, as far as they fit."""
+    gang = attempt.gang
+    for number, step in enumerate(gang.part_steps):
+        have = sum(some in attempt.started for some in step.parts)
+        for some in step.parts:
+            if have < step.need and some not in attempt.started:
+                have += _start(placer, attempt, some, root)
+        if have < step.need:
+            attempt.few = attempt.few or (number, have)
+            attempt.short = attempt.short or (0, gang.parts[step.parts[0]].bins[0] if step.parts else 0)
+
+
+def _bring(
+    placer: Placer, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None, bins: Sequence[int]
+) -> int:
+    """Place pods of a bin, with the part that they belong to if that does not run; return how many of `bins` were placed."""
+    before = sum(attempt.taken[some] for some in bins)
+    number = attempt.gang.bins[bin_number].part
+    if number is None or number in attempt.started or _start(placer, attempt, number, root):
+        more = wanted - (sum(attempt.taken[some] for some in bins) - before)
+        if more > 0:
+            _join(placer, attempt, bin_number, more, root)
+    return sum(attempt.taken[some] for some in bins) - before
+
+
+def _start(placer: Placer, attempt: Attempt, number: int, root: NodeSet | None) -> bool:
+    """Place what a part needs to start, or nothing of it."""
+    part, gang = attempt.gang.parts[number], attempt.gang
+    if sum(gang.bins[some].count - attempt.taken[some] for some in part.bins) < part.need:
+        return False
+    before = {some: len(attempt.runs[some]) for some in part.bins}
+    start = attempt.start
+    for nodes in places(placer, attempt, part.topology, [(part.need, part.bins)], root, part):
+        _keep_to(attempt, part.bins, nodes)
+        missing = part.need
+        for some in part.bins:
+            missing -= placer.take(attempt, some, missing, together=missing)
+        if missing <= 0:
+            attempt.started |= {number}
+            return True
+        placer.undo_since(attempt, before, part.bins)
+        attempt.start = start
+    _keep_to(attempt, part.bins, root)
+    return False
+
+
+def _join(placer: Placer, attempt: Attempt, bin_number: int, wanted: int, root: NodeSet | None) -> int:
+    """Place up to so many pods of a bin that belong to no part, or to one that runs; return how many."""
+    number = attempt.gang.bins[bin_number].part
+    part = None if number is None else attempt.gang.parts[number]
+    topology = None if part is None else part.topology
+
+    def take(nodes: NodeSet | None, left: int) -> int:
+        _keep_to(attempt, (bin_number,), nodes)
+        return placer.take(attempt, bin_number, left, together=left)
+
+    if topology is None:
+        return take(root, wanted)
+    return wanted - _fill_up(
+        lambda: places(placer, attempt, topology, [(1, (bin_number,))], root, part), take, wanted
+    )
+
+
+def _fill_up(
+    where: Callable[[], Iterable[NodeSet | None]], take: Callable[[NodeSet | None, int], int], wanted: int
+) -> int:
+    """Place up to so many pods, in the first place that has room until it has none; return how many are left.
+
+    Where the others may be follows from where those are that were placed, so it is asked anew.
+    """
+    while wanted > 0:
+        taken = next((some for nodes in where() if (some := take(nodes, wanted))), 0)
+        if not taken:
+            break
+        wanted -= taken
+    return wanted
+
+
+def _in_order(
+    placer: Placer,
+    attempt: Attempt,
+    hyper_nodes: HyperNodes,
+    tier: Tier,
+    standing: NDArray[np.int64],
+    needs: Sequence[Need],
+    bins: Sequence[int],
+    root: NodeSet | None,
+) -> list[int]:
+    """Return the domains of a tier that have all the nodes where pods stand, and room for each need; best first."""
+    is_open = np.ones(len(tier.starts), dtype=bool)
+    if len(standing):
+        marks = np.bincount(standing, minlength=hyper_nodes.size)
+        is_open &= tier.sums(marks) == len(standing)
+    for need in needs:
+        is_open &= rooms(placer, attempt, tier, [need], root) >= need[0]
+    found: list[int] = np.flatnonzero(is_open).tolist()
+    if len(found) > 1:
+        scores = _scores(placer, attempt, tier, bins)
+        mates = tier.sums(np.bincount(_mates(attempt, hyper_nodes), minlength=hyper_nodes.size))
+        found.sort(key=lambda place: (-scores[place], -int(mates[place]), place))
+    return [tier.first + place for place in found]
+
+
+def _scores(placer: Placer, attempt: Attempt, tier: Tier, bins: Sequence[int]) -> list[float]:
+    """Return for each domain how full it is with the pods of these bins that have no node (§3.12, HyperNodeOrder)."""
+    cluster, gang = placer.cluster, attempt.gang
+    scores = np.zeros(len(tier.starts))
+    for column, weight in cluster.packed:
+        wanted = sum(
+            int(cluster.classes[gang.bins[some].pod_class].request[column])
+            * (gang.bins[some].count - attempt.taken[some])
+            for some in bins
+        )
+        whole = tier.sums(cluster.allocatable[:, column])
+        used = whole - tier.sums(cluster.free[:, column]) + wanted
+        fits = (used <= whole) & (whole > 0)
+        scores += weight * np.where(fits, used / np.maximum(whole, 1), 0.0)
+    return list(map(float, scores))
+
+
+def _mates(attempt: Attempt, hyper_nodes: HyperNodes) -> NDArray[np.int64]:
+    """Return the node of each pod of a gang that has one."""
+    gang = attempt.gang
+    topologies = [gang.topology] if gang.topology else [part.topology for part in gang.parts]
+    there = [hyper_nodes.standing(each) for each in topologies if each is not None]
+    return np.concatenate([*there, _nodes_of(attempt, range(len(gang.bins)))])
+
+
+def _nodes_of(attempt: Attempt, bins: Iterable[int]) -> NDArray[np.int64]:
+    """Return one node for each pod of some bins that was placed."""
+    found = [attempt.nodes(some) for some in bins if attempt.taken[some]]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,105 @@
+"""Which units have to go so that rules about other pods open a node for one more pod.
+
+* Apart, host ports too: all pods with the mark in the domain of the node. Where one of them may not go the node stays closed.
+* Spread: so many of the pods with the mark in the domain that it has no more than it may.
+* Together: nobody's going opens a node for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scheduler.engine.relations import Apart, Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.gang import Gang
+    from scheduler.engine.relations import Mark, Relations, Rule, Tally, Ties
+    from scheduler.engine.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMarks:
+    """The marks that the rules of a gang are about; `needed` are those of pods beside or among whom its pods have to be."""
+
+    all: frozenset[Mark] = frozenset()
+    needed: frozenset[Mark] = frozenset()
+
+    @classmethod
+    def of(cls, cluster: Cluster, gang: Gang) -> RuleMarks:
+        """Return those of all classes of a gang."""
+        ties = [cluster.classes[some.pod_class].ties for some in gang.bins]
+        rules = [rule for each in ties if each is not None for rule in each.rules]
+        needed = frozenset(rule.mark for rule in rules if not isinstance(rule, Apart))
+        return cls(frozenset(rule.mark for rule in rules), needed)
+
+
+def marks(unit: Unit) -> set[Mark]:
+    """Return the marks of the pods of a unit."""
+    return {mark for mark, _, _ in unit.marks}
+
+
+class Conflicts:
+    """The marks of units, by the nodes on which their pods are."""
+
+    def __init__(self, relations: Relations, units: Sequence[Unit]) -> None:
+        self._relations = relations
+        self._marked: dict[Mark, dict[int, dict[int, int]]] = {}
+        """mark → node → unit → pods"""
+        for number, unit in enumerate(units):
+            for mark, node, pods in unit.marks:
+                on_node = self._marked.setdefault(mark, {}).setdefault(node, {})
+                on_node[number] = on_node.get(number, 0) + pods
+
+    def in_the_way(self, ties: Ties, node: int, gone: Collection[int]) -> list[int] | None:
+        """Return the units that have to go beside those that are gone; None where the node stays closed whoever goes."""
+        found: list[int] = []
+        for rule in ties.rules:
+            opposed = self._opposed(rule, node, gone)
+            if opposed is None:
+                return None
+            found += [number for number in opposed if number not in found]
+        return found
+
+    def _opposed(self, rule: Rule, node: int, gone: Collection[int]) -> list[int] | None:
+        if isinstance(rule, Apart):
+            tally = self._relations.tally(rule.mark, rule.topology)
+            domain = tally.of_node[node]
+            return self._enough(
+                rule.mark, tally, domain, int(tally.counts[domain]) if domain >= 0 else 0, gone
+            )
+        if isinstance(rule, Spread):
+            tally = self._relations.spread(rule)
+            domain = tally.of_node[node]
+            if domain < 0:
+                return None
+            over = int(self._relations.after(rule)[domain]) - self._relations.fewest(rule) - rule.skew
+            return self._enough(rule.mark, tally, domain, over, gone)
+        return [] if self._relations.is_beside(rule, node) else None
+
+    def _enough(
+        self, mark: Mark, tally: Tally, domain: int, surplus: int, gone: Collection[int]
+    ) -> list[int] | None:
+        """Return units with so many pods with a mark in a domain, the first ones; None where there are too few."""
+        found: list[int] = []
+        if surplus > 0:
+            for number, pods in self._in_domain(mark, tally, domain, gone):
+                found.append(number)
+                surplus -= pods
+                if surplus <= 0:
+                    break
+        return found if surplus <= 0 else None
+
+    def _in_domain(
+        self, mark: Mark, tally: Tally, domain: int, gone: Collection[int]
+    ) -> Iterator[tuple[int, int]]:
+        totals: dict[int, int] = {}
+        for node, units in self._marked.get(mark, {}).items():
+            if tally.of_node[node] == domain:
+                for number, pods in units.items():
+                    if number not in gone:
+                        totals[number] = totals.get(number, 0) + pods
+        yield from sorted(totals.items())

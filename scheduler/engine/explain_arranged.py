@@ -1,0 +1,181 @@
+"""Why a gang that is arranged waits, where its pods alone would have room.
+
+It is tried in one HyperNode after the other, on what is left after everybody was placed: in which of them do most of its pods fit?
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from scheduler.engine import arrange
+from scheduler.engine.cause import Arrangement, Cause, Reason
+from scheduler.engine.explain import explain, explain_rest, rooms_when_empty
+from scheduler.engine.gang import Arranged
+
+if TYPE_CHECKING:
+    from scheduler.engine.explain import Names
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.hyper_nodes import HyperNodes, Topology
+    from scheduler.engine.place import Placer
+    from scheduler.engine.relations import NodeSet
+
+
+class _Best(NamedTuple):
+    """Where most pods of a gang fit: how many, in which HyperNode, and on which nodes."""
+
+    fit: int
+    hyper_node: str
+    nodes: NodeSet | None
+
+
+def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
+    """Return why the minimum of a gang (`needed` pods) cannot be placed on what is left."""
+    plain = _plain(gang)
+    attempt = placer.place_minimum(plain)
+    if attempt.short is not None:
+        return explain(placer, plain, names, needed=needed)
+    placer.undo(plain, attempt)
+    nodes = len(names.nodes)
+    topology, hyper_nodes = gang.topology, placer.cluster.hyper_nodes
+    if topology is None or not topology.is_bound or hyper_nodes is None:
+        return _of_parts(placer, gang, None, needed, nodes)
+    about = _asked(topology, hyper_nodes)
+    best = _best(placer, gang, topology, hyper_nodes)
+    if best is None:
+        on = len(topology.on) if hyper_nodes.up_to(topology) else 0
+        return Cause(
+            Reason.NETWORK_TOPOLOGY, needed=needed, nodes=nodes, arrangement=about._replace(standing=on)
+        )
+    if best.fit >= needed or (gang.parts and _fits_without_parts(placer, gang, best.nodes)):
+        return _of_parts(placer, gang, best.nodes, needed, nodes)
+    at_best = _on_empty_nodes(placer, gang, topology, hyper_nodes)
+    return Cause(
+        Reason.NETWORK_TOPOLOGY,
+        never=at_best < needed,
+        fit=best.fit,
+        needed=needed,
+        nodes=nodes,
+        arrangement=about._replace(hyper_node=best.hyper_node),
+    )
+
+
+def explain_arranged_rest(
+    placer: Placer, gang: Gang, attempt: Attempt, names: Names, *, started: int
+) -> Cause | None:
+    """Return why pods beyond the minimum have no node, or None when all have one."""
+    left = [number for number, some in enumerate(gang.bins) if attempt.taken[number] < some.count]
+    if not left:
+        return None
+    asked = placer.asked(gang, left[0])
+    is_admitted = gang.account is None or gang.account.allowed(asked, 1) > 0
+    if not is_admitted or not placer.room(gang.bins[left[0]].pod_class):
+        return explain_rest(placer, gang, attempt, names, started=started)
+    number = gang.bins[left[0]].part
+    part = None if number is None else gang.parts[number]
+    hyper_nodes = placer.cluster.hyper_nodes
+    topology = gang.topology
+    if part is not None and (topology is None or not topology.is_bound):
+        topology = part.topology
+    found = {
+        "started": True,
+        "fit": started + attempt.placed(),
+        "needed": started + sum(some.count for some in gang.bins),
+        "nodes": len(names.nodes),
+    }
+    about = Arrangement() if topology is None or hyper_nodes is None else _asked(topology, hyper_nodes)
+    if part is not None and number not in attempt.started:
+        return Cause(Reason.SUB_GROUPS, **found, arrangement=about._replace(group=part.name, size=part.need))  # type: ignore[arg-type]
+    return Cause(Reason.NETWORK_TOPOLOGY, **found, arrangement=about)  # type: ignore[arg-type]
+
+
+def _plain(gang: Gang) -> Gang:
+    bins = tuple(replace(some, part=None) for some in gang.bins)
+    return replace(gang, bins=bins, arranged=None)
+
+
+def _asked(topology: Topology, hyper_nodes: HyperNodes) -> Arrangement:
+    """Return what is asked of the network, in the fields of a cause."""
+    return Arrangement(topology.highest, topology.name, is_known=hyper_nodes.highest(topology) is not None)
+
+
+def _best(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> _Best | None:
+    """Return where most of a minimum fits, of equals the first; None where there is no HyperNode for it at all."""
+    first = arrange.fill(
+        placer, replace(gang, steps=(), arranged=Arranged(gang.topology, gang.parts)), None, root=None
+    )
+    standing = hyper_nodes.standing(topology)
+    marks = np.bincount(standing, minlength=hyper_nodes.size)
+    needs = [(step.need, step.bins) for step in gang.steps]
+    bounds: list[tuple[int, int]] = []
+    for tier in hyper_nodes.up_to(topology):
+        most = arrange.rooms(placer, first, tier, needs, None)
+        bounds += [
+            (-int(most[place]), tier.first + place)
+            for place in np.flatnonzero(tier.sums(marks) == len(standing)).tolist()
+        ]
+    best: _Best | None = None
+    for bound, domain in sorted(bounds):
+        if best is not None and best.fit >= -bound and not gang.part_steps:
+            break
+        nodes = hyper_nodes.mask(domain)
+        attempt = arrange.fill(placer, gang, None, root=nodes)
+        fit = attempt.placed()
+        placer.undo(gang, attempt)
+        if best is None or fit > best.fit:
+            best = _Best(fit, hyper_nodes.named[domain].name, nodes)
+    return best
+
+
+def _fits_without_parts(placer: Placer, gang: Gang, nodes: NodeSet | None) -> bool:
+    loose = replace(_plain(gang), arranged=Arranged(gang.topology))
+    attempt = arrange.fill(placer, loose, None, root=nodes)
+    placer.undo(loose, attempt)
+    return attempt.short is None
+
+
+def _on_empty_nodes(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> int:
+    """Return how many pods of a minimum some HyperNode has room for at most if nothing else ran, each class by itself."""
+    best = 0
+    for tier in hyper_nodes.up_to(topology):
+        total = np.zeros(len(tier.starts), dtype=np.int64)
+        for step in gang.steps:
+            fit = np.zeros(len(tier.starts), dtype=np.int64)
+            for some in (gang.bins[number] for number in step.bins):
+                rooms = rooms_when_empty(placer.cluster, some.pod_class)
+                fit += np.minimum(tier.sums(rooms), some.count)
+            total += np.minimum(fit, step.need)
+        best = max(best, int(total.max()))
+    return best
+
+
+def _of_parts(placer: Placer, gang: Gang, root: NodeSet | None, needed: int, nodes: int) -> Cause:
+    """Return the cause when too few parts fit as a whole."""
+    attempt = arrange.fill(placer, gang, None, root=root)
+    fit, few, started = attempt.placed(), attempt.few, len(attempt.started)
+    placer.undo(gang, attempt)
+    if attempt.short is None:  # room came back through a gang that was undone after this one
+        return Cause(Reason.NOT_ENOUGH_RESOURCES, fit=needed, needed=needed, nodes=nodes)
+    wanted, have = 0, started
+    parts = gang.parts
+    if few is not None:
+        step, have = gang.part_steps[few[0]], few[1]
+        wanted, parts = step.need, tuple(gang.parts[number] for number in step.parts)
+    hyper_nodes = placer.cluster.hyper_nodes
+    topology = next((part.topology for part in parts if part.topology is not None), None)
+    about = (
+        _asked(topology, hyper_nodes)
+        if topology is not None and topology.is_bound and hyper_nodes is not None
+        else Arrangement()
+    )
+    return Cause(
+        Reason.SUB_GROUPS,
+        fit=fit,
+        needed=needed,
+        nodes=nodes,
+        arrangement=about._replace(
+            have=have, wanted=wanted, size=max((part.need for part in parts), default=0)
+        ),
+    )

@@ -1,0 +1,123 @@
+"""HyperNodes as the engine has them: sets of nodes, by tiers.
+
+Tiers are looked at from the lowest, in which nodes are closest together. A HyperNode is a *domain* here, known by its number, which
+counts them by tier, then by name. Sums over the nodes of all domains of a tier take one step for each node in them, whatever
+their number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from scheduler.engine.cluster import Matrix, Vector
+    from scheduler.engine.relations import NodeSet
+
+NodeList = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How close together pods are to be (reference/volcano-queue-podgroup-cli §3.1).
+
+    is_hard  they wait where they would not be; otherwise it is a wish
+    highest  the highest tier that they may span, None for any
+    name     the same by the name of the tier, "" where none is given
+    on       the nodes on which pods are already, by name: the others come to them
+    """
+
+    is_hard: bool
+    highest: int | None = None
+    name: str = ""
+    on: tuple[str, ...] = ()
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether pods wait rather than span more than some tier; without a highest one all nodes together will do."""
+        return self.is_hard and (self.highest is not None or bool(self.name))
+
+
+class Named(NamedTuple):
+    """A HyperNode with the indices of its nodes, ascending; there is at least one."""
+
+    name: str
+    tier: int
+    tier_name: str
+    nodes: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The domains of one tier, from `first` on; nodes[starts[i]:starts[i + 1]] are those of the i-th."""
+
+    tier: int
+    first: int
+    nodes: NodeList
+    starts: NodeList
+
+    def sums(self, values: Vector | Matrix) -> NDArray[np.int64]:
+        """Return for each domain the sum of what its nodes have."""
+        found: NDArray[np.int64] = np.add.reduceat(values[self.nodes], self.starts, axis=0)
+        return found
+
+
+class HyperNodes:
+    """All domains, of a cluster with nodes of these names."""
+
+    def __init__(self, named: Iterable[Named], nodes: Sequence[str]) -> None:
+        self.named = sorted(named, key=lambda each: (each.tier, each.name))
+        self._names, self.size = nodes, len(nodes)
+        self._index: Mapping[str, int] | None = None
+        self.tiers = [self._tier(tier) for tier in sorted({each.tier for each in self.named})]
+
+    def up_to(self, topology: Topology) -> list[Tier]:
+        """Return the tiers that pods may span, the lowest first; all where it is but a wish."""
+        if not topology.is_bound:
+            return self.tiers
+        highest = self.highest(topology)
+        return [tier for tier in self.tiers if highest is not None and tier.tier <= highest]
+
+    def highest(self, topology: Topology) -> int | None:
+        """Return the highest tier that pods may span; None where it is named by a name that no tier has."""
+        if topology.highest is not None:
+            return topology.highest
+        return max((each.tier for each in self.named if each.tier_name == topology.name), default=None)
+
+    def mask(self, domain: int) -> NodeSet:
+        """Return the nodes of a domain."""
+        found = np.zeros(self.size, dtype=bool)
+        found[list(self.named[domain].nodes)] = True
+        return found
+
+    def standing(self, topology: Topology) -> NodeList:
+        """Return the node of each pod that has one already, as far as there are such nodes."""
+        if not topology.on:
+            return np.zeros(0, dtype=np.int64)
+        if self._index is None:
+            self._index = {name: number for number, name in enumerate(self._names)}
+        there = [self._index[name] for name in topology.on if name in self._index]
+        return np.asarray(there, dtype=np.int64)
+
+    def lowest_around(self, nodes: Iterable[str]) -> str:
+        """Return the first HyperNode of the lowest tier that has all of some nodes; "" where none has."""
+        standing = np.unique(self.standing(Topology(False, on=tuple(nodes))))
+        if len(standing):
+            marks = np.bincount(standing, minlength=self.size)
+            for tier in self.tiers:
+                has_all = np.flatnonzero(tier.sums(marks) == len(standing))
+                if len(has_all):
+                    return self.named[tier.first + int(has_all[0])].name
+        return ""
+
+    def _tier(self, tier: int) -> Tier:
+        first = next(number for number, each in enumerate(self.named) if each.tier == tier)
+        lists = [each.nodes for each in self.named if each.tier == tier]
+        sizes = [len(each) for each in lists]
+        nodes = np.concatenate([np.asarray(each, dtype=np.int64) for each in lists])
+        return Tier(tier, first, nodes, np.cumsum([0, *sizes[:-1]]))

@@ -1,0 +1,119 @@
+"""What it costs to have room for one more pod on a node: which units go there, and how much is lost with them.
+
+A node is opened by the units that are in the way of rules about other pods (`scheduler.engine.conflicts`), then by those on it, in order,
+until it has enough of what the pod asks for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set
+
+    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.conflicts import Conflicts
+    from scheduler.engine.units import Allowance, Drawn, Unit
+
+    Cost = tuple[int, int, int]
+    """What is lost: the highest tier, the number of pods, the last unit."""
+
+_NOBODY: tuple[int, ...] = ()
+NOTHING: Cost = (-1, 0, -1)
+
+
+class Offers:
+    """What nodes offer as the cluster stands. gone are the units that go already, refused those that may not: the caller changes them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        drawn: Drawn,
+        gone: Set[int],
+        refused: Set[int],
+        conflicts: Conflicts | None,
+    ) -> None:
+        """conflicts are of a gang with rules about other pods."""
+        self._cluster, self._gone, self._refused, self._conflicts = cluster, gone, refused, conflicts
+        self._units, self._on_node = drawn.units, drawn.on_node
+
+    def open_nodes(self, pod_class: PodClass) -> list[int]:
+        """Return the nodes that pods of a class may use and on which there is room, or something that may go."""
+        if pod_class.foreign:
+            return []
+        asked = [column for column, _ in pod_class.asked]
+        hopeful = np.all(self._cluster.free[:, asked] >= pod_class.request[asked], axis=1)
+        hopeful[list(self._on_node)] = True
+        open_nodes: list[int] = np.flatnonzero(hopeful & (pod_class.verdicts == 0)).tolist()
+        return open_nodes
+
+    def best(self, node: int, pod_class: PodClass) -> tuple[Cost, list[int]] | None:
+        """Return what is lost when a node is to have room for one more pod, and which units go; None if it cannot have it."""
+        opposed = self._opposed(node, pod_class) if self._conflicts is not None else _NOBODY
+        if opposed is None:
+            return None
+        free = self._cluster.free[node].tolist()
+        short = {column: amount - free[column] for column, amount in pod_class.asked if amount > free[column]}
+        if not short and not opposed:
+            return NOTHING, []
+        chosen: list[int] = []
+        used: dict[Allowance, int] = {}
+        for number in opposed:
+            unit = self._units[number]
+            if number in self._refused or not _spends(unit, used):
+                return None
+            chosen.append(number)
+            short = _without(short, unit.holds[node]) if node in unit.holds else short
+        for number in self._on_node.get(node, ()) if short else ():
+            unit = self._units[number]
+            holds = unit.holds[node]
+            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+                continue
+            if (opposed and number in opposed) or (unit.uses and not _spends(unit, used)):
+                continue
+            chosen.append(number)
+            short = {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+            if not short:
+                break
+        return None if short else (self._cost(chosen), chosen)
+
+    def _opposed(self, node: int, pod_class: PodClass) -> Sequence[int] | None:
+        """Return the units that have to go for the rules of a class about other pods; None where nobody's going opens the node."""
+        if self._conflicts is None or pod_class.ties is None:
+            return ()
+        return self._conflicts.in_the_way(pod_class.ties, node, self._gone)
+
+    def _cost(self, chosen: Sequence[int]) -> Cost:
+        """Return what is lost with some units, and with those that go as well then."""
+        tier = lost = 0
+        for number in chosen:
+            unit = self._units[number]
+            tier = max(tier, unit.tier)
+            lost += unit.pods
+            if unit.before:
+                also = (each for each in unit.before if each not in self._gone and each not in chosen)
+                lost += sum(self._units[each].pods for each in also)
+        return tier, lost, chosen[-1]
+
+    def capacity(self, node: int, pod_class: PodClass) -> int:
+        """Return how many pods find room on a node before it is to be looked at anew."""
+        if self._conflicts is not None and pod_class.ties is not None and pod_class.ties.moves_itself:
+            return 1
+        free = self._cluster.free[node].tolist()
+        return min((free[column] // amount for column, amount in pod_class.asked if amount > 0), default=1)
+
+
+def _without(short: dict[int, int], holds: Sequence[int]) -> dict[int, int]:
+    """Return what is still short, by column, when a unit goes that holds so much."""
+    return {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+
+
+def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:
+    """Tell whether budgets allow a unit to go beside what is used of them already; if so it is used as well."""
+    if any(budget.left - used.get(budget, 0) < pods for budget, pods in unit.uses):
+        return False
+    for budget, pods in unit.uses:
+        used[budget] = used.get(budget, 0) + pods
+    return True

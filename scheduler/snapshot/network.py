@@ -1,0 +1,26 @@
+"""The HyperNodes of the log as the engine has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube import topology
+from scheduler.engine.hyper_nodes import HyperNodes, Named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.topology import HyperNode
+
+
+def hyper_nodes_of(written: Mapping[str, HyperNode], nodes: Mapping[str, Mapping[str, str]]) -> HyperNodes:
+    """Return HyperNodes, by their names, among nodes in the order of a cycle, given by their labels."""
+    numbers = {name: number for number, name in enumerate(nodes)}
+    return HyperNodes(
+        (
+            Named(each.name, each.tier, each.tier_name, sorted(numbers[name] for name in each.nodes))
+            for each in topology.domains(written, nodes)
+            if each.nodes
+        ),
+        list(nodes),
+    )

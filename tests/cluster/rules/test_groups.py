@@ -1,0 +1,35 @@
+"""What pod groups may ask of the network and of their sub-groups (reference: volcano-queue-podgroup-cli §3.7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube.resources import POD_GROUPS
+
+from .known import causes, of, queue
+
+BOTH = {"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}
+
+
+def group(**spec):
+    return of(POD_GROUPS, spec={"minMember": 1, **spec})
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"networkTopology": BOTH}, [("spec.networkTopology", "FieldValueForbidden")], id="two highest tiers"),
+        pytest.param(
+            {"subGroupPolicy": [{"name": "a"}, {"name": "b", "networkTopology": BOTH}]},
+            [("spec.subGroupPolicy[1].networkTopology", "FieldValueForbidden")], id="two highest tiers of sub-groups",
+        ),
+        pytest.param(
+            {"subGroupPolicy": [{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]},
+            [("spec.subGroupPolicy[0].labelSelector", "FieldValueInvalid")], id="a selector that cannot be read",
+        ),
+        pytest.param({"networkTopology": {"highestTierAllowed": 0}}, [], id="one highest tier"),
+        pytest.param({"subGroupPolicy": [{"name": "a", "matchLabelKeys": ["b"]}]}, [], id="sub-groups by a label"),
+    ],
+)  # fmt: skip
+def test_an_arrangement_is_judged_at_its_fields(spec, expected):
+    assert causes(POD_GROUPS, group(**spec), None, queue("default")) == expected

@@ -1,0 +1,71 @@
+"""How the scheduler is configured (reference: volcano-scheduler §4)."""
+
+from __future__ import annotations
+
+from tests.conformance.items import differs, not_done, section
+
+CONF = "`volcano-scheduler.conf`"
+ALWAYS = "Plugins and actions that are not listed"
+PROCESS = "The scheduler is a part of this system, not a process with options of its own"
+
+SECTIONS = (
+    section(
+        "scheduler 4.1",
+        "volcano-scheduler.conf",
+        {
+            "Volcano's own": "The configurations that come with Volcano are understood",
+            "nothing": differs("Without a file what is compiled in holds", "Without a configuration"),
+            "actions": "A text with the names of actions, separated by commas",
+            "order of actions": differs("They run as they are listed", "Order of `preempt` and `reclaim`"),
+            "unknown action": differs("The file is not used", CONF),
+            "unknown plugin": differs("Is left out", CONF),
+            "hdrf beside proportion": "In one tier they are refused",
+            "tiers": differs("The first tier that decides is enough", "Tiers of plugins"),
+            "flags": differs("Each part of a plugin has a switch", ALWAYS),
+            "enableJobEnqueued": "Switches off overcommit and sla",
+            "enableNodeOrder": "Switches off nodeorder and binpack",
+            "numbers as text": "Numbers may be written as text",
+            "what is no number": differs("The default stays", CONF),
+            "plugins that always work": differs("What is not listed does nothing", ALWAYS),
+            "invalid": "The configuration before it holds",
+            "reloading": differs("The file is watched", CONF),
+            "one cycle": "A cycle goes by one configuration",
+            "configurations": not_done("Arguments of actions", "No action has any here"),
+            "metrics": differs(
+                "Where the load of nodes comes from", "`usage`: source of figures (`metrics`)"
+            ),
+        },
+    ),
+    section(
+        "scheduler 4.2",
+        "Options of the process",
+        {
+            "--scheduler-name": "`volcano`; pods of others only take room",
+            "--schedule-period": differs("1s", "When a cycle begins"),
+            "--percentage-nodes-to-find and the like": differs(
+                "Part of the nodes that is looked at", "Nodes that are looked at"
+            ),
+            "--leader-elect": "Of several processes one decides at a time",
+            "--priority-class": not_done("Whether classes count", "They always do"),
+            "--default-queue": not_done("Another queue for groups that name none", "It is `default`"),
+            "--node-selector": not_done("Only some nodes", "All nodes of the cluster are used"),
+            "--scheduler-sharding-mode, MULTI_SCHEDULER_ENABLE": not_done(
+                "Several schedulers share the nodes", "One scheduler decides"
+            ),
+            "--cache-dumper": not_done(
+                "Writes what the scheduler knows to a file", "It knows what is in the store"
+            ),
+            "--kube-api-qps, threads, addresses, timeouts": not_done("Of the process", PROCESS),
+        },
+    ),
+    section(
+        "scheduler 4.3",
+        "Metrics",
+        {
+            "volcano_…": not_done(
+                "Numbers for Prometheus",
+                "Shares, use and waiting are on the pages; there is no such endpoint yet",
+            )
+        },
+    ),
+)

@@ -1,0 +1,181 @@
+"""The plugins that somebody has to ask for, and their arguments (reference: volcano-scheduler §3.11, §3.12)."""
+
+from __future__ import annotations
+
+from tests.conformance.items import differs, not_done, section
+
+NOT_YET = "Not yet"
+NETWORK = "HyperNodes are not known yet"
+PROGRAM = "No other program is asked, and none is loaded"
+
+SECTIONS = (
+    section(
+        "scheduler 3.11 sla",
+        "A bound on waiting",
+        {
+            "sla-waiting-time": "For all jobs; a duration",
+            "annotation": "`volcano.sh/sla-waiting-time` of a group, or `sla-waiting-time`, goes before",
+            "entry": differs("Who has waited so long is let in", "`sla`: a job whose time is over"),
+            "order": differs(
+                "Jobs with a time come first, the soonest first", "`sla`: a job whose time is over"
+            ),
+        },
+    ),
+    section(
+        "scheduler 3.11 tdm",
+        "Nodes that are lent for a part of the day",
+        {
+            "tdm.revocable-zone.ZONE": differs(
+                "In this time the nodes of the zone take pods that may be revoked", "`tdm`: time of a zone"
+            ),
+            "over midnight": differs("A time may go over midnight", "`tdm`: time of a zone"),
+            "who": differs(
+                'Pods with `volcano.sh/revocable-zone: "*"`; others never',
+                "`tdm`: a group some of whose waiting pods may be revoked",
+            ),
+            "preferred": "Such pods go there first",
+            "tdm.evict.period": differs(
+                "When the time is over they are evicted, some in each period", "`tdm`: when a zone closes"
+            ),
+            "jdb": "As many at once as the job's own budget allows, else one",
+            "order of jobs": differs(
+                "Jobs that are not preemptable come first",
+                "`tdm`: order of jobs, and whom `preempt` may evict",
+            ),
+            "preempt": differs(
+                "Preemptable jobs preempt nobody; only preemptable pods outside zones go",
+                "`tdm`: order of jobs, and whom `preempt` may evict",
+            ),
+        },
+    ),
+    section(
+        "scheduler 3.11 pdb",
+        "PodDisruptionBudgets",
+        {
+            "budgets": not_done(
+                "Nobody goes beyond what budgets allow", "Not asked yet, as in Volcano without the plugin"
+            ),
+            "no labels": not_done("Pods without labels never go", "Not asked yet"),
+        },
+    ),
+    section(
+        "scheduler 3.11 cdp",
+        "Pods that have just started",
+        {
+            "cooldown-time": not_done(
+                "They stay for `volcano.sh/cooldown-time`", "Not asked; the annotation is handed on"
+            )
+        },
+    ),
+    section(
+        "scheduler 3.11 nodegroup",
+        "Groups of nodes for queues",
+        {
+            "required": "A queue uses only the groups that it requires",
+            "required, against": differs(
+                "And none that it must avoid",
+                "`nodegroup`: a group that a queue must avoid and would rather avoid",
+            ),
+            "preferred": differs(
+                "Groups that it prefers come first, after those that it requires",
+                "`nodegroup` without `nodeorder` and `binpack`",
+            ),
+            "preferred, against": "Groups that it would rather avoid come last",
+            "only groups to avoid": differs(
+                "A queue that only names groups to avoid uses no node",
+                "`nodegroup`: a queue whose affinity only names groups to avoid",
+            ),
+            "strict": "A queue that says nothing uses nodes of no group",
+            "strict: false": "Or any node",
+            "enablePreferredOrder": "The order of what is preferred counts",
+            "enableHierarchy": "A queue that says nothing inherits",
+            "nodegroup-resource-limits": not_done(
+                "The annotation limits what a queue uses of a group",
+                "No effect; a queue has its `capability`",
+            ),
+            "why": differs(
+                "Pods are told which nodes are none of their queue's",
+                "`nodegroup`: a node that is not for the queue",
+            ),
+        },
+    ),
+    section(
+        "scheduler 3.11 usage",
+        "Load of nodes",
+        {
+            "thresholds": differs(
+                "Nodes that use more than 80% of CPU or memory take nobody", "`usage`: all nodes are busy"
+            ),
+            "usage.weight, cpu.weight, memory.weight": "Idle nodes come first",
+            "old figures": "What is five minutes old says nothing",
+            "metrics": differs(
+                "Figures come from Prometheus and the like", "`usage`: source of figures (`metrics`)"
+            ),
+            "estimator": differs(
+                "What has just been placed is estimated",
+                "`usage`: pods that were placed and are not measured yet",
+            ),
+        },
+    ),
+    section(
+        "scheduler 3.11 task-topology",
+        "Tasks of a job together or apart",
+        {
+            "affinity": not_done("`volcano.sh/task-topology-affinity` draws tasks to one node", NOT_YET),
+            "anti-affinity": not_done("`volcano.sh/task-topology-anti-affinity` parts them", NOT_YET),
+            "task order": not_done("`volcano.sh/task-topology-task-order`", NOT_YET),
+            "task-topology.weight": not_done("How much it counts", NOT_YET),
+        },
+    ),
+    section(
+        "scheduler 3.11 resource-strategy-fit",
+        "Resource by resource",
+        {
+            "resources": "MostAllocated or LeastAllocated, with a weight for each",
+            "prefix*": "A name stands for all that begin so; the longest one counts",
+            "resourceStrategyFitWeight": "10",
+            "overflow": "Where something is short the node gets nothing",
+            "annotations": differs(
+                "A pod may say otherwise",
+                "`resource-strategy-fit`: annotations of pods `volcano.sh/resource-strategy-scoring-type` and `-weight`",
+            ),
+            "sra": "Nodes with scarce devices come after others",
+            "proportional": not_done("CPU and memory are kept for idle devices", "No effect, and said so"),
+        },
+    ),
+    section(
+        "scheduler 3.11 others",
+        "Plugins that are not here",
+        {
+            "rescheduling": not_done(
+                "Pods move from full nodes to empty ones", "No running pod is moved for the balance of nodes"
+            ),
+            "numa-aware": not_done("CPUs of one NUMA node", "Nodes are not divided by NUMA"),
+            "deviceshare": not_done("Parts of devices", "Devices are given out whole"),
+            "resourcequota": not_done(
+                "A group enters when the quota of its namespace has room",
+                "Quotas are kept where pods are made",
+            ),
+            "extender": not_done("An HTTP server is asked", PROGRAM),
+            "--plugins-dir": not_done("Plugins of one's own", PROGRAM),
+        },
+    ),
+    section(
+        "scheduler 3.12",
+        "network-topology-aware",
+        {
+            "HyperNodes": not_done("Nodes in tiers of a network", NETWORK),
+            "always": not_done("Works where it is listed", NETWORK),
+            "equals": not_done("Of HyperNodes of one tier the fuller one, of equals any", NETWORK),
+            "beyond": not_done("Pods beyond the minimum stay in the HyperNode of the others", NETWORK),
+            "hard": not_done("A job stays within its tier, in the lowest that has room", NETWORK),
+            "soft": not_done("A job's pods are drawn together", NETWORK),
+            "subgroups": not_done("Each partition has a topology of its own", NETWORK),
+            "weight": not_done("How much it counts; 1", NETWORK),
+            "hypernode.binpack": not_done("The fuller part of the network first, by resource", NETWORK),
+            "hypernode.binpack.normal-pod": not_done(
+                "Ordinary pods fill parts of the network one after the other", NETWORK
+            ),
+        },
+    ),
+)

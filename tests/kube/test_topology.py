@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube import topology
+
+NODES = {
+    "a0": {"rack": "a", "zone": "1"},
+    "a1": {"rack": "a", "zone": "1"},
+    "b0": {"rack": "b", "zone": "1"},
+    "b1": {"rack": "b", "zone": "2"},
+}
+
+
+def hyper_node(name, tier, *members, tier_name=""):
+    spec = {"tier": tier, "members": list(members)}
+    return {"metadata": {"name": name}, "spec": {**spec, **({"tierName": tier_name} if tier_name else {})}}
+
+
+def named(*names, type="Node"):  # noqa: A002  the field's name
+    return [{"type": type, "selector": {"exactMatch": {"name": name}}} for name in names]
+
+
+def below(*names):
+    return named(*names, type="HyperNode")
+
+
+def pattern(text):
+    return {"type": "Node", "selector": {"regexMatch": {"pattern": text}}}
+
+
+def labelled(**labels):
+    return {"type": "Node", "selector": {"labelMatch": {"matchLabels": labels}}}
+
+
+def come_to(*objects, nodes=NODES):
+    read = [topology.read(each) for each in objects]
+    return {each.name: each for each in topology.domains({one.name: one for one in read}, nodes)}
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        pytest.param(named("a0", "b1"), ("a0", "b1"), id="by name"),
+        pytest.param(named("a0", "gone"), ("a0",), id="a node that is not there"),
+        pytest.param([pattern("^a")], ("a0", "a1"), id="by a pattern"),
+        pytest.param([pattern("1")], ("a1", "b1"), id="a pattern found anywhere in the name"),
+        pytest.param([pattern("(")], (), id="no pattern at all"),
+        pytest.param([labelled(rack="a", zone="1")], ("a0", "a1"), id="by labels"),
+        pytest.param([labelled(rack="b"), *named("b0", "a0")], ("a0", "b0", "b1"), id="several members together"),
+        pytest.param([{"type": "Node", "selector": {"labelMatch": {"matchExpressions": 1}}}], (), id="a selector that cannot be read"),
+        pytest.param([{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "a"}}}], (), id="HyperNodes by a pattern"),
+    ],
+)  # fmt: skip
+def test_a_hyper_node_has_the_nodes_that_its_members_name(members, expected):
+    assert come_to(hyper_node("h", 1, *members))["h"].nodes == expected
+
+
+def test_a_hyper_node_has_the_nodes_of_those_below_it():
+    found = come_to(
+        hyper_node("row", 2, *below("rack-a", "rack-b")),
+        hyper_node("rack-a", 1, labelled(rack="a"), tier_name="rack"),
+        hyper_node("rack-b", 1, labelled(rack="b")),
+        hyper_node("all", 7, *below("row")),
+    )
+    assert list(found) == ["rack-a", "rack-b", "row", "all"]
+    assert found["all"].nodes == found["row"].nodes == tuple(sorted(NODES))
+    assert found["row"].below == ("rack-a", "rack-b")
+    assert found["rack-a"].tier_name == "rack"
+    assert not any(each.problems for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("objects", "about", "reason", "words"),
+    [
+        pytest.param([hyper_node("h", 1, *named("gone"), *named("a0"))], "h", "MemberNotFound", "no node gone", id="node missing"),
+        pytest.param([hyper_node("h", 1, *below("gone"), *named("a0"))], "h", "MemberNotFound", "no HyperNode gone", id="HyperNode missing"),
+        pytest.param([hyper_node("h", 1, *below("h"))], "h", "Circle", "HyperNode h has it", id="itself"),
+        pytest.param(
+            [hyper_node("h", 3, *below("i")), hyper_node("i", 2, *below("j")), hyper_node("j", 1, *below("h"))],
+            "j", "Circle", "HyperNode h has it", id="a circle of three",
+        ),
+        pytest.param(
+            [hyper_node("h", 1, *below("i")), hyper_node("i", 1, *named("a0"))],
+            "h", "TierNotLower", "tier 1, which is not below 1", id="the same tier",
+        ),
+        pytest.param(
+            [hyper_node("h", 1, *named("a0", "a1")), hyper_node("i", 1, *named("a1"))],
+            "i", "Overlap", "Node a1 is in HyperNode h of the same tier", id="a node in two",
+        ),
+        pytest.param([hyper_node("h", 1, pattern("^z"))], "h", "NoNodes", "a node of the cluster", id="no nodes"),
+    ],
+)  # fmt: skip
+def test_what_is_odd_about_a_hyper_node_is_told(objects, about, reason, words):
+    problems = come_to(*objects)[about].problems
+    assert [each.message for each in problems if each.reason == reason and words in each.message]
+
+
+def test_nodes_may_be_in_hyper_nodes_of_several_tiers():
+    found = come_to(hyper_node("h", 1, *named("a0")), hyper_node("i", 2, *named("a0")))
+    assert not found["h"].problems
+    assert not found["i"].problems
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("hijkl"),
+        st.tuples(
+            st.integers(0, 3), st.sets(st.sampled_from("hijkl")), st.sets(st.sampled_from(sorted(NODES)))
+        ),
+    )
+)
+def test_nodes_are_those_to_which_ways_of_falling_tiers_lead(written):
+    """An oracle that walks downwards from each HyperNode, where the code goes upwards tier by tier."""
+
+    def reached(name):
+        tier, members, nodes = written[name]
+        lower = (one for one in members if one in written and written[one][0] < tier)
+        return set(nodes).union(*(reached(one) for one in lower))
+
+    objects = [
+        hyper_node(name, tier, *below(*sorted(members)), *named(*sorted(nodes)))
+        for name, (tier, members, nodes) in written.items()
+    ]
+    found = come_to(*objects)
+    assert {name: set(each.nodes) for name, each in found.items()} == {
+        name: reached(name) for name in written
+    }
+    order = [(each.tier, each.name) for each in found.values()]
+    assert order == sorted(order)

@@ -1,0 +1,214 @@
+"""Gangs that are to be close together in the network (docs/design/topology.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kube import resources
+from kube.topology import ALLOCATED
+from tests.scheduler.world import World, group, node, pod, queue
+
+
+def hyper_node(name, tier, *members, tier_name=""):
+    spec = {"tier": tier, "members": list(members), **({"tierName": tier_name} if tier_name else {})}
+    return resources.HYPER_NODES, {"metadata": {"name": name}, "spec": spec}
+
+
+def named(*names, kind="Node"):
+    return [{"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names]
+
+
+def rack(name):
+    return {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": name}}}}
+
+
+def cluster(racks=("a", "b"), nodes=2, cpu="4"):
+    """Racks of nodes `a0`, `a1`, … in one row: tier 1 and tier 2; and a node `z0` that is in neither."""
+    yield queue()
+    for name in racks:
+        yield from (node(f"{name}{number}", cpu, labels={"rack": name}) for number in range(nodes))
+        yield hyper_node(f"rack-{name}", 1, rack(name), tier_name="rack")
+    yield node("z0", cpu)
+    yield hyper_node("row", 2, *named(*(f"rack-{name}" for name in racks), kind="HyperNode"))
+
+
+def close(mode="hard", **highest):
+    return {"networkTopology": {"mode": mode, **highest}}
+
+
+def pods(count, name="g", first=0, **more):
+    return [pod(f"{name}-{number}", name, **more) for number in range(first, first + count)]
+
+
+def placed(world, name="g"):
+    """Return the nodes of a group's pods, by pod."""
+    return {pod: node for pod, node in world.where().items() if pod.startswith(f"{name}-") and node}
+
+
+def reason(world, name="g"):
+    conditions = world.get(resources.POD_GROUPS, name)["status"].get("conditions", ())
+    told = next(each for each in conditions if each["type"] == "Unschedulable" and each["status"] == "True")
+    return told["reason"], told["message"].partition(". ")[0]
+
+
+def annotation(world, name="g"):
+    return world.get(resources.POD_GROUPS, name)["metadata"].get("annotations", {}).get(ALLOCATED)
+
+
+def racks(world, name="g"):
+    return {found[0] for found in placed(world, name).values()}
+
+
+def test_a_gang_stays_in_one_hyper_node_of_the_lowest_tier_with_room():
+    world = World(*cluster(), group(minimum=6, **close(highestTierAllowed=2)), *pods(6))
+    world.cycle()
+    assert len(placed(world)) == 6
+    assert racks(world) == {"a"}
+    assert annotation(world) == "rack-a"
+
+
+def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther():
+    world = World(*cluster(), group(minimum=10, **close(highestTierAllowed=2)), *pods(10))
+    world.cycle()
+    assert len(placed(world)) == 10
+    assert racks(world) == {"a", "b"}
+    assert annotation(world) == "row"
+
+
+@pytest.mark.parametrize(
+    ("topology", "size", "words"),
+    [
+        pytest.param(
+            close(highestTierAllowed=1), 10, "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and of 10 fewer fit even into the largest one on empty nodes; allow a higher tier",
+            id="larger than any HyperNode",
+        ),
+        pytest.param(
+            close(highestTierAllowed=1), 7, "6 of 7 pods fit at best into one HyperNode of tier 1 or lower (rack-b), and all must be in one",
+            id="others are in the way",
+        ),
+        pytest.param(
+            close(highestTierName="rack"), 7, "6 of 7 pods fit at best into one HyperNode of tier rack or lower (rack-b), and all must be in one",
+            id="a tier by its name",
+        ),
+        pytest.param(
+            close(highestTierName="hall"), 2, "No HyperNode has the tier hall, in one of which the pods must be; choose a tier that there is",
+            id="a tier that there is not",
+        ),
+        pytest.param(
+            close(highestTierAllowed=0), 2, "The pods must be in one HyperNode of tier 0, and there is none; allow a higher tier, or have one made",
+            id="no HyperNode so low",
+        ),
+    ],
+)  # fmt: skip
+def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(topology, size, words):
+    others = [
+        pod(f"o-{n}", "o", node=name, phase="Running")
+        for n, name in enumerate(("a0", "a0", "a1", "b0", "b1"))
+    ]
+    world = World(
+        *cluster(), group("o", 1, phase="Running"), *others, group(minimum=size, **topology), *pods(size)
+    )
+    world.cycle()
+    assert placed(world) == {}
+    assert reason(world) == ("NetworkTopology", words)
+
+
+def test_a_wish_is_followed_where_it_can_be_and_holds_nobody_up():
+    world = World(*cluster(), group(minimum=6, **close("soft", highestTierAllowed=1)), *pods(6))
+    world.put(group("h", 11, **close("soft", highestTierAllowed=1)), *pods(11, "h"))
+    world.cycle()
+    assert racks(world) == {"a"}
+    assert len(placed(world, "h")) == 11
+
+
+@pytest.mark.parametrize("mode", ["hard", "soft"])
+def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
+    world = World(
+        *cluster(), group(minimum=6, **close(mode)), *pods(6), group("h", 11, **close(mode)), *pods(11, "h")
+    )
+    world.cycle()
+    assert racks(world) == {"a"}
+    assert len(placed(world, "h")) == 11
+
+
+def test_the_fuller_hyper_node_comes_first_and_of_equals_the_first():
+    others = [pod("o-0", "o", node="b0", phase="Running")]
+    world = World(
+        *cluster(),
+        group("o", 1, phase="Running"),
+        *others,
+        group(minimum=4, **close(highestTierAllowed=1)),
+        *pods(4),
+    )
+    world.cycle()
+    assert racks(world) == {"b"}
+
+
+def test_pods_that_run_say_where_the_others_go():
+    world = World(
+        *cluster(),
+        group(minimum=3, phase="Running", **close(highestTierAllowed=1)),
+        *(pod(f"g-{n}", node="b1", phase="Running") for n in range(2)),
+        *pods(2, first=2),
+    )
+    world.cycle()
+    assert racks(world) == {"b"}
+    assert len(placed(world)) == 4
+
+
+def test_pods_that_are_too_far_apart_already_keep_the_others_waiting():
+    world = World(
+        *cluster(),
+        group(minimum=3, phase="Running", **close(highestTierAllowed=1)),
+        pod("g-0", node="a0", phase="Running"),
+        pod("g-1", node="b0", phase="Running"),
+        *pods(1, first=2),
+    )
+    world.cycle()
+    assert len(placed(world)) == 2
+    assert reason(world)[1].startswith(
+        "2 of the pods have nodes that are not together in one HyperNode of tier 1"
+    )
+
+
+def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_within_the_highest():
+    world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=2)), *pods(20))
+    world.cycle()
+    assert len(placed(world)) == 16
+    assert "z0" not in placed(world).values()
+    waiting = [name for name in (f"g-{n}" for n in range(20)) if name not in placed(world)]
+    statuses = (world.get(resources.PODS, name)["status"] for name in waiting)
+    (told,) = {each["message"] for status in statuses for each in status.get("conditions", ())}
+    assert told == (
+        "16 of 20 pods have a node; the others must be with them in one HyperNode of tier 2 or lower, "
+        "and there is no room for another."
+    )
+
+
+def test_hyper_nodes_that_come_let_in_who_waits_for_them():
+    bare = [each for each in cluster() if each[0] is not resources.HYPER_NODES]
+    world = World(*bare, group(minimum=2, **close(highestTierAllowed=1)), *pods(2))
+    world.cycle()
+    assert placed(world) == {}
+    world.put(hyper_node("rack-b", 1, rack("b")))
+    world.cycle(10)
+    assert racks(world) == {"b"}
+
+
+def test_labels_of_nodes_that_change_move_them_between_hyper_nodes():
+    world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=1)))
+    world.put(
+        node("z0", "4", labels={"rack": "b"}), group("h", 12, **close(highestTierAllowed=1)), *pods(12, "h")
+    )
+    world.cycle()
+    assert len(placed(world, "h")) == 12
+    assert set(placed(world, "h").values()) == {"b0", "b1", "z0"}
+
+
+def test_a_gang_without_a_topology_is_placed_as_ever_beside_one_that_has_one():
+    with_one = World(
+        *cluster(), group(minimum=2, **close(highestTierAllowed=1)), *pods(2), group("h", 3), *pods(3, "h")
+    )
+    with_one.cycle()
+    assert len(placed(with_one, "h")) == 3
+    assert annotation(with_one, "h") is None

@@ -1,0 +1,228 @@
+"""Running pods while the system is stopped, killed, or goes down with its machine: none of their jobs fails for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from kube.resources import EVENTS, NODES
+from node.shim import tree
+from tests.system.harness import System
+from tests.system.work import Person, Watcher, held, job, shell
+from tests.waiting import HANG_S, until
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def own(tmp_path, request):
+    """A system of this test's own, which does with running pods as the test's parameter says, or by default."""
+    system = System(tmp_path / "data", VOLCANO_UI_RUNNING=getattr(request, "param", ""))
+    yield system
+    system.environment["VOLCANO_UI_RUNNING"] = "end"
+    system.kill() if system.process.poll() is None else None
+    system.end_pods()
+    system.assert_gone()
+
+
+def stops(running):
+    return pytest.mark.parametrize("own", [running], indirect=True)
+
+
+def said(own):
+    return "".join(own.output)
+
+
+def uids(watcher, name):
+    return {pod["metadata"]["uid"] for pod in watcher.pods(name).values()}
+
+
+def ran_on(own, watcher, name, uid, go):
+    """Have a job's only pod end after a restart, and see that it is the one from before."""
+    go.touch()
+    done = watcher.reaches(name, "Completed", "Failed")
+    assert done["status"]["state"]["phase"] == "Completed", watcher.story(name)
+    assert uids(watcher, name) == {uid}
+    assert not done["status"].get("retryCount")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(lambda own: own.stop(signal.SIGINT), id="Ctrl-C"),
+        pytest.param(lambda own: own.stop(signal.SIGTERM), id="SIGTERM"),
+        pytest.param(lambda own: own.stop(signal.SIGHUP), id="the terminal is closed"),
+        pytest.param(lambda own: own.kill(), id="up is killed"),
+    ],
+)
+def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_path, end):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go)))
+        watcher.reaches("held", "Running")
+        (uid,) = uids(watcher, "held")
+        end(own)
+        assert set(own.shims().values()) == {uid}
+        own.start()
+        assert watcher.phase("held") == "Running"
+        ran_on(own, watcher, "held", uid, go)
+
+
+def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go)))
+        watcher.reaches("held", "Running")
+        (uid,) = uids(watcher, "held")
+        own.stop()
+        assert "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own)
+        go.touch()
+        until(lambda: not own.shims(), what="the end of the pod")
+        own.start()
+        ran_on(own, watcher, "held", uid, go)
+
+
+def test_killed_agent_costs_nothing(own, tmp_path):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go)))
+        watcher.reaches("held", "Running")
+        (uid,) = uids(watcher, "held")
+        before = own.children()["agent"]
+        os.kill(before, signal.SIGKILL)
+        until(lambda: own.children().get("agent", before) != before, what="another agent")
+        ran_on(own, watcher, "held", uid, go)
+
+
+def power_is_lost(own):
+    """All at once, so that nobody can write down anything."""
+    own.process.send_signal(signal.SIGSTOP)
+    everybody = [*own.tree(), *own.shims()]
+    for pid in everybody:
+        tree.send(pid, signal.SIGSTOP)
+    own.end_pods()
+    for pid in everybody:
+        tree.send(pid, signal.SIGKILL)
+    own.process.wait()
+
+
+def machine_goes_down(own):
+    """Everybody is asked to end, in the order of their ids, as systemd asks what is left at the end."""
+    for pid in sorted({*own.processes(), *own.shims()}):
+        tree.send(pid, signal.SIGTERM)
+    own.process.wait(HANG_S)
+    until(lambda: not own.processes(), what="the end of all")
+
+
+def is_rebooted(own):
+    """The system was stopped in order, and pods that went on end with the machine."""
+    own.stop()
+    own.end_pods()
+
+
+@pytest.mark.parametrize("end", [power_is_lost, machine_goes_down, is_rebooted])
+def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
+    """One without policies makes its pods anew; one with a policy for PodEvicted does what that says."""
+    go = tmp_path / "go"
+    restarts = [{"event": "PodEvicted", "action": "RestartJob"}]
+    aborts = [{"event": "PodEvicted", "action": "AbortJob"}]
+    fails = [{"event": "PodFailed", "action": "TerminateJob"}]
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        jobs = {
+            "plain": job("plain", held(go, replicas=2)),
+            "restarts": job("restarts", held(go), policies=restarts),
+            "aborts": job("aborts", held(go), policies=aborts),
+            "fails": job("fails", held(go), policies=fails),
+            "stays": job("stays", held(go, restartPolicy="OnFailure")),
+        }
+        for each in jobs.values():
+            person.create(each)
+        for name in jobs:
+            watcher.reaches(name, "Running")
+        before = {name: uids(watcher, name) for name in jobs}
+        end(own)
+        go.touch()
+        own.start()
+        for name in jobs.keys() - {"aborts"}:
+            done = watcher.reaches(name, "Completed", "Failed", "Terminated", "Aborted")
+            assert done["status"]["state"]["phase"] == "Completed", (name, watcher.story(name))
+        watcher.reaches("aborts", "Aborted")
+        for name in ("plain", "restarts", "fails"):
+            assert not before[name] & uids(watcher, name), "other pods ran"
+        assert uids(watcher, "stays") == before["stays"], "the same pod began again in its place"
+        told = {
+            each.object["reason"]
+            for each in store.find(EVENTS)
+            if each.object["involvedObject"]["kind"] == "Pod"
+        }
+        assert "NodeShutdown" in told
+
+
+@stops("end")
+def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go, replicas=2)))
+        person.create(job("checks", shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done")))
+        for name in ("held", "checks"):
+            watcher.reaches(name, "Running")
+        before = uids(watcher, "held") | uids(watcher, "checks")
+        own.stop()
+        assert (
+            "Stopping, and ending 3 running pods (default/checks-main-0, default/held-main-0, default/held-main-1)"
+            in said(own)
+        )
+        assert "everything is stopped" in said(own)
+        own.assert_gone()
+        go.touch()
+        own.start()
+        for name in ("held", "checks"):
+            assert watcher.reaches(name, "Completed", "Failed")["status"]["state"]["phase"] == "Completed"
+            assert not before & uids(watcher, name)
+
+
+@stops("wait")
+def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go)))
+        watcher.reaches("held", "Running")
+        own.process.send_signal(signal.SIGINT)
+        until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in said(own))
+        person.create(job("later", shell("exit 0")))
+        go.touch()
+        assert own.process.wait(HANG_S) == 0
+        assert watcher.phase("held") == "Completed", "its end was heard"
+        assert watcher.phase("later") != "Completed"
+        own.assert_gone()
+        own.start()
+        watcher.reaches("later", "Completed")
+
+
+@stops("wait")
+def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, tmp_path):
+    go = tmp_path / "go"
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        person.create(job("held", held(go)))
+        watcher.reaches("held", "Running")
+        (uid,) = uids(watcher, "held")
+        own.process.send_signal(signal.SIGINT)
+        until(lambda: "Stopping once" in said(own))
+        until(lambda: not is_ready(store))
+        own.stop()
+        assert set(own.shims().values()) == {uid}
+        own.start()
+        ran_on(own, watcher, "held", uid, go)
+
+
+def is_ready(store):
+    return store.count(NODES).get("Ready", 0)

@@ -1,0 +1,49 @@
+"""What `up` says of running pods when it is stopped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from node.left import AtStop
+from volcano_ui import env
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHOWN = 3
+
+
+def begins(running: AtStop, pods: Sequence[str]) -> str:
+    """Return what is said when the stop is asked for, with the pods that run."""
+    if not pods:
+        return "Stopping."
+    match running:
+        case AtStop.LEAVE:
+            return f"Stopping; {_named(pods)} {_verb(pods, 'goes', 'go')} on."
+        case AtStop.WAIT:
+            return (
+                f"Stopping once {_named(pods)} {_verb(pods, 'has', 'have')} ended; nothing new begins meanwhile."
+                " Ctrl-C once more stops now and leaves what runs."
+            )
+        case AtStop.END:
+            return f"Stopping, and ending {_named(pods)}; their jobs run them again at the next start."
+
+
+def ended(running: AtStop, pods: Sequence[str], took: str) -> str:
+    """Return what is said at the end, with the pods that still run."""
+    if not pods:
+        return f"✓ everything is stopped {took}"
+    if running is AtStop.END:
+        return f"✗ stopped {took}, but {_named(pods)} could not be ended; the next start sees to that."
+    goes_on = f"{_named(pods)} {_verb(pods, 'goes', 'go')} on"
+    return f"✓ stopped {took}; {goes_on} until the next start takes over. Where pods are to end: {env.up_command(RUNNING='end')}"
+
+
+def _named(pods: Sequence[str]) -> str:
+    names = ", ".join(pods[:SHOWN])
+    more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
+    return f"{len(pods)} running {_verb(pods, 'pod', 'pods')} ({names}{more})"
+
+
+def _verb(pods: Sequence[str], one: str, several: str) -> str:
+    return one if len(pods) == 1 else several
