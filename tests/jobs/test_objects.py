@@ -257,6 +257,7 @@ def test_the_pod_group_has_the_name_and_uid_of_its_job_and_its_labels():
     assert (metadata["labels"], metadata["annotations"]) == (OF_JOB["labels"], OF_JOB["annotations"])
 
 
+@pytest.mark.shows("1.1/runningEstimate")
 def test_the_group_says_how_long_the_job_will_run():
     written = job(runningEstimate="1h30m")
     written["metadata"]["annotations"] = {"a": "b"}

@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -128,6 +129,7 @@ def flood(stream, seconds, lasts, says, where, until=lambda: False):
 LONGEST = 9
 
 
+@pytest.mark.shows("coscheduling 3/does not fit")
 @relaxed
 @given(
     gangs(),
@@ -170,6 +172,7 @@ def test_with_true_estimates_a_gang_starts_by_the_time_that_was_expected(gang, l
         assert stream.began["big"] <= promised[0]
 
 
+@pytest.mark.shows("scheduler 11/6")
 @relaxed
 @given(gangs(), some_lasts, some_says)
 def test_others_lose_no_more_than_the_kept_room(gang, lasts, says):

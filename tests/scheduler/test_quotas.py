@@ -29,6 +29,7 @@ def inside(world, *names):
     return [name for name in names if world.status(name).get("phase") == "Inqueue"]
 
 
+@pytest.mark.shows("scheduler 3.11 others/resourcequota", "coscheduling 4/quota")
 @pytest.mark.parametrize(
     ("quotas", "least", "enters"),
     [
@@ -80,6 +81,7 @@ def test_it_says_why(some, told):
     assert people(world.condition("g")["message"]) == told
 
 
+@pytest.mark.shows("coscheduling 4/quota")
 def test_groups_do_not_take_the_same_room():
     """What has entered counts until its pods are there, which the quota's own status counts."""
     world = World(NODE, queue(), quota(hard={"cpu": "6"}), asking("a"), asking("b"))

@@ -193,6 +193,7 @@ def test_it_starts_anywhere_as_soon_as_it_fits():
 ENDS = (*running("a", "n0", pods=3, estimate="1h"), *running("b", "n1", pods=4, estimate="1h"))
 
 
+@pytest.mark.shows("1.1/runningEstimate", "scheduler 2.3/others")
 @pytest.mark.parametrize(
     ("backfiller", "starts"),
     [
@@ -210,6 +211,7 @@ def test_who_ends_in_time_may_use_the_room_meanwhile(backfiller, starts):
     assert ("short-0" in some.where()) == starts
 
 
+@pytest.mark.shows("scheduler 2.3/others")
 def test_without_the_action_backfill_nobody_uses_it():
     some = world(
         ENDS, job("big", "4", ago=WAIT), job("short", estimate="5m"), [configuration("actions: allocate")]

@@ -16,7 +16,10 @@ SECTIONS = (
             "tasks": "The kinds of pods; at least one",
             "policies": "What answers events where no policy of the task does",
             "plugins": "Plugins by name, each with its arguments; only known names",
-            "runningEstimate": "How long the job is expected to run: a duration, kept and read by nothing",
+            "runningEstimate": differs(
+                "How long the job is expected to run: a duration, kept and read by nothing",
+                "`runningEstimate` of a job",
+            ),
             "queue": "The queue; `default` where it is left out. A name as of a DNS subdomain",
             "maxRetry": "How often the job may restart; 3 where it is left out or 0, never negative",
             "ttlSecondsAfterFinished": "After how many seconds a finished job is deleted; never where it is left out. Not negative",

@@ -60,6 +60,7 @@ SECTIONS = (
             "when": differs(
                 "Pods that ask for nothing get nodes after all others", "Pods that ask for nothing"
             ),
+            "others": differs("Nobody else is placed by it", "Action `backfill`"),
             "full nodes": "They need no CPU and no memory, but one of the `pods` of a node",
         },
     ),

@@ -116,7 +116,7 @@ _KEP = (
             "succeeded count": "Pods that have succeeded count for the minimum",
             "does not fit": differs(
                 "The pods wait, and what was found for them is kept from other jobs",
-                "What a gang that does not fit holds",
+                "A large gang beside a stream of smaller jobs",
             ),
         },
         SEED,
@@ -127,7 +127,7 @@ _KEP = (
         {
             "multi-scheduler": "Works beside another scheduler; its pods take room",
             "preemption": "Preemption heeds groups",
-            "quota": not_done("`totalResources` reserves quota for the group", QUOTA),
+            "quota": differs("`totalResources` reserves quota for the group", "ResourceQuotas at entry"),
             "kubectl": "kubectl shows groups with their status",
             "cluster autoscaler": "Need not work; pods say PodScheduled=False, Unschedulable",
         },

@@ -152,11 +152,13 @@ SECTIONS = (
             ),
             "numa-aware": not_done("CPUs of one NUMA node", "Nodes are not divided by NUMA"),
             "deviceshare": not_done("Parts of devices", "Devices are given out whole"),
-            "resourcequota": not_done(
-                "A group enters when the quota of its namespace has room",
-                "Quotas are kept where pods are made",
+            "resourcequota": differs(
+                "A group enters when the quota of its namespace has room", "ResourceQuotas at entry"
             ),
-            "extender": not_done("An HTTP server is asked", PROGRAM),
+            "extender": not_done(
+                "An HTTP server is asked",
+                "A cycle waits for nobody; webhooks and scheduling gates are for rules of one's own",
+            ),
             "--plugins-dir": not_done("Plugins of one's own", PROGRAM),
         },
     ),
