@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from cluster.writes import Decision
 from kube.pod_groups import job_of
+from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.cycle.decisions import Bind, Eviction, GroupDecision
-    from scheduler.policy.policy import Action
     from scheduler.snapshot.records import Pod
 
 
@@ -69,12 +69,24 @@ def evicted(evictions: Iterable[Eviction], now: int) -> Iterator[Decision]:
         nodes = _counted(pod.node for pod in pods)
         said = _pods([pod.name for pod in pods])
         asked = f"{said} {'was' if len(pods) == 1 else 'were'} asked to end, because of"
-        if action is None:
+        if action is Action.SHUFFLE:
+            text = f"{asked} {action}: more of {_called_nodes(nodes)} is asked for than its target."
+            reason, other = str(action), ""
+        elif action is None:
             text, reason, other = f"{asked} tdm: the revocable zone is closed now.", ZONE_CLOSED, ""
         else:
             text = f"{asked} {action}: {_called(beneficiary)} gets the room."
             reason, other = str(action), beneficiary
         yield Decision(now, Kind.EVICT, reason, namespace, name, queue, len(pods), text, other, nodes)
+
+
+def _called_nodes(nodes: Sequence[tuple[str, int]]) -> str:
+    """Return `node a`, or `each of nodes a, b and 3 more`."""
+    names = ", ".join(node for node, _ in nodes[:NAMED_PODS])
+    if len(nodes) == 1:
+        return f"node {names}"
+    more = len(nodes) - NAMED_PODS
+    return f"each of nodes {names}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def _bound(decision: GroupDecision, now: int) -> Decision:

@@ -13,6 +13,8 @@ from kube.kinds.core import EventType
 from kube.meta import now_text
 from kube.resources import EVENTS, PODS
 from kube.usage import value_of
+from scheduler.cycle.decisions import MOVED
+from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 COMPONENT = "volcano"
 REASON = "Evict"
 TARGET = "DisruptionTarget"
+_OWN_REASONS = {None: "RevocableZoneClosed", Action.SHUFFLE: MOVED}
+"""Why pods go that make room for nobody."""
 
 
 def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
@@ -43,13 +47,13 @@ def _event(eviction: Eviction, now: int) -> dict[str, object]:
 
 def _marked(eviction: Eviction, time: str) -> Patch:
     """Return the write of the condition by which others know that a scheduler ends the pod."""
-    pod, is_preempted = eviction.pod, eviction.action is not None
+    pod, own = eviction.pod, _OWN_REASONS.get(eviction.action)
     preempting = f"{COMPONENT}: preempting to accommodate a higher priority pod"
     condition = {
         "type": TARGET,
         "status": "True",
-        "reason": "PreemptionByScheduler" if is_preempted else "RevocableZoneClosed",
-        "message": preempting if is_preempted else eviction.message,
+        "reason": own or "PreemptionByScheduler",
+        "message": eviction.message if own else preempting,
         "lastTransitionTime": time,
     }
     kept = [each for each in value_of(pod.conditions) or () if each.get("type") != TARGET]

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube.meta import duration_text
 from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Action
+from scheduler.policy.rescheduling import WHOLE
 
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
     from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, Usage
+    from scheduler.policy.rescheduling import Levels
     from scheduler.policy.zones import Window, Zones
 
 STARTER = """\
@@ -52,6 +54,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
             "allocate",
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
+        Said("Running pods are moved", _moves(policy), "shuffle, rescheduling"),
         Said("Pods with a disruption budget", _budgets(policy), "pdb"),
         Said("Pods that have just started", _cooldown(policy), "cdp"),
         Said("Jobs that wait long", _wait(policy), "sla"),
@@ -84,6 +87,25 @@ def _evictions(policy: Policy) -> str:
     }
     found = [words for action, words in for_whom.items() if action in policy.actions]
     return ", and ".join(found) or "for nobody"
+
+
+def _moves(policy: Policy) -> str:
+    moves = policy.rescheduling
+    if moves is None:
+        return "never"
+    above = " or ".join(_shares(moves.target))
+    if not above:
+        return "never: no node is above a target of 100 %"
+    text = f"every {duration_text(moves.interval_ms)} where more than {above} of a node is asked for, to nodes with at most "
+    text += " and ".join(_shares(moves.low))
+    if policy.scoring is None:
+        text += "; hardly ever, as the fullest node is chosen first"
+    return text
+
+
+def _shares(levels: Levels) -> list[str]:
+    parts = (levels.cpu, "CPU"), (levels.memory, "memory"), (levels.pods, "pods")
+    return [f"{level} % of the {what}" for level, what in parts if level < WHOLE]
 
 
 def _budgets(policy: Policy) -> str:

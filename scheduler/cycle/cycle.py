@@ -1,8 +1,8 @@
 """One scheduling cycle: a pure function from the world to decisions.
 
 enqueue (which groups enter, so that their pods are created), allocate (which pods
-get nodes), reclaim and preempt (which pods end so that others get theirs), as far as the policy names them, then what is
-said about those that wait. Queues take turns by their shares, in a queue
+get nodes), reclaim and preempt (which pods end so that others get theirs), shuffle (which pods end to be made again
+elsewhere), as far as the policy names them, then what is said about those that wait. Queues take turns by their shares, in a queue
 pod groups go by priority, then age, then key. A group whose queue is wrong gets its cause and stops nobody else.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kube.kinds.scheduling import QueueState
-from scheduler.cycle import half_bound
+from scheduler.cycle import half_bound, rescheduling
 from scheduler.cycle.backfill import Backfill
 from scheduler.cycle.decisions import Adoption, Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from scheduler.cycle.decisions import Eviction
     from scheduler.cycle.gang_layout import Layout
     from scheduler.engine.gang import Attempt, Gang
+    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Orphan
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -50,6 +51,17 @@ KEEPABLE = frozenset(
     (Reason.NOT_ENOUGH_RESOURCES, Reason.QUEUE_LIMIT, Reason.PARENT_LIMIT, Reason.QUEUE_GUARANTEES)
 )
 """Why a gang may be said to wait because of room that is kept for another one."""
+HOPELESS = frozenset(
+    (
+        Reason.QUEUE_NOT_FOUND,
+        Reason.QUEUE_HAS_CHILDREN,
+        Reason.QUEUE_CLOSED,
+        Reason.NEVER_FITS,
+        Reason.QUEUE_TOO_SMALL,
+        Reason.PARENT_TOO_SMALL,
+    )
+)
+"""Why a group is not let in whatever becomes free."""
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
 
@@ -66,7 +78,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, now)
     cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
-    decisions.evictions = cycle.make_room(ordered)
+    decisions.evictions = cycle.make_room(ordered) or cycle.moved(answers)
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
         if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
@@ -158,6 +170,29 @@ class _Cycle:
             self._decisions.wake_at(again)
         going = {each.pod.key for each in self._evictions.found}
         return [*self._evictions.found, *(each for each in revoked if each.pod.key not in going)]
+
+    def moved(self, answers: dict[str, Cause | None]) -> list[Eviction]:
+        """Return which pods end because they would be better elsewhere: none while others wait for room, or where others end now."""
+        policy, world = self._snapshot.policy.rescheduling, self._snapshot
+        if policy is None or not self._allocates or self._is_room_wanted(answers):
+            return []
+        found: list[Eviction] = []
+        if rescheduling.due(world, policy, self._now) <= self._now:
+            world.rescheduled = self._now
+            accounts = self.accounts or queue_accounts(world, (), self.cluster.allocatable, self.cluster.free)
+            moves = rescheduling.Moves(world, policy, self.cluster, accounts, self._class_of)
+            found = moves.found(self._evictions.protection)
+        self._decisions.wake_at(rescheduling.due(world, policy, self._now))
+        return found
+
+    def _is_room_wanted(self, answers: dict[str, Cause | None]) -> bool:
+        """Tell whether anybody would take room that becomes free."""
+        causes = (cause for cause in answers.values() if cause is not None)
+        return (
+            bool(self._snapshot.resting)
+            or any(cause.reason not in HOPELESS for cause in causes)
+            or any(attempt.placed() < _pods_of(attempt.gang) for attempt in self._attempts.values())
+        )
 
     def wake_when_due(self, kept_out: Iterable[Group]) -> None:
         """Ask to be woken when the first of these groups has waited for as long as it may."""
@@ -333,20 +368,29 @@ class _Cycle:
             self._placer = Placer(self.cluster, pods=self._pods)
         return self._placer
 
+    def _class_of(self, group: Group, shape: PodShape) -> int:
+        """Return the number of the class that pods of a shape have in a group; the cluster has it from now on."""
+        number = self._rules.number(group, shape)
+        if number not in self._classes:
+            self._classes[number] = self._rules.pod_class(group, shape)
+        return number
+
     def _gang(self, group: Group, layout: Layout) -> Gang:
         if layout.gang.arranged is not None and self.cluster.hyper_nodes is None:
             self.cluster.hyper_nodes = self._snapshot.hyper_nodes()
             self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         bins = layout.gang.bins
         for index, some in enumerate(layout.pod_sets):
-            number = self._rules.number(group, some.shape)
-            if number not in self._classes:
-                self._classes[number] = self._rules.pod_class(group, some.shape)
+            number = self._class_of(group, some.shape)
             if number < 0:
                 bins = (*bins[:index], replace(bins[index], pod_class=number), *bins[index + 1 :])
         parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
         held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
         return replace(layout.gang, bins=bins, account=self.accounts.get(group.queue), held=held)
+
+
+def _pods_of(gang: Gang) -> int:
+    return sum(some.count for some in gang.bins)
 
 
 def _one_more(gang: Gang, attempt: Attempt) -> Gang:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Orphan, Pod
 
 
+MOVED = "NodeAboveTarget"  # why a pod ends that is moved, as its condition DisruptionTarget says
 ROOM = "/room"  # ends the key of the writes by which pods are asked to end for a group: it may be bound though those fail
 
 
@@ -96,7 +97,8 @@ class Eviction:
     """A pod has to go, so that a waiting pod group may have its room.
 
     action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes, queue that
-    of the group that loses it. Where the time of its node is over, action is None and beneficiary the key of its own group.
+    of the group that loses it. Where the time of its node is over, action is None and beneficiary the key of its own group; so is
+    it for shuffle, by which the pod goes to be made again and get another node.
     """
 
     pod: Pod

@@ -42,8 +42,8 @@ class RevocableZones:
         self._changes = [windows[name].changes(now) for name in self._names if name in windows]
 
     def kind(self, group: Group) -> bool:
-        """Tell whether all waiting pods of a group may be revoked."""
-        return all(pod.revocable for pod in group.pending.values())
+        """Tell whether all waiting pods of a group may be revoked; where none waits, all that are on nodes."""
+        return all(pod.revocable for pod in (group.pending or group.holders).values())
 
     def due(self) -> int | None:
         """Return when a zone opens or closes next."""

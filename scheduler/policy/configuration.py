@@ -21,6 +21,7 @@ from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest,
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
 from scheduler.policy.policy import DEFAULT, Action, Policy
+from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.zones import zones_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from kube.yaml.tree import Tree
     from scheduler.policy.policy import NodeGrouping, Usage
+    from scheduler.policy.rescheduling import Rescheduling
     from scheduler.policy.zones import Zones
 
 LONGEST = 65_536  # characters of a configuration
@@ -112,10 +114,11 @@ class _Reader:
     def answer(self, actions: frozenset[Action]) -> Reading:
         """Return the policy unless there is an error, with the findings by line."""
         waits, nodeorder = self.at_work("sla"), self.at_work("nodeorder")
+        scoring = scoring_of(nodeorder, self.at_work("binpack"), self.at_work("resource-strategy-fit"))
         policy = Policy(
             actions,
             self.overcommit(),
-            scoring_of(nodeorder, self.at_work("binpack"), self.at_work("resource-strategy-fit")),
+            scoring,
             waits is not None,
             waits.wait("sla-waiting-time") if waits else None,
             budgets=self.at_work("pdb") is not None,
@@ -126,6 +129,7 @@ class _Reader:
             zones=self.zones(),
             reserves_ms=self.reserves(),
             packed=self.packed(),
+            rescheduling=self.rescheduling(actions, fills=scoring is None),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -158,9 +162,7 @@ class _Reader:
 
     def action(self, name: str, names: list[str]) -> None:
         """Say what there is to say about one action of these."""
-        if without := known.ACTIONS_WITHOUT_EFFECT.get(name):
-            self.warn("actions", f"{name} has no effect here: {without}.")
-        elif (same := known.SAME.get(name)) and same in names:
+        if (same := known.SAME.get(name)) and same in names:
             self.warn("actions", f"{name} has no effect here beside {same}, which has whole gangs go, too.")
         elif same:
             self.warn(
@@ -283,6 +285,23 @@ class _Reader:
         arguments = self.at_work("tdm")
         evicts = ("tdm", "enabledVictim") not in self.parts_off
         return None if arguments is None else zones_of(arguments, evicts=evicts)
+
+    def rescheduling(self, actions: frozenset[Action], *, fills: bool) -> Rescheduling | None:
+        """Return when running pods are moved; the action and the plugin do that together. fills: the fullest node is chosen first."""
+        arguments = self.at_work("rescheduling")
+        if arguments is None:
+            if Action.SHUFFLE in actions:
+                self.warn("actions", "shuffle moves no pod without the plugin rescheduling.")
+            return None
+        found = rescheduling_of(arguments)
+        if Action.SHUFFLE not in actions:
+            message = "rescheduling moves no pod without the action shuffle."
+            self.warn(arguments.path.rpartition(".")[0], message)
+            return None
+        if fills:
+            message = "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
+            self.warn(arguments.path.rpartition(".")[0], message)
+        return found
 
     # The rest
 

@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 ORDER = tuple(Action)
 """The order in which a cycle takes its actions, whatever order they are written in."""
 
-ACTIONS_WITHOUT_EFFECT: Mapping[str, str] = {
-    "shuffle": "no running pod is moved",
-}
-"""Actions that change nothing, with what is so instead."""
-
 SAME: Mapping[str, Action] = {"gangpreempt": Action.PREEMPT, "gangreclaim": Action.RECLAIM}
 """Volcano's actions that are one with others here: these take whole gangs where pods beyond their minima are not enough."""
 
-ACTIONS = frozenset({*ORDER, *ACTIONS_WITHOUT_EFFECT, *SAME})
+ACTIONS = frozenset({*ORDER, *SAME})
 """All names of actions."""
 
 
@@ -145,7 +140,12 @@ PLUGINS: Mapping[str, Plugin] = {
         "Pods that ask for time to cool down are not evicted soon after they got their node.",
         switch="enablePreemptable",
     ),
-    "rescheduling": _without("no running pod is moved"),
+    "rescheduling": Plugin(
+        Standing.SWITCHED,
+        "With the action shuffle pods go from nodes of which much is asked for to those of which little is.",
+        frozenset({"interval", "strategies"}),
+        switch="enabledVictim",
+    ),
     "usage": Plugin(
         Standing.SWITCHED,
         "Busy nodes take no pods, and idle ones come first, where an agent of ours measures their load.",

@@ -10,6 +10,7 @@ from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
 
 if TYPE_CHECKING:
+    from scheduler.policy.rescheduling import Rescheduling
     from scheduler.policy.zones import Zones
 
 
@@ -21,6 +22,7 @@ class Action(StrEnum):
     BACKFILL = "backfill"
     RECLAIM = "reclaim"
     PREEMPT = "preempt"
+    SHUFFLE = "shuffle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +112,10 @@ class Policy:
     budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
     cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
     packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
+    rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
     """
 
-    actions: frozenset[Action] = frozenset(Action)
+    actions: frozenset[Action] = frozenset(Action) - {Action.SHUFFLE}
     overcommit: int | None = 1200
     scoring: Scoring | None = None
     sla: bool = False
@@ -125,6 +128,7 @@ class Policy:
     usage: Usage | None = None
     zones: Zones | None = None
     packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+    rescheduling: Rescheduling | None = None
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)

@@ -120,6 +120,8 @@ class Snapshot:
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
         self.revoked = 0
         """When pods were last asked to end since the zone of their node was closed, in ms."""
+        self.rescheduled = 0
+        """When it was last asked whether pods are to be moved, in ms."""
         self._evictable: dict[str, Evictable] = {}
         self._bound_claims: set[str] = set()
         self._hyper_nodes: dict[str, HyperNode] = {}

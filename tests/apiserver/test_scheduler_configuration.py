@@ -39,6 +39,6 @@ def test_what_has_no_effect_is_a_warning(api):
     answer = api.post(MAPS, configured(strange))
     assert answer.status_code == 201
     told = answer.headers.get_list("warning")
-    assert any("shuffle has no effect here: no running pod is moved." in each for each in told)
+    assert any("shuffle moves no pod without the plugin rescheduling." in each for each in told)
     assert any("There is no plugin gang" in each for each in told)
     assert "set-cookie" not in answer.headers

@@ -89,7 +89,7 @@ def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):  # noqa: F
 
 def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
     save(admin, "actions: allocate, shuffle")
-    assert "Line 1. shuffle has no effect here: no running pod is moved." in page(admin, ADDRESS).text(
+    assert "Line 1. shuffle moves no pod without the plugin rescheduling." in page(admin, ADDRESS).text(
         id="findings"
     )
 

@@ -14,6 +14,7 @@ from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
 from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy, Usage
+from scheduler.policy.rescheduling import Levels, Rescheduling
 from scheduler.policy.zones import Window, Zones
 
 from .world import configuration
@@ -82,6 +83,20 @@ def conf(*plugins, actions="enqueue, allocate, backfill"):
     return f"actions: {actions}\ntiers:\n- plugins:\n{listed}\n"
 
 
+MOVES = "allocate, shuffle"
+
+
+def moving(params):
+    """A configuration by which pods are moved, with parameters on line 6."""
+    strategy = f"{{name: lowNodeUtilization, params: {params}}}"
+    return conf(
+        "- name: nodeorder",
+        "- name: rescheduling",
+        f"  arguments: {{strategies: [{strategy}]}}",
+        actions=MOVES,
+    )
+
+
 def overcommit(factor):
     return conf("- name: overcommit", f"  arguments: {{overcommit-factor: {factor}}}")
 
@@ -100,6 +115,8 @@ def overcommit(factor):
     "scheduler 4.1/enableJobEnqueued",
     "scheduler 4.1/enableNodeOrder",
     "scheduler 4.1/numbers as text",
+    "scheduler 3.11 rescheduling/thresholds, targetThresholds",
+    "scheduler 3.11 rescheduling/interval",
     "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
     "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
     "scheduler 3.11 resource-strategy-fit/resources",
@@ -110,7 +127,7 @@ def overcommit(factor):
     [
         pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING, wishes=ADDED), id="compiled in"),
         pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
-        pytest.param(CI, Policy(frozenset(Action), 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
+        pytest.param(CI, Policy(DEFAULT.actions, 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
         pytest.param(
             "actions: allocate, gangpreempt, gangreclaim",
@@ -206,6 +223,30 @@ def overcommit(factor):
         pytest.param(
             conf("- name: usage", "  enablePredicate: false", "  arguments: {usage.weight: 2}"),
             Policy(THREE, None, usage=Usage(2, 1, 1, None, None)), id="weights of load",
+        ),
+        pytest.param(
+            moving("{thresholds: {cpu: 20, memory: '30', pods: 40}, targetThresholds: {cpu: 50}}"),
+            Policy(
+                frozenset((Action.ALLOCATE, Action.SHUFFLE)), None, SPREADING, wishes=ADDED,
+                rescheduling=Rescheduling(Levels(20, 30, 40), Levels(50)),
+            ),
+            id="pods are moved",
+        ),
+        pytest.param(
+            conf(
+                "- name: rescheduling",
+                "  arguments: {interval: 90s, strategies: [{name: lowNodeUtilization, parameters: {targetThresholds: {pods: 90}}}]}",
+                actions=MOVES,
+            ),
+            Policy(
+                frozenset((Action.ALLOCATE, Action.SHUFFLE)), None,
+                rescheduling=Rescheduling(Levels(pods=90), Levels(pods=90), 90_000),
+            ),
+            id="an interval",
+        ),
+        pytest.param(
+            conf("- {name: rescheduling, enabledVictim: false}", actions=MOVES),
+            Policy(frozenset((Action.ALLOCATE, Action.SHUFFLE)), None), id="moving switched off",
         ),
         pytest.param(conf("- name: tdm"), Policy(THREE, None, zones=Zones()), id="zones without times"),
         pytest.param(
@@ -434,10 +475,53 @@ def test_what_cannot_be_used(text, line, message):
             id="a flag that is none",
         ),
         pytest.param(conf("- name: gang", "- name: gang"), 5, "gang is listed before; what stands there counts.", id="twice"),
-        pytest.param("actions: allocate, shuffle", 1, "shuffle has no effect here: no running pod is moved.", id="an action"),
+        pytest.param(
+            "actions: allocate, shuffle", 1, "shuffle moves no pod without the plugin rescheduling.", id="an action alone"
+        ),
+        pytest.param(
+            conf("- name: rescheduling"), 4, "rescheduling moves no pod without the action shuffle.", id="a plugin alone"
+        ),
+        pytest.param(
+            conf("- name: rescheduling", "  arguments: {strategies: [{name: lowNodeUtilization, params: {targetThresholds: {cpu: 60}}}]}", actions=MOVES), 4,
+            "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder.",
+            id="pods would come back",
+        ),
+        pytest.param(
+            conf("- name: nodeorder", "- name: rescheduling", actions=MOVES), 5,
+            "No pod is moved: all targetThresholds are 100, and of no node more than that is asked for.", id="no target",
+        ),
+        pytest.param(
+            conf("- name: rescheduling", "  arguments: {strategies: [{name: lowNodeUtilisation}]}", actions=MOVES), 5,
+            "There is no strategy lowNodeUtilisation here, only lowNodeUtilization. Did you mean lowNodeUtilization?",
+            id="a strategy",
+        ),
+        pytest.param(
+            conf("- name: rescheduling", "  arguments: {strategies: lowNodeUtilization}", actions=MOVES), 5,
+            "strategies is a list, not lowNodeUtilization; no pod is moved.", id="strategies of no list",
+        ),
+        pytest.param(
+            moving("{thresholds: {cpu: 50}, targetThresholds: {cpu: 20}}"), 6,
+            "thresholds.cpu is above targetThresholds.cpu, 20, which is used for both.", id="a threshold above",
+        ),
+        pytest.param(
+            moving("{thresholds: {cpu: -1}, targetThresholds: {cpu: 20}}"), 6,
+            "cpu is a percentage, a whole number from 1 to 100, not -1; 20 is used.", id="no percentage",
+        ),
+        pytest.param(
+            moving("{threshold: {cpu: 50}, targetThresholds: {cpu: 60}}"), 6,
+            "There is no parameter threshold. Did you mean thresholds?", id="a parameter",
+        ),
+        pytest.param(
+            moving("{nodeFit: true, targetThresholds: {cpu: 60}}"), 6, "nodeFit has no effect here.", id="a fit",
+        ),
+        pytest.param(
+            moving("{targetThresholds: {cpu: 60, gpu: 3}}"), 6, "gpu is left out: there are cpu, memory, pods.",
+            id="a resource",
+        ),
         pytest.param(
             "actions: allocate, enqueue", 1,
-            "Here actions are taken in the order enqueue, allocate, backfill, reclaim, preempt, however they are written.",
+            "Here actions are taken in the order enqueue, allocate, backfill, reclaim, preempt, shuffle, however they are "
+            "written.",
             id="another order",
         ),
         pytest.param("actions: enqueue", 1, "Without allocate no waiting pod gets a node.", id="nothing is placed"),

@@ -138,8 +138,9 @@ SECTIONS = (
         "scheduler 2.7",
         "shuffle",
         {
-            "shuffle": not_done(
-                "Running pods are moved where plugins ask for it", "No running pod is moved yet"
+            "shuffle": differs(
+                "Running pods are moved where plugins ask for it",
+                "`shuffle` with `rescheduling`: who is moved",
             )
         },
     ),

@@ -144,12 +144,28 @@ SECTIONS = (
         },
     ),
     section(
+        "scheduler 3.11 rescheduling",
+        "Running pods are moved",
+        {
+            "lowNodeUtilization": differs(
+                "Pods end on nodes above a target, to fill nodes below a threshold",
+                "`shuffle` with `rescheduling`: who is moved",
+            ),
+            "use": differs("Of nodes counts what is measured", "`rescheduling`: how full nodes are"),
+            "thresholds, targetThresholds": differs(
+                "100 where nothing is said", "`rescheduling`: thresholds that are not said"
+            ),
+            "interval": "5m",
+            "order": differs(
+                "The lowest priority goes first, of equals the lowest QoS",
+                "`shuffle` with `rescheduling`: who is moved",
+            ),
+        },
+    ),
+    section(
         "scheduler 3.11 others",
         "Plugins that are not here",
         {
-            "rescheduling": not_done(
-                "Pods move from full nodes to empty ones", "No running pod is moved for the balance of nodes"
-            ),
             "numa-aware": not_done("CPUs of one NUMA node", "Nodes are not divided by NUMA"),
             "deviceshare": not_done("Parts of devices", "Devices are given out whole"),
             "resourcequota": differs(

@@ -1,0 +1,252 @@
+"""Which running pods are moved: Volcano's action shuffle with the plugin rescheduling (reference/volcano-scheduler §2.7, §3.11).
+
+A pod is asked to end where more than the target of something is asked for of its node, and whoever controls it makes it again.
+It is moved only if that helps, which the function that places pods is asked itself: it has to put the pod, alone and together
+with the others of this round, on a node that is little used, and no such node may come above its target by that. So each move
+takes a pod from nodes above their target for good, and after finitely many of them nothing moves unless something else changes.
+
+* Only pods beyond the minimum of their group that a controller makes again, and none that may not be evicted (`evictable`),
+  that a budget protects or that has just started (`protection`). A group that waits for pods, or loses some, gives none.
+* None of a group that is kept together in the network, and none with a volume of its own: where that is nobody says.
+* Nobody is moved while anybody waits for room: what becomes free would be his.
+* On a node those of the lowest priority go first, of equals the youngest, then those of a group that were to start last.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from kube.usage import value_of
+from scheduler.cycle.decisions import MOVED, Eviction
+from scheduler.cycle.gang_layout import task_order
+from scheduler.cycle.order import by_turn
+from scheduler.cycle.queue_accounts import queue_cause
+from scheduler.engine.gang import Bin, Gang
+from scheduler.engine.place import Placer, place
+from scheduler.policy.policy import Action
+from scheduler.policy.rescheduling import RESOURCES
+from scheduler.snapshot.records import TaskStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scheduler.cycle.protection import Protection
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.relations import NodeSet
+    from scheduler.policy.rescheduling import Levels, Rescheduling
+    from scheduler.snapshot.nodes import PodShape
+    from scheduler.snapshot.records import Group, Pod
+    from scheduler.snapshot.snapshot import Snapshot
+
+    ClassOf = Callable[[Group, PodShape], int]
+    """The number of the class that pods of a shape have in a group."""
+
+MOST = 16
+"""So many pods at most are moved in one round."""
+MOST_TRIED = 64
+"""So many pods at most are tried in one round; each costs about as much as placing one."""
+WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods"}
+
+
+class Move(NamedTuple):
+    """A pod that may go, and what the cluster knows it as."""
+
+    pod: Pod
+    group: Group
+    node: int
+    pod_class: int
+
+
+def due(snapshot: Snapshot, policy: Rescheduling, now: int) -> int:
+    """Return when to ask next whether pods are to be moved (ms); at once where that was last done later than now, by a clock set back."""
+    last = snapshot.rescheduled
+    return last + policy.interval_ms if last <= now else now
+
+
+class Moves:
+    """One round: the nodes above their target, and who goes from them."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        policy: Rescheduling,
+        cluster: Cluster,
+        accounts: Mapping[str, Account],
+        class_of: ClassOf,
+    ) -> None:
+        """The cluster and the accounts are as they are after the cycle has placed; they are left so."""
+        self._snapshot, self._policy, self._cluster = snapshot, policy, cluster
+        self._accounts, self._class_of = accounts, class_of
+        self._names = snapshot.nodes.names()
+        self._columns = {
+            name: snapshot.nodes.columns[name] for name in RESOURCES if name in snapshot.nodes.columns
+        }
+        self._low = ~self._above(policy.low)
+        self._tried = 0
+
+    def found(self, protection: Protection) -> list[Eviction]:
+        """Return which pods end so that they are made again elsewhere."""
+        above = self._above(self._policy.target)
+        if not above.any() or not self._low.any() or self._is_under_way():
+            return []
+        by_node = self._candidates(above)
+        moves: list[Move] = []
+        for node in sorted(by_node, key=lambda node: (-self._fullness(node), node)):
+            moves += self._of_node(by_node[node], protection, MOST - len(moves))
+        while moves and not self._helps(moves):
+            moves.pop()
+        return [self._eviction(move) for move in moves]
+
+    def _above(self, levels: Levels) -> NodeSet:
+        """Return the nodes of which more than these percentages is asked for."""
+        found = np.zeros(len(self._names), dtype=bool)
+        for name, column in self._columns.items():
+            whole = self._cluster.allocatable[:, column]
+            # Divided rather than multiplied: a hundred times the bytes of a node could leave the range of numbers.
+            used = (whole - self._cluster.free[:, column]) / np.maximum(whole, 1)
+            found |= used > levels.of(name) / 100
+        return found
+
+    def _is_under_way(self) -> bool:
+        """Tell whether pods that were moved before have not left their nodes yet."""
+        leaving = self._snapshot.releasing.values()
+        return any(each.get("reason") == MOVED for pod in leaving for each in value_of(pod.conditions) or ())
+
+    def _fullness(self, node: int) -> float:
+        """Return by what the fullest nodes come first: the shares of CPU and memory that are asked for, together."""
+        free, whole = self._cluster.free[node], np.maximum(self._cluster.allocatable[node], 1)
+        columns = [self._columns[name] for name in ("cpu", "memory") if name in self._columns]
+        return float(sum((whole[column] - free[column]) / whole[column] for column in columns))
+
+    def _candidates(self, above: NodeSet) -> dict[int, list[Move]]:
+        """Return the pods that may go, by their nodes, those first that are to go first."""
+        numbers = {self._names[node]: node for node in np.flatnonzero(above).tolist()}
+        found: dict[int, list[Move]] = {}
+        for key in sorted(self._snapshot.holding):
+            group = self._snapshot.groups[key]
+            if not self._gives(group):
+                continue
+            for pod in self._snapshot.evictable_of(group).loose:
+                node = numbers.get(pod.node)
+                if (
+                    node is not None
+                    and pod.controlled
+                    and not pod.claims
+                    and pod.status is TaskStatus.RUNNING
+                ):
+                    found.setdefault(node, []).append(
+                        Move(pod, group, node, self._class_of(group, pod.shape))
+                    )
+        for some in found.values():
+            some.sort(key=lambda move: (self._priority(move), -move.pod.created))
+        return found
+
+    def _gives(self, group: Group) -> bool:
+        """Tell whether pods of a group may be moved at all: it has all of its pods, and its queue takes them again."""
+        if not group.exists or group.is_arranged or group.pending or group.counts[TaskStatus.RELEASING]:
+            return False
+        is_mixed = len({pod.revocable for pod in group.holders.values()}) > 1
+        if is_mixed and self._snapshot.policy.zones is not None:
+            return False  # where those go that are made again depends on which they are (tdm)
+        return group.ready() > group.min_member and queue_cause(self._snapshot, group) is None
+
+    def _priority(self, move: Move) -> tuple[int, int]:
+        """Return the priority of a group, then that of its pod."""
+        priority_of = self._snapshot.priority_of
+        return priority_of(move.group.priority_class), -task_order(move.pod, priority_of)[0]
+
+    def _of_node(self, candidates: Sequence[Move], protection: Protection, most: int) -> list[Move]:
+        """Return who goes from one node until nothing of it is above its target, so many at most."""
+        found: list[Move] = []
+        in_vain: set[tuple[str, int]] = set()
+        for move in candidates:
+            exceeded = self._exceeded(move.node, found)
+            if not exceeded or len(found) >= most or self._tried >= MOST_TRIED:
+                break
+            request = self._cluster.classes[move.pod_class].request
+            if not any(request[self._columns[name]] > 0 for name in exceeded):
+                continue
+            alike = move.group.key, move.pod_class
+            if alike in in_vain or move.pod.key in protection.cooling(move.group):
+                continue
+            self._tried += 1
+            if not self._helps([move]):
+                in_vain.add(alike)
+            elif protection.let_go(move.group, (move.pod,), 1):
+                found.append(move)
+        return found
+
+    def _exceeded(self, node: int, gone: Sequence[Move]) -> list[str]:
+        """Return the resources of which more than its target is asked for of a node when some pods are gone."""
+        free = self._cluster.free[node] + self._asked(gone)
+        whole = self._cluster.allocatable[node]
+        return [
+            name
+            for name, column in self._columns.items()
+            if (whole[column] - free[column]) / max(whole[column], 1) > self._policy.target.of(name) / 100
+        ]
+
+    def _asked(self, moves: Sequence[Move]) -> Vector:
+        """Return what pods ask for together."""
+        total = self._snapshot.nodes.amounts({})
+        for move in moves:
+            total += self._cluster.classes[move.pod_class].request
+        return total
+
+    def _helps(self, moves: Sequence[Move]) -> bool:
+        """Tell whether all of these pods, made again at once, would get nodes that are little used and stay within their target."""
+        for move in moves:
+            self._fill(move, -1)
+        gangs = self._gangs(moves)
+        pods = self._snapshot.nodes.columns.get("pods", -1)
+        attempts = place(self._cluster, gangs, pods=pods)
+        nodes = {
+            int(node) for each in attempts for some in range(len(each.runs)) for node in each.nodes(some)
+        }
+        chosen = sorted(nodes)
+        is_whole = sum(attempt.placed() for attempt in attempts) == len(moves)
+        above = self._above(self._policy.target)
+        helps = is_whole and bool(self._low[chosen].all()) and not above[chosen].any()
+        placer = Placer(self._cluster, pods=pods)
+        for gang, attempt in zip(gangs, attempts, strict=True):
+            placer.undo(gang, attempt)
+        for move in moves:
+            self._fill(move, 1)
+        return helps
+
+    def _fill(self, move: Move, count: int) -> None:
+        some = self._cluster.classes[move.pod_class]
+        self._cluster.fill([move.node], [count], some, self._accounts.get(move.group.queue))
+
+    def _gangs(self, moves: Sequence[Move]) -> list[Gang]:
+        """Return the pods as the cycle will place them when they are made again: group by group, in the order of their turns."""
+        turn = by_turn(self._snapshot.policy, self._snapshot.priority_of)
+        ordered = sorted(moves, key=lambda move: turn(move.group))
+        return [self._gang(list(some)) for _, some in groupby(ordered, key=lambda move: move.group.key)]
+
+    def _gang(self, moves: list[Move]) -> Gang:
+        group, nodes = moves[0].group, self._snapshot.nodes
+        moves.sort(key=lambda move: task_order(move.pod, self._snapshot.priority_of))
+        bins = tuple(
+            Bin(number, len(list(some))) for number, some in groupby(moves, key=lambda move: move.pod_class)
+        )
+        held = -self._asked(moves)
+        for shape, count in group.shapes.items():
+            held += nodes.vector(shape) * count
+        level = self._snapshot.priority_of(group.priority_class)
+        return Gang(bins, (), self._accounts.get(group.queue), level, tuple(held.tolist()))
+
+    def _eviction(self, move: Move) -> Eviction:
+        name = self._exceeded(move.node, ())[0]
+        column = self._columns[name]
+        whole = int(self._cluster.allocatable[move.node, column])
+        used = 100 * (whole - int(self._cluster.free[move.node, column])) // max(whole, 1)
+        message = (
+            f"It is moved: {used} % of the {WORDS[name]} of its node {move.pod.node} is asked for, "
+            f"above the target of {self._policy.target.of(name)} %."
+        )
+        return Eviction(move.pod, Action.SHUFFLE, move.group.key, message, move.group.queue)
