@@ -13,7 +13,7 @@ from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner
 
 from .test_consumer import Hasty
-from .world import node, priority_class, queue
+from .world import configuration, node, priority_class, queue
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -171,3 +171,32 @@ def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
     settle()
     assert on_node() == ["high-t-0", "low-t-0"]
     assert going() == []
+
+
+EVEN = """
+actions: enqueue, allocate, shuffle
+tiers:
+- plugins:
+  - name: nodeorder
+  - name: rescheduling
+    arguments:
+      strategies: [{name: lowNodeUtilization, params: {targetThresholds: {cpu: 50}}}]
+"""
+
+
+@pytest.mark.shows("scheduler 2.7/shuffle")
+def test_moved_pod_is_made_again_on_the_emptier_node(settle):
+    submit("even", 2, minAvailable=1)
+    settle()
+    run_all()
+    create(node("n2", cpu="2"), configuration(EVEN))
+    settle()
+    assert going() == ["even-t-1"]
+    end_all()
+    settle()
+    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {
+        "even-t-0": "n1",
+        "even-t-1": "n2",
+    }
+    assert "PodEvicted" in reasons("Job")
+    assert status(JOBS, "even")["state"]["phase"] == "Running"

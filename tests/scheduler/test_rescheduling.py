@@ -250,7 +250,10 @@ def test_pods_are_told_why_they_are_moved():
     )  # fmt: skip
     (kept,) = [each for some in groups_of(decisions, here.now) for each in some.decisions]
     assert (kept.kind, kept.reason, kept.name) == ("evict", "shuffle", "g")
-    assert kept.message == "g-3 was asked to end, because of shuffle: more of node full is asked for than its target."
+    assert (
+        kept.message
+        == "g-3 was asked to end, because of shuffle: more of node full is asked for than its target."
+    )
 
 
 NODES = ["n0", "n1", "n2", "n3"]
