@@ -59,7 +59,7 @@ def racks(world, name="g"):
     return {found[0] for found in placed(world, name).values()}
 
 
-@pytest.mark.shows("scheduler 3.12/hard")
+@pytest.mark.shows("scheduler 3.12/hard", "groups 3.5/job-allocated-hypernode")
 def test_a_gang_stays_in_one_hyper_node_of_the_lowest_tier_with_room():
     world = World(*cluster(), group(minimum=6, **close(highestTierAllowed=2)), *pods(6))
     world.cycle()

@@ -45,9 +45,7 @@ SECTIONS = (
             "queue-name of a namespace": "The queue of groups of the namespace that name none",
             "several owners": "Pods of different owners may share a group",
             "namespace": "A group and its pods are in one namespace",
-            "job-allocated-hypernode": not_done(
-                "Where in the network a job is", "HyperNodes are not known yet"
-            ),
+            "job-allocated-hypernode": "Where in the network a job is",
         },
     ),
     section(
