@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube import resources
+from scheduler.cycle.rescheduling import MOST
 from scheduler.policy.rescheduling import INTERVAL_MS
 from scheduler.writes import groups_of
 
@@ -179,6 +180,26 @@ def in_kube_system():
             [*usual(), group("h", queue="nowhere"), made("h-0", "h")], {}, ["g-3"], id="nobody's room helps who waits"
         ),
         pytest.param(usual(), {"nodes": ["full"]}, [], id="there is no other node"),
+        pytest.param(usual(), {"config": configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))}, [], id="nobody places it again"),
+        pytest.param(
+            [group(minimum=1, phase="Running", queue="nowhere"), *running(4)], {}, [], id="a queue that does not exist"
+        ),
+        pytest.param(
+            [group(minimum=1, phase="Running", networkTopology={"mode": "soft"}), *running(4)], {}, [],
+            id="pods that are kept close together",
+        ),
+        pytest.param(
+            [group(minimum=1, phase="Running"), *running(3), made("g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z")],
+            {}, ["g-3"], id="another of its group is going already",
+        ),
+        pytest.param(
+            [group(minimum=1, phase="Running"), *(made(f"g-{n}", "g", node="full") for n in range(4))], {}, [],
+            id="pods that have not started",
+        ),
+        pytest.param(
+            annotated(usual(), "g-0", **{"volcano.sh/revocable-zone": "*"}), {"config": conf(SPREAD, "  - name: tdm")}, [],
+            id="some of its pods may be on nodes that are lent",
+        ),
         pytest.param(
             [group(minimum=1, phase="Running"), *running(4, nodeSelector={"kubernetes.io/hostname": "full"})],
             {}, [], id="it must be there",
@@ -237,6 +258,39 @@ def test_it_is_asked_once_in_an_interval_and_not_while_pods_are_going():
     start(here)
     assert here.cycle(301).evictions == []
     assert sorted(here.where().values()) == ["empty"] * 2 + ["full"] * 6
+
+
+def test_a_round_is_bounded():
+    here = World(node("empty", "80", pods=99), node("full", "80", pods=99), queue(), conf())
+    here.put(group(phase="Running"), *running(80))
+    assert len(here.cycle().evictions) == MOST
+
+
+def test_a_pod_with_a_volume_claim_stays_where_claims_are_heeded():
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    objects = [group(minimum=1, phase="Running"), *running(4, volumes=[volume])]
+    gone = []
+    for heeds in (True, False):
+        here = World(node("empty"), node("full"), queue(), conf(), *objects, heeds_claims=heeds)
+        here.cycle()
+        gone.append(here.going())
+    assert gone == [[], ["g-3"]]
+
+
+def test_pods_that_are_kept_apart_from_others_go_only_where_those_are_not():
+    apart = {
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    other = [group("h", phase="Running"), *running(1, on="empty", of="h", cpu="100m", labels={"app": "a"})]
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("empty", "full")]
+    for more, gone in ((other, []), ([], ["g-3"])):
+        here = World(
+            *nodes, queue(), conf(), group(minimum=1, phase="Running"), *running(4, affinity=affinity), *more
+        )
+        here.cycle()
+        assert here.going() == gone
 
 
 def test_pods_are_told_why_they_are_moved():
