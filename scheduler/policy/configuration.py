@@ -20,7 +20,7 @@ from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Policy
+from scheduler.policy.policy import DEFAULT, Action, Policy, TaskTopologies
 from scheduler.policy.zones import zones_of
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class _Reader:
             node_groups=self.node_groups(),
             usage=self.usage(),
             zones=self.zones(),
+            tasks=self.task_topologies(),
             reserves_ms=self.reserves(),
             packed=self.packed(),
         )
@@ -283,6 +284,16 @@ class _Reader:
         arguments = self.at_work("tdm")
         evicts = ("tdm", "enabledVictim") not in self.parts_off
         return None if arguments is None else zones_of(arguments, evicts=evicts)
+
+    def task_topologies(self) -> TaskTopologies | None:
+        """Return what comes of the topology of tasks."""
+        arguments = self.listed.get("task-topology")
+        weighs, orders = (
+            ("task-topology", flag) not in self.parts_off for flag in ("enableNodeOrder", "enableTaskOrder")
+        )
+        if arguments is None:
+            return None
+        return TaskTopologies(arguments.weight("task-topology.weight", 1) if weighs else 0, orders)
 
     # The rest
 

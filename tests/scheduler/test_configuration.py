@@ -13,7 +13,17 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy, Usage
+from scheduler.policy.policy import (
+    DEFAULT,
+    Action,
+    Fit,
+    NodeGrouping,
+    Policy,
+    Scoring,
+    Strategy,
+    TaskTopologies,
+    Usage,
+)
 from scheduler.policy.zones import Window, Zones
 
 from .world import configuration
@@ -102,6 +112,7 @@ def overcommit(factor):
     "scheduler 4.1/numbers as text",
     "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
     "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 task-topology/task-topology.weight",
     "scheduler 3.11 resource-strategy-fit/resources",
     "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
 )
@@ -206,6 +217,17 @@ def overcommit(factor):
         pytest.param(
             conf("- name: usage", "  enablePredicate: false", "  arguments: {usage.weight: 2}"),
             Policy(THREE, None, usage=Usage(2, 1, 1, None, None)), id="weights of load",
+        ),
+        pytest.param(
+            conf("- name: task-topology"), Policy(THREE, None, tasks=TaskTopologies()), id="topology of tasks"
+        ),
+        pytest.param(
+            conf("- name: task-topology", "  enableTaskOrder: false", "  arguments: {task-topology.weight: '7'}"),
+            Policy(THREE, None, tasks=TaskTopologies(7, orders=False)), id="weight of the topology of tasks",
+        ),
+        pytest.param(
+            conf("- {name: task-topology, enableNodeOrder: false}"),
+            Policy(THREE, None, tasks=TaskTopologies(0)), id="order of tasks alone",
         ),
         pytest.param(conf("- name: tdm"), Policy(THREE, None, zones=Zones()), id="zones without times"),
         pytest.param(
