@@ -12,7 +12,7 @@ from cluster.rules import templates
 from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
-from jobs.rules import network_warnings, policy_warnings
+from jobs.rules import network_warnings, policy_warnings, task_topology_warnings
 from kube import lenient
 from kube.kinds.batch import Action
 
@@ -43,6 +43,7 @@ def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
     yield from _missing_claims(spec, namespace, view)
     yield from _missing_claims_of_pods(spec, namespace, view)
     yield from network_warnings.of_job(spec, view)
+    yield from task_topology_warnings.of_job(job)
     yield from policy_warnings.of_job(spec)
 
 

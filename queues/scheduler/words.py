@@ -11,7 +11,7 @@ from scheduler.policy.rescheduling import WHOLE
 
 if TYPE_CHECKING:
     from scheduler.engine.wishes import WishWeights
-    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, Usage
+    from scheduler.policy.policy import Fit, NodeGrouping, Policy, Scoring, TaskTopologies, Usage
     from scheduler.policy.rescheduling import Levels
     from scheduler.policy.zones import Window, Zones
 
@@ -61,6 +61,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
         Said("Room is kept", _kept(policy), "gang: reservation-wait, backfill"),
         Said("Nodes are chosen", _choice(policy.scoring), "nodeorder, binpack, resource-strategy-fit"),
         Said("What pods prefer", _preference(policy.wishes), "nodeorder"),
+        Said("Tasks of one job", _tasks(policy.tasks), "task-topology"),
         Said("Busy nodes", _busy(policy.usage, measures_load=measures_load), "usage"),
         Said("Nodes that are lent for a time", _zones(policy.zones), "tdm"),
         Said("Node groups of queues", _node_groups(policy.node_groups), "nodegroup"),
@@ -162,6 +163,15 @@ def _preference(weights: WishWeights) -> str:
     if not found:
         return "has no effect"
     return f"{'decides first' if weights.first else 'is added to the weights of nodes'}: {found}"
+
+
+def _tasks(tasks: TaskTopologies | None) -> str:
+    near = f"drawn to one node or kept apart (× {tasks.weight})" if tasks and tasks.weight else ""
+    order = "started in order" if tasks and tasks.orders else ""
+    found = " and ".join(filter(None, (near, order)))
+    if not found:
+        return "are neither drawn together nor kept apart by annotations"
+    return f"are {found} where annotations of the job say so (volcano.sh/task-topology-…)"
 
 
 def _node_groups(grouping: NodeGrouping | None) -> str:

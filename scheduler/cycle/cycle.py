@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scheduler.cycle.decisions import Eviction
-    from scheduler.cycle.gang_layout import Layout
+    from scheduler.cycle.gang_layout import Layout, PodSet
+    from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.gang import Attempt, Gang
-    from scheduler.snapshot.nodes import PodShape
+    from scheduler.engine.relations import Mark
     from scheduler.snapshot.records import Group, Orphan
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -128,6 +129,7 @@ class _Cycle:
         self._names = Names(nodes.names(), list(nodes.columns))
         self._pods = nodes.columns.get("pods", -1)
         self._placer: Placer | None = None
+        self._standing: set[Mark] = set()
         self._gangs: dict[str, Gang] = {}
         self._keys: list[str] = []
         self._attempts: dict[str, Attempt] = {}
@@ -368,11 +370,13 @@ class _Cycle:
             self._placer = Placer(self.cluster, pods=self._pods)
         return self._placer
 
-    def _class_of(self, group: Group, shape: PodShape) -> int:
-        """Return the number of the class that pods of a shape have in a group; the cluster has it from now on."""
-        number = self._rules.number(group, shape)
+    def _class_of(self, group: Group, some: PodSet) -> int:
+        """Return the number of the class of some pods of a group; the cluster has it from now on."""
+        number = self._rules.number(group, some)
         if number not in self._classes:
-            self._classes[number] = self._rules.pod_class(group, shape)
+            self._classes[number] = self._rules.pod_class(group, some)
+            if some.kinship is not None:
+                self._stand(some.kinship)
         return number
 
     def _gang(self, group: Group, layout: Layout) -> Gang:
@@ -381,12 +385,23 @@ class _Cycle:
             self.cluster.packed = packed_columns(self._snapshot.policy, self._snapshot.nodes.columns)
         bins = layout.gang.bins
         for index, some in enumerate(layout.pod_sets):
-            number = self._class_of(group, some.shape)
+            number = self._class_of(group, some)
             if number < 0:
                 bins = (*bins[:index], replace(bins[index], pod_class=number), *bins[index + 1 :])
         parts = [self._snapshot.nodes.vector(shape) * count for shape, count in group.shapes.items()]
         held = tuple(sum(parts[1:], parts[0]).tolist()) if parts else ()
         return replace(layout.gang, bins=bins, account=self.accounts.get(group.queue), held=held)
+
+    def _stand(self, kinship: Kinship) -> None:
+        """Count the pods on nodes with whom others of their group have to do."""
+        if self.cluster.relations is None:
+            self.cluster.relations = Relations(self._snapshot.nodes.ground())
+        index = {name: number for number, name in enumerate(self._names.nodes)}
+        for mark, on in kinship.standing().items():
+            if mark not in self._standing:
+                self._standing.add(mark)
+                marked = ((mark, index[name], pods) for name, pods in on.items() if name in index)
+                self.cluster.relations.shift(marked)
 
 
 def _pods_of(gang: Gang) -> int:

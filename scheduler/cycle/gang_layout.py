@@ -9,6 +9,8 @@ reference/volcano-queue-podgroup §3.1.
 * The minimum is made in that order: pods of higher priority are part of it or
   nobody starts. Among pods of the priority at which the minimum ends, any that
   fit will do.
+* Where the plugin task-topology is listed and the group says so, some tasks come first among equals of priority, and pods
+  that are to be on one node are together (`scheduler.cycle.task_topology`).
 * minTaskMember holds as well, unless its sum is larger than minMember.
 * Pods that have a node already, run or succeeded count; failed ones do not. A
   pod that a scheduling gate holds back does not exist yet.
@@ -22,11 +24,12 @@ reference/volcano-queue-podgroup §3.1.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from scheduler.cycle import sub_groups
+from scheduler.cycle.task_topology import Kinship, Kinships
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.snapshot.records import TaskStatus
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from scheduler.cycle.sub_groups import SubGroup
     from scheduler.engine.cause import Constraint
+    from scheduler.policy.policy import TaskTopologies
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
 
@@ -46,13 +50,32 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one priority, role, shape and sub-group that wait for nodes, in task order."""
+    """Pods of one priority, role, shape, sub-group and kinship that wait for nodes, in task order."""
 
     priority: int
     role: str
     shape: PodShape
     pods: list[Pod]
     sub_group: SubGroup | None = None
+    kinship: Kinship | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordering:
+    """What decides, among pods of one priority, which are first and which are alike. first: the tasks that come first, by number."""
+
+    of: SubGroupOf | None = None
+    first: Mapping[str, int] = field(default_factory=dict)
+    kinships: Kinships | None = None
+
+    def key(self, pod: Pod) -> tuple[int, int, int]:
+        """Return what comes before the number of a pod."""
+        first, rank = self.rank(pod.role)
+        return first, self.kinships.place(pod) if self.kinships else 0, rank
+
+    def rank(self, role: str) -> tuple[int, int]:
+        """Return which roles come first: as the group says, then those of which a bucket is made first."""
+        return self.first.get(role, len(self.first)), self.kinships.rank(role) if self.kinships else 0
 
 
 @dataclass(slots=True)
@@ -96,22 +119,37 @@ def _is_over(group: Group) -> bool:
     return is_short and bool(group.counts[TaskStatus.FAILED]) and not group.holders
 
 
-def lay_out(group: Group, priority_of: PriorityOf) -> Layout:
-    """Return the layout of a group."""
+def lay_out(group: Group, priority_of: PriorityOf, tasks: TaskTopologies | None = None) -> Layout:
+    """Return the layout of a group. tasks: what comes of the topology of its tasks."""
     if not group.is_arranged:
-        return _lay_out(group, priority_of, None)
+        return _lay_out(group, priority_of, _ordering(group, None, tasks))
     of = None if _is_over(group) else sub_groups.sub_group_of(group)
-    return sub_groups.arranged(_lay_out(group, priority_of, of), group, of)
+    return sub_groups.arranged(_lay_out(group, priority_of, _ordering(group, of, tasks)), group, of)
 
 
-def _lay_out(group: Group, priority_of: PriorityOf, of: SubGroupOf | None) -> Layout:
-    """Return the layout of a group without what it asks of the network; `of` tells the sub-group of a pod."""
+def _ordering(group: Group, of: SubGroupOf | None, tasks: TaskTopologies | None) -> _Ordering | None:
+    """Return by what pods are put in order; None for most groups, where it is priority, role and number alone."""
+    topology = group.task_topology if tasks is not None else None
+    if tasks is None or topology is None:
+        return None if of is None else _Ordering(of)
+    first = {task: number for number, task in enumerate(topology.order)} if tasks.orders else {}
+    if not tasks.weight or not topology.tasks():
+        return _Ordering(of, first)
+    waiting = sorted((pod for pod in group.pending.values() if not pod.gated), key=_rank)
+    on_nodes = sorted(group.holders.values(), key=_rank)
+    return _Ordering(of, first, Kinships(group.key, topology, waiting, on_nodes))
+
+
+def _lay_out(group: Group, priority_of: PriorityOf, ordering: _Ordering | None) -> Layout:
+    """Return the layout of a group without what it asks of the network."""
     missing = max(group.min_member - started(group), 0)
     if len(group.pending) < missing:  # while pods of a large gang are being created, each round
         return Layout([], Gang(()), missing, missing - len(group.pending), 0)
     waiting = [pod for pod in group.pending.values() if not pod.gated]
-    sets = _pod_sets(waiting, priority_of, of)
+    sets = _pod_sets(waiting, priority_of, ordering)
     roles = _role_minima(group)
+    if ordering is not None:
+        roles = {role: roles[role] for role in sorted(roles, key=ordering.rank)}
     if len(sets) == 1 and not roles:
         return _of_equals(group, sets[0], missing, priority_of)
     needed = max(missing, sum(roles.values()))
@@ -132,21 +170,29 @@ def _of_equals(group: Group, some: PodSet, missing: int, priority_of: PriorityOf
     return Layout([some], gang, missing, absent, len(group.pending) - len(some.pods))
 
 
-def _pod_sets(pods: list[Pod], priority_of: PriorityOf, of: SubGroupOf | None) -> list[PodSet]:
-    if len(pods) == 1 and of is None:
+def _pod_sets(pods: list[Pod], priority_of: PriorityOf, ordering: _Ordering | None) -> list[PodSet]:
+    if len(pods) == 1 and ordering is None:
         pod = pods[0]
         return [PodSet(_priority(pod, priority_of), pod.role, pod.shape, pods)]
     ranks = {id(pod): _rank(pod) for pod in pods}
-    found: dict[tuple[int, str, int, SubGroup | None], PodSet] = {}
+    found: dict[tuple[int, str, int, SubGroup | None, Kinship | None], PodSet] = {}
+    of = ordering.of if ordering is not None else None
+    kinships = ordering.kinships if ordering is not None else None
     for pod in sorted(pods, key=lambda pod: ranks[id(pod)]):
         priority = _priority(pod, priority_of)
         sub_group = None if of is None else of(pod)
+        kinship = None if kinships is None else kinships.of(pod)
         some = found.setdefault(
-            (priority, pod.role, pod.shape.number, sub_group),
-            PodSet(priority, pod.role, pod.shape, [], sub_group),
+            (priority, pod.role, pod.shape.number, sub_group, kinship),
+            PodSet(priority, pod.role, pod.shape, [], sub_group, kinship),
         )
         some.pods.append(pod)
-    return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
+    if ordering is None:
+        return sorted(found.values(), key=lambda some: (-some.priority, ranks[id(some.pods[0])]))
+    before = ordering.key
+    return sorted(
+        found.values(), key=lambda some: (-some.priority, before(some.pods[0]), ranks[id(some.pods[0])])
+    )
 
 
 def task_order(pod: Pod, priority_of: PriorityOf) -> tuple[int, tuple[int, int, str]]:

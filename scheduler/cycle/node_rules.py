@@ -10,12 +10,16 @@ import numpy as np
 from scheduler.cycle.node_groups import NodeGroups
 from scheduler.cycle.node_loads import NodeLoads
 from scheduler.cycle.revocable_zones import RevocableZones
+from scheduler.engine.relations import Ties
+from scheduler.engine.wishes import Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from scheduler.cycle.decisions import Eviction
+    from scheduler.cycle.gang_layout import PodSet
     from scheduler.cycle.protection import Protection
+    from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.cluster import PodClass, Verdicts
     from scheduler.engine.scoring import Scores
     from scheduler.snapshot.nodes import PodShape
@@ -63,6 +67,7 @@ class NodeRules:
         policy = snapshot.policy
         self._factor = FIRST if policy.scoring is None else 1.0
         self._wishes = policy.wishes
+        self._tasks = policy.tasks.weight if policy.tasks else 0
         self._sources: list[Source] = []
         if policy.node_groups is not None:
             self._sources.append(NodeGroups(snapshot, policy.node_groups))
@@ -75,16 +80,19 @@ class NodeRules:
         self._rulings: dict[Hashable, Ruling] = {}
         self._kinds: dict[Hashable, int] = {}
 
-    def number(self, group: Group, shape: PodShape) -> int:
-        """Return the number of the class that pods of a shape have in a group: below 0 where it is not that of the shape alone."""
-        if not self._sources:
-            return shape.number
-        kind = self._kind(group)
-        return -1 - (shape.number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
+    def number(self, group: Group, some: PodSet) -> int:
+        """Return the number of the class of some pods of a group: below 0 where it is not that of their shape alone."""
+        number = some.shape.number
+        if not self._sources and some.kinship is None:
+            return number
+        kind = self._kind(group), None if some.kinship is None else some.kinship.kind
+        return -1 - (number * MOST_KINDS + self._kinds.setdefault(kind, len(self._kinds)))
 
-    def pod_class(self, group: Group, shape: PodShape) -> PodClass:
+    def pod_class(self, group: Group, some: PodSet) -> PodClass:
         """Return that class."""
-        found = self._nodes.pod_class(shape, self._wishes)
+        found = self._nodes.pod_class(some.shape, self._wishes)
+        if some.kinship is not None:
+            found = self._with_kin(found, some.shape, some.kinship)
         if not self._sources:
             return found
         kind = self._kind(group)
@@ -93,6 +101,18 @@ class NodeRules:
             ruling = self._rulings[kind] = self._rule(group)
         verdicts = np.where(found.verdicts == 0, ruling.closed, found.verdicts)
         return replace(found, verdicts=verdicts, worth=ruling.worth if ruling.worth.any() else None)
+
+    def _with_kin(self, found: PodClass, shape: PodShape, kinship: Kinship) -> PodClass:
+        """Return a class whose pods have to do with others of their gang; taints are a wish then like this one."""
+        kin = kinship.kin(shape, self._nodes.vector, self._tasks)
+        wishes = found.wishes or Wishes(self._wishes, avoided=found.avoided)
+        ties = found.ties or Ties((), ())
+        return replace(
+            found,
+            ties=Ties((*ties.marks, *kinship.marks(shape)), ties.rules),
+            wishes=replace(wishes, kin=kin, moves_itself=True),
+            avoided=None,
+        )
 
     def due(self) -> int | None:
         """Return when something may be another way although nothing changes, None where that is never."""

@@ -7,7 +7,7 @@ takes a pod from nodes above their target for good, and after finitely many of t
 
 * Only pods beyond the minimum of their group that a controller makes again, and none that may not be evicted (`evictable`),
   that a budget protects or that has just started (`protection`). A group that waits for pods, or loses some, gives none.
-* None of a group that is kept together in the network, and none with a volume of its own: where that is nobody says.
+* None of a group that is kept together in the network, or whose tasks are by their topology, and none with a volume of its own: where that is nobody says.
 * Nobody is moved while anybody waits for room: what becomes free would be his.
 * On a node those of the lowest priority go first, of equals the youngest, then those of a group that were to start last.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from kube.usage import value_of
 from scheduler.cycle.decisions import MOVED, Eviction
-from scheduler.cycle.gang_layout import task_order
+from scheduler.cycle.gang_layout import PodSet, task_order
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_cause
 from scheduler.engine.gang import Bin, Gang
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
     from scheduler.engine.cluster import Cluster, Vector
     from scheduler.engine.relations import NodeSet
     from scheduler.policy.rescheduling import Levels, Rescheduling
-    from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
-    ClassOf = Callable[[Group, PodShape], int]
-    """The number of the class that pods of a shape have in a group."""
+    ClassOf = Callable[[Group, PodSet], int]
+    """The number of the class of some pods of a group."""
 
 MOST = 16
 """So many pods at most are moved in one round."""
@@ -138,9 +137,8 @@ class Moves:
                     and not pod.claims
                     and pod.status is TaskStatus.RUNNING
                 ):
-                    found.setdefault(node, []).append(
-                        Move(pod, group, node, self._class_of(group, pod.shape))
-                    )
+                    alone = PodSet(0, pod.role, pod.shape, [pod])
+                    found.setdefault(node, []).append(Move(pod, group, node, self._class_of(group, alone)))
         for some in found.values():
             some.sort(key=lambda move: (self._priority(move), -move.pod.created))
         return found
@@ -149,6 +147,8 @@ class Moves:
         """Tell whether pods of a group may be moved at all: it has all of its pods, and its queue takes them again."""
         if not group.exists or group.is_arranged or group.pending or group.counts[TaskStatus.RELEASING]:
             return False
+        if self._snapshot.policy.tasks is not None and group.task_topology is not None:
+            return False  # where they go that are made again depends on where the others of their gang are
         is_mixed = len({pod.revocable for pod in group.holders.values()}) > 1
         if is_mixed and self._snapshot.policy.zones is not None:
             return False  # where those go that are made again depends on which they are (tdm)

@@ -90,7 +90,7 @@ class Ranking:
         if not len(nodes):
             return [], []
         if (wishes := self._class.wishes) is not None:
-            node = wishes.best(nodes, self._score[nodes], self._cluster.relations)
+            node = wishes.best(nodes, self._score[nodes], self._cluster)
             return [node], [1 if wishes.moves_itself else min(int(self._capacity[node]), wanted)]
         if wanted == 1:
             return [int(nodes[np.argmax(self._score[nodes])])], [1]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from scheduler.engine.cluster import Vector
+    from scheduler.engine.cluster import Cluster, Vector
+    from scheduler.engine.kin import Kin
     from scheduler.engine.relations import Mark, NodeSet, Relations
     from scheduler.engine.scoring import Scores
 
@@ -77,6 +78,7 @@ class Wishes:
     matched      (nodes,) the weights of the wishes for nodes that each meets; None where there are none
     avoided      (nodes,) how many taints there are to use other nodes first; None where there are none
     moves_itself whether a pod of the class changes what nodes are worth to the next one
+    kin          what it has to do with others of its gang (task-topology); None where that is nothing
     """
 
     weights: WishWeights
@@ -85,17 +87,19 @@ class Wishes:
     near: tuple[Near, ...] = ()
     even: tuple[Even, ...] = ()
     moves_itself: bool = False
+    kin: Kin | None = None
 
-    def best(self, nodes: Indices, scores: Scores, relations: Relations | None) -> int:
+    def best(self, nodes: Indices, scores: Scores, cluster: Cluster) -> int:
         """Return the best of one or more nodes, whose other scores are given in the same order; the first among equals."""
-        worth = self.worth(nodes, relations)
+        worth = self.worth(nodes, cluster)
         if not self.weights.first:
             return int(nodes[np.argmax(scores + worth)])
         wished = worth == worth.max()
         return int(nodes[wished][np.argmax(scores[wished])])
 
-    def worth(self, nodes: Indices, relations: Relations | None) -> Vector:
+    def worth(self, nodes: Indices, cluster: Cluster) -> Vector:
         """Return what nodes are worth, compared with each other."""
+        relations = cluster.relations
         worth = np.zeros(len(nodes), dtype=np.int64)
         if self.matched is not None:
             worth += self.weights.nodes * _of_most(self.matched[nodes])
@@ -105,6 +109,8 @@ class Wishes:
             worth += self.weights.pods * _near(self.near, nodes, relations)
         if self.even and relations is not None:
             worth += self.weights.spread * _even(self.even, nodes, relations)
+        if self.kin is not None and relations is not None:
+            worth += self.kin.weight * _above_least(self.kin.raw(nodes, relations, cluster.free))
         return worth
 
 
@@ -118,8 +124,11 @@ def _near(wishes: Iterable[Near], nodes: Indices, relations: Relations) -> Vecto
     for each in wishes:
         tally = relations.tally(each.mark, each.topology)
         raw += each.weight * tally.counts[tally.of_node[nodes]]
-    least = int(raw.min())
-    return _of_most(raw - least)
+    return _above_least(raw)
+
+
+def _above_least(raw: Vector) -> Vector:
+    return _of_most(raw - int(raw.min()))
 
 
 def _even(wishes: tuple[Even, ...], nodes: Indices, relations: Relations) -> Vector:

@@ -20,7 +20,7 @@ from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Policy
+from scheduler.policy.policy import DEFAULT, Action, Policy, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.zones import zones_of
 
@@ -127,6 +127,7 @@ class _Reader:
             node_groups=self.node_groups(),
             usage=self.usage(),
             zones=self.zones(),
+            tasks=self.task_topologies(),
             reserves_ms=self.reserves(),
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
@@ -302,6 +303,16 @@ class _Reader:
             message = "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
             self.warn(arguments.path.rpartition(".")[0], message)
         return found
+
+    def task_topologies(self) -> TaskTopologies | None:
+        """Return what comes of the topology of tasks."""
+        arguments = self.listed.get("task-topology")
+        weighs, orders = (
+            ("task-topology", flag) not in self.parts_off for flag in ("enableNodeOrder", "enableTaskOrder")
+        )
+        if arguments is None:
+            return None
+        return TaskTopologies(arguments.weight("task-topology.weight", 1) if weighs else 0, orders)
 
     # The rest
 

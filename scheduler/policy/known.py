@@ -134,7 +134,12 @@ PLUGINS: Mapping[str, Plugin] = {
         switch="enablePredicate",
         parts=frozenset({"enabledVictim"}),
     ),
-    "task-topology": _without("tasks are not kept together or apart by annotations"),
+    "task-topology": Plugin(
+        Standing.SWITCHED,
+        "Tasks of a job are drawn to one node, kept apart, and put in order as its annotations say.",
+        frozenset({"task-topology.weight"}),
+        parts=frozenset({"enableNodeOrder", "enableTaskOrder"}),
+    ),
     "cdp": Plugin(
         Standing.SWITCHED,
         "Pods that ask for time to cool down are not evicted soon after they got their node.",

@@ -96,6 +96,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskTopologies:
+    """What comes of the topology of a group's tasks (§3.11): how much it counts which pods are on a node; whether tasks come in order."""
+
+    weight: int = 1
+    orders: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What holds for one cycle.
 
@@ -111,6 +119,7 @@ class Policy:
     reserves_ms after how long a group that would fit has room kept (`scheduler.cycle.reservations`); None: never
     budgets     whether budgets for disruptions protect pods in any case (pdb, §3.11), and not only while there are others
     cooldown    whether pods stay that have just started and ask for time (cdp, §3.11)
+    tasks       what comes of the topology of tasks (task-topology, §3.11); None: nothing
     packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
     """
@@ -127,6 +136,7 @@ class Policy:
     node_groups: NodeGrouping | None = None
     usage: Usage | None = None
     zones: Zones | None = None
+    tasks: TaskTopologies | None = None
     packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
     rescheduling: Rescheduling | None = None
 

@@ -15,6 +15,7 @@ from kube import usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
+from kube.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
 from kube.topology import ALLOCATED
 from kube.usage import NOTHING, AskingSpec, QueueAnnotations
 
@@ -134,8 +135,8 @@ class NodeView(View):
 class GroupAnnotations(Preemptable):
     """What a pod group says of itself (reference/volcano-scheduler §1.4).
 
-    Whether it may be evicted, how long it may wait (sla, under both names), how many of its pods must stay, how long it runs, and
-    where it is.
+    Whether it may be evicted, how long it may wait (sla, under both names), how many of its pods must stay, how long it runs,
+    where it is, and which of its tasks are to be on one node.
     """
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
@@ -144,6 +145,9 @@ class GroupAnnotations(Preemptable):
     most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
     hyper_node: str = field(default="", name=ALLOCATED)
+    near: str = field(default="", name=AFFINITY)
+    apart: str = field(default="", name=ANTI_AFFINITY)
+    task_order: str = field(default="", name=TASK_ORDER)
 
 
 class GroupMeta(View):

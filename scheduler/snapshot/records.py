@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
+from kube import task_topology
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.meta import OwnerReference
+    from kube.task_topology import TaskTopology
     from scheduler.snapshot.demands import Demands
     from scheduler.snapshot.nodes import PodShape
     from scheduler.snapshot.reading import (
@@ -218,6 +220,12 @@ class Group:
         """The HyperNode that it is said to be in, "" where nothing is said."""
         notes = self.view.metadata.annotations if self.view else None
         return notes.hyper_node if notes else ""
+
+    @property
+    def task_topology(self) -> TaskTopology | None:
+        """Which of its tasks are to be on one node and which are not, and which come first; None where nothing is said."""
+        notes = self.view.metadata.annotations if self.view else None
+        return task_topology.read(notes.near, notes.apart, notes.task_order) if notes else None
 
     @property
     def min_member(self) -> int:

@@ -182,7 +182,7 @@ class Snapshot:
         """Return the layout of a group; it is kept until the group or one of its pods changes."""
         layout = self._layouts.get(group.key)
         if layout is None:
-            layout = self._layouts[group.key] = lay_out(group, self.priority_of)
+            layout = self._layouts[group.key] = lay_out(group, self.priority_of, self.policy.tasks)
         return layout
 
     def evictable_of(self, group: Group) -> Evictable:
@@ -466,6 +466,7 @@ class Snapshot:
         self.configuration.take(change.body if exists else None)
         if self.configuration.policy != self.policy:
             self.policy = self.configuration.policy
+            self._layouts.clear()
             self.dirty |= self.waiting
 
     def _namespace(self, change: Changed, exists: bool) -> None:

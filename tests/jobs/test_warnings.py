@@ -40,6 +40,17 @@ def told(obj, cluster=CLUSTER, old=None):
     return dict(text.split(": ", 1) for text in admission.warn(made, old, cluster))
 
 
+def noted(*names, near="", apart="", order=""):
+    """A job of these tasks with annotations about their topology."""
+    obj = job(*(task(name) for name in names))
+    texts = {"affinity": near, "anti-affinity": apart, "task-order": order}
+    obj["metadata"]["annotations"] = {
+        f"volcano.sh/task-topology-{name}": text for name, text in texts.items() if text
+    }
+    return obj
+
+
+NOTE = "metadata.annotations[volcano.sh/task-topology-"
 ALWAYS_PATH = "spec.tasks[0].template.spec.restartPolicy"
 COMPLETES_ON_5 = {"exitCode": 5, "action": "CompleteJob"}
 FIRST, TASK = "spec.policies[0]", "spec.tasks[0].policies[0]"
@@ -144,6 +155,17 @@ ODD = [
         job(task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"highestTierName": "rack"}})),
         "spec.tasks[0].partitionPolicy.networkTopology.highestTierName", "no HyperNode has the tier rack", id="no HyperNode for partitions",
     ),
+    pytest.param(
+        noted("a", "b", near="a,b;b,c"), f"{NOTE}affinity]", "no task c, so this has no effect; name tasks of the job (a, b)",
+        id="a task that there is not is drawn", marks=pytest.mark.shows("scheduler 3.11 task-topology/bad annotations"),
+    ),
+    pytest.param(noted("a", apart="x"), f"{NOTE}anti-affinity]", "no task x", id="a task that there is not is parted"),
+    pytest.param(noted("a", order="a,x,y"), f"{NOTE}task-order]", "no task x or y", id="tasks that there are not come first"),
+    pytest.param(
+        noted("a", "b", near="a,b", apart="b,a"), f"{NOTE}anti-affinity]", "a and b are wanted on one node and apart", id="both ways",
+        marks=pytest.mark.shows("scheduler 3.11 task-topology/bad annotations"),
+    ),
+    pytest.param(noted("a", near="a", apart="a"), f"{NOTE}anti-affinity]", "pods of a are wanted", id="both ways of one task"),
 ]  # fmt: skip
 
 
@@ -181,6 +203,7 @@ def test_tiers_that_no_hyper_node_has_are_told_with_those_that_there_are(asked, 
 
 
 FINE = [
+    pytest.param(noted("a", "b", near="a,b", apart="b", order="b,a"), id="tasks on one node"),
     pytest.param(job(networkTopology={"mode": "soft", "highestTierAllowed": 1}), id="a wish of the network"),
     pytest.param(job(networkTopology={"mode": "hard"}), id="any tier of the network"),
     pytest.param(policies(on("PodPending", timeout="10m")), id="PodPending with timeout"),

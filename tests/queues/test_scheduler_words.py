@@ -8,9 +8,10 @@ from queues.scheduler import words
 from scheduler.policy.configuration import read
 from scheduler.policy.policy import DEFAULT
 
-PREFER, NODES, BUSY, LENT, GROUPS, MOVED = (
+PREFER, NODES, TASKS, BUSY, LENT, GROUPS, MOVED = (
     "What pods prefer",
     "Nodes are chosen",
+    "Tasks of one job",
     "Busy nodes",
     "Nodes that are lent for a time",
     "Node groups of queues",
@@ -51,6 +52,22 @@ def told(plugin, title, *, measures_load=True):
             "sra: {enable: true, resources: a/b}}",
             NODES, "by weights: use of resources (much cpu 2) × 10; without what is scarce (a/b 1) × 1",
             id="use of resources",
+        ),
+        pytest.param("", TASKS, "are neither drawn together nor kept apart by annotations", id="tasks without a configuration"),
+        pytest.param(
+            "name: task-topology, arguments: {task-topology.weight: 3}", TASKS,
+            "are drawn to one node or kept apart (× 3) and started in order where annotations of the job say so "
+            "(volcano.sh/task-topology-…)",
+            id="tasks",
+        ),
+        pytest.param(
+            "name: task-topology, enableNodeOrder: false", TASKS,
+            "are started in order where annotations of the job say so (volcano.sh/task-topology-…)",
+            id="tasks in order alone",
+        ),
+        pytest.param(
+            "name: task-topology, enableNodeOrder: false, enableTaskOrder: false", TASKS,
+            "are neither drawn together nor kept apart by annotations", id="tasks of no weight",
         ),
         pytest.param("", BUSY, "are not told from others: only what pods ask for counts", id="load without a configuration"),
         pytest.param(

@@ -160,12 +160,31 @@ def worth(wishes, nodes, around):
         }
         least = min(raw.values())
         add(weights.pods, {node: each - least for node, each in raw.items()})
+    if wishes.kin is not None:
+        raw = {node: _kin(wishes.kin, node, around) for node in nodes}
+        least = min(raw.values())
+        add(wishes.kin.weight, {node: each - least for node, each in raw.items()})
     counted = [node for node in nodes if wishes.even and wishes.even[0].labelled[node]]
     raw = {node: _unevenness(wishes.even, node, counted, around) for node in counted}
     for node, each in raw.items():
         most, least = max(raw.values()), min(raw.values())
         found[node] += weights.spread * (100 * (most + least - each) // most if most else 100)
     return found
+
+
+def _kin(kin, node, around):
+    """What a node counts for a pod: who of its bucket is there, and who may come, put there one by one; less those it is parted from."""
+    there = around.with_mark(kin.bucket).count(node) if kin.bucket is not None else 0
+    there -= sum(around.with_mark(mark).count(node) for mark in kin.parted)
+    free = [int(has) - int(asks) for has, asks in zip(around.cluster.free[node], kin.request, strict=True)]
+    may_come = 0
+    for each in kin.following:
+        for _ in range(each.pods - len(around.with_mark(each.mark))):
+            left = [has - int(asks) for has, asks in zip(free, each.request, strict=True)]
+            if any(has < 0 for has, asks in zip(left, each.request, strict=True) if asks):
+                break
+            free, may_come = left, may_come + 1
+    return 2 * (there + may_come) + (there > 0)
 
 
 def _unevenness(wishes, node, counted, around):

@@ -13,7 +13,17 @@ from scheduler.engine.wishes import WishWeights
 from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
-from scheduler.policy.policy import DEFAULT, Action, Fit, NodeGrouping, Policy, Scoring, Strategy, Usage
+from scheduler.policy.policy import (
+    DEFAULT,
+    Action,
+    Fit,
+    NodeGrouping,
+    Policy,
+    Scoring,
+    Strategy,
+    TaskTopologies,
+    Usage,
+)
 from scheduler.policy.rescheduling import Levels, Rescheduling
 from scheduler.policy.zones import Window, Zones
 
@@ -119,6 +129,7 @@ def overcommit(factor):
     "scheduler 3.11 rescheduling/interval",
     "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
     "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
+    "scheduler 3.11 task-topology/task-topology.weight",
     "scheduler 3.11 resource-strategy-fit/resources",
     "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
     "scheduler 2.6/gangpreempt",
@@ -249,6 +260,17 @@ def overcommit(factor):
         pytest.param(
             conf("- {name: rescheduling, enabledVictim: false}", actions=MOVES),
             Policy(frozenset((Action.ALLOCATE, Action.SHUFFLE)), None), id="moving switched off",
+        ),
+        pytest.param(
+            conf("- name: task-topology"), Policy(THREE, None, tasks=TaskTopologies()), id="topology of tasks"
+        ),
+        pytest.param(
+            conf("- name: task-topology", "  enableTaskOrder: false", "  arguments: {task-topology.weight: '7'}"),
+            Policy(THREE, None, tasks=TaskTopologies(7, orders=False)), id="weight of the topology of tasks",
+        ),
+        pytest.param(
+            conf("- {name: task-topology, enableNodeOrder: false}"),
+            Policy(THREE, None, tasks=TaskTopologies(0)), id="order of tasks alone",
         ),
         pytest.param(conf("- name: tdm"), Policy(THREE, None, zones=Zones()), id="zones without times"),
         pytest.param(

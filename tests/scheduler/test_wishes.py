@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kube import quantity
+from scheduler.engine.kin import Following, Kin
 from scheduler.engine.place import place
 from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
 
@@ -250,9 +251,27 @@ def some_wishes(draw, pod_class, zoned):
     ]  # fmt: skip
     marks = pod_class.ties.marks if pod_class.ties else ()
     moves = any(each.mark in marks for each in (*near, *even))
+    kin = draw(some_kin(pod_class)) if draw(st.booleans()) else None
     matched = numbers(0, 4) if draw(st.booleans()) else None
     avoided = numbers(0, 2) if draw(st.booleans()) else None
-    return Wishes(weights, matched, avoided, tuple(near), tuple(even), moves)
+    return Wishes(weights, matched, avoided, tuple(near), tuple(even), moves or kin is not None, kin)
+
+
+@st.composite
+def some_kin(draw, pod_class):
+    mark = st.sampled_from(MARKS)
+    request = st.lists(
+        st.integers(0, 3), min_size=len(pod_class.request), max_size=len(pod_class.request)
+    ).map(lambda some: np.array(some, dtype=np.int64))
+    following = draw(st.lists(st.builds(Following, mark, st.integers(0, 5), request), max_size=2))
+    parted = draw(st.lists(mark, max_size=2, unique=True))
+    return Kin(
+        pod_class.request,
+        draw(st.one_of(st.none(), mark)),
+        tuple(parted),
+        tuple(following),
+        draw(st.integers(0, 3)),
+    )
 
 
 @pytest.mark.shows("scheduler 3.8/among which nodes")

@@ -456,8 +456,8 @@ def gang_short(put):
 
     lay_out = gang_layout.lay_out
 
-    def short(group, priority_of):
-        return lay_out(_Shorter(group), priority_of)
+    def short(group, priority_of, tasks):
+        return lay_out(_Shorter(group), priority_of, tasks)
 
     from scheduler.snapshot import snapshot
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.items import differs, not_done, section
 
-NOT_YET = "Not yet"
 NETWORK = "HyperNodes are not known yet"
 PROGRAM = "No other program is asked, and none is loaded"
 
@@ -115,10 +114,19 @@ SECTIONS = (
         "scheduler 3.11 task-topology",
         "Tasks of a job together or apart",
         {
-            "affinity": not_done("`volcano.sh/task-topology-affinity` draws tasks to one node", NOT_YET),
-            "anti-affinity": not_done("`volcano.sh/task-topology-anti-affinity` parts them", NOT_YET),
-            "task order": not_done("`volcano.sh/task-topology-task-order`", NOT_YET),
-            "task-topology.weight": not_done("How much it counts", NOT_YET),
+            "affinity": "`volcano.sh/task-topology-affinity` draws tasks to one node",
+            "anti-affinity": differs(
+                "`volcano.sh/task-topology-anti-affinity` parts them",
+                "`task-topology`: tasks that are only parted from others",
+            ),
+            "buckets": "Tasks that are drawn to several are shared among them",
+            "task order": differs("`volcano.sh/task-topology-task-order`", "`task-topology`: order of tasks"),
+            "task-topology.weight": differs("How much it counts", "`task-topology`: how much it counts"),
+            "bad annotations": differs(
+                "Nothing comes of annotations that name tasks that there are not",
+                "`task-topology`: a task that there is not, or one that two annotations want with another and apart",
+            ),
+            "not listed": "Nothing is heeded where it is not listed",
         },
     ),
     section(

@@ -1,0 +1,49 @@
+"""Tasks that a job's annotations want on one node, or not, and of which that cannot be (`kube.task_topology`).
+
+Where the scheduler's plugin task-topology is listed, what is named here counts for nothing; the rest of the annotations holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kube import lenient, task_topology
+from kube.task_topology import AFFINITY, ANTI_AFFINITY, TASK_ORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+    from kube.task_topology import Pair
+
+
+def of_job(job: Object) -> Iterator[str]:
+    """Yield what is odd about these annotations, each as `path: sentence`."""
+    notes = lenient.mapping(job, "metadata", "annotations")
+    texts = {name: lenient.text(notes, name) for name in (AFFINITY, ANTI_AFFINITY, TASK_ORDER)}
+    if not any(texts.values()):
+        return
+    tasks = [lenient.text(task, "name") for task in lenient.sequence(job, "spec", "tasks")]
+    for name, text in texts.items():
+        named = dict.fromkeys(task for clause in task_topology.clauses(text) for task in clause)
+        unknown = [task for task in named if task not in tasks]
+        if unknown:
+            yield (
+                f"{_path(name)}: there is no task {' or '.join(unknown)}, so this has no effect; "
+                f"name tasks of the job ({', '.join(filter(None, tasks))}), as in ps,worker;worker."
+            )
+    for pair in task_topology.both(texts[AFFINITY], texts[ANTI_AFFINITY]):
+        yield (
+            f"{_path(ANTI_AFFINITY)}: {_shown(pair)} on one node and apart, so neither has an effect; "
+            "remove them from one of the two annotations."
+        )
+
+
+def _path(annotation: str) -> str:
+    return f"metadata.annotations[{annotation}]"
+
+
+def _shown(pair: Pair) -> str:
+    """Return who is wanted, with the verb."""
+    names = sorted(pair)
+    return f"pods of {names[0]} are wanted" if len(names) == 1 else f"{names[0]} and {names[1]} are wanted"
