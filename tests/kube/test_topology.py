@@ -40,6 +40,7 @@ def come_to(*objects, nodes=NODES):
     return {each.name: each for each in topology.domains({one.name: one for one in read}, nodes)}
 
 
+@pytest.mark.shows("scheduler 3.12/HyperNodes")
 @pytest.mark.parametrize(
     ("members", "expected"),
     [
@@ -72,6 +73,7 @@ def test_a_hyper_node_has_the_nodes_of_those_below_it():
     assert not any(each.problems for each in found.values())
 
 
+@pytest.mark.shows("scheduler 3.12/HyperNodes")
 @pytest.mark.parametrize(
     ("objects", "about", "reason", "words"),
     [

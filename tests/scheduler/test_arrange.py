@@ -6,6 +6,7 @@ import copy
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,6 +113,7 @@ def place_all(placer, gang):
     return [attempt.nodes(some).tolist() for some in range(len(gang.bins))]
 
 
+@pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard")
 @settings(max_examples=500, deadline=None)
 @given(worlds())
 def test_the_answer_is_that_of_trying_each_hyper_node_with_pod_after_pod(drawn):
@@ -124,6 +126,7 @@ def test_the_answer_is_that_of_trying_each_hyper_node_with_pod_after_pod(drawn):
         assert fast.free.tolist() == slow.free.tolist()
 
 
+@pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard")
 @settings(max_examples=300, deadline=None)
 @given(worlds())
 def test_nobody_is_farther_apart_than_is_allowed_and_no_part_is_split(drawn):

@@ -52,6 +52,7 @@ def noted(objects, **annotations):
     return objects
 
 
+@pytest.mark.shows("scheduler 3.11 pdb/budgets", "scheduler 3.11 pdb/no labels")
 @pytest.mark.parametrize(
     ("objects", "victims"),
     [
@@ -159,6 +160,7 @@ def test_victims_are_found_when_the_budget_allows_it():
     assert here.snapshot.budgets == {}
 
 
+@pytest.mark.shows("scheduler 3.11 pdb/budgets")
 @pytest.mark.parametrize(
     ("text", "victims"),
     [
@@ -199,6 +201,7 @@ def cooling(objects, since, *, time="60s"):
     return objects
 
 
+@pytest.mark.shows("scheduler 3.11 cdp/cooldown-time")
 @pytest.mark.parametrize(
     ("objects", "victims"),
     [
@@ -219,6 +222,7 @@ def test_who_has_just_started_stays(objects, victims):
     assert here.going() == victims
 
 
+@pytest.mark.shows("scheduler 3.11 cdp/cooldown-time")
 def test_who_waits_for_pods_to_cool_down_is_told_and_looked_at_in_time():
     here = world(*cooling(low(4), START), *waiting())
     decisions = here.cycle()
@@ -281,6 +285,7 @@ def permits(pods, budgets, victims):
     return True
 
 
+@pytest.mark.shows("scheduler 3.11 pdb/budgets")
 @settings(max_examples=200, deadline=None)
 @given(protected_worlds())
 def test_evictions_are_those_that_the_eviction_api_would_allow(scene):

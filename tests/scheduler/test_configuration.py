@@ -104,6 +104,8 @@ def overcommit(factor):
     "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
     "scheduler 3.11 resource-strategy-fit/resources",
     "scheduler 3.11 resource-strategy-fit/resourceStrategyFitWeight",
+    "scheduler 2.6/gangpreempt",
+    "scheduler 2.6/gangreclaim",
 )
 @pytest.mark.parametrize(
     ("text", "expected"),

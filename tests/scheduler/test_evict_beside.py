@@ -49,6 +49,7 @@ def with_cpu(spec, cpu="1"):
     return spec
 
 
+@pytest.mark.shows("scheduler 2.4/ports and affinity")
 @pytest.mark.parametrize(
     ("objects", "victims"),
     [
@@ -172,6 +173,7 @@ def subsets(names):
     return chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1))
 
 
+@pytest.mark.shows("scheduler 2.4/ports and affinity")
 @relaxed
 @given(scenes())
 def test_victims_help_and_none_of_them_goes_in_vain(scene):
@@ -192,6 +194,7 @@ def test_victims_help_and_none_of_them_goes_in_vain(scene):
             assert judge.broken(here.get(resources.PODS, name), node) <= {"affinity"}
 
 
+@pytest.mark.shows("scheduler 2.4/ports and affinity")
 @relaxed
 @given(scenes())
 def test_victims_are_found_where_any_set_of_them_helps(scene):

@@ -68,6 +68,7 @@ NEVER = priority_class("calm", 100, preemptionPolicy="Never")
     "scheduler 11/1",
     "scheduler 11/14",
     "scheduler 3.11 tdm/preempt",
+    "scheduler 2.6/gangpreempt",
 )
 @pytest.mark.parametrize(
     ("objects", "victims"),

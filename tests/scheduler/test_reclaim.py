@@ -48,6 +48,7 @@ HALVES = (queue("a"), queue("b"))
     "scheduler 3.6/reclaim",
     "queues 1.2/reclaimable",
     "scheduler 11/14",
+    "scheduler 2.6/gangreclaim",
 )
 @pytest.mark.parametrize(
     ("objects", "victims"),

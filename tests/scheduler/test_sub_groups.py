@@ -48,6 +48,7 @@ def whole(world, size, name="work"):
     return found
 
 
+@pytest.mark.shows("scheduler 1.4/subgroups", "scheduler 3.1/subgroups", "groups 3.1/subGroupPolicy")
 def test_a_sub_group_starts_whole_or_not_at_all():
     world = World(
         *nodes(3, 4), grouped(3, policy(3, 1)), *partition(0, 3), *partition(1, 3), *partition(2, 3)
@@ -64,6 +65,7 @@ def test_a_sub_group_starts_whole_or_not_at_all():
     }
 
 
+@pytest.mark.shows("scheduler 1.4/minSubGroups")
 def test_as_many_sub_groups_start_with_the_gang_as_it_asks_for():
     world = World(*nodes(3, 4), grouped(3, policy(3, 3)), *(p for n in range(3) for p in partition(n, 3)))
     world.cycle()
@@ -77,6 +79,7 @@ def test_as_many_sub_groups_start_with_the_gang_as_it_asks_for():
     assert whole(world, 3) == {0: 3, 1: 3, 2: 3}
 
 
+@pytest.mark.shows("scheduler 3.1/subgroups")
 def test_the_minimum_is_made_of_whole_sub_groups():
     world = World(*nodes(8), grouped(5, policy(4)), *partition(0, 4), *partition(1, 4))
     world.cycle()
@@ -96,6 +99,7 @@ def test_where_too_little_is_free_for_all_pods_that_is_the_reason():
     assert reason(world)[0] == "NotEnoughResources"
 
 
+@pytest.mark.shows("scheduler 3.12/subgroups")
 def test_each_sub_group_is_close_together_and_they_may_be_apart():
     topology = close(highestTierAllowed=1)
     asked = grouped(12, policy(6, 2, **topology))
@@ -116,6 +120,7 @@ def test_a_sub_group_that_fits_nowhere_close_together_names_the_tier():
     )
 
 
+@pytest.mark.shows("scheduler 3.12/subgroups")
 def test_sub_groups_stay_within_the_hyper_node_of_their_gang():
     asked = grouped(4, policy(2, 2, **close(highestTierAllowed=1)), **close(highestTierAllowed=1))
     world = World(*cluster(nodes=1), asked, *partition(0, 2), *partition(1, 2), *partition(2, 2))
@@ -160,6 +165,12 @@ def test_pods_without_a_sub_group_are_placed_as_ever():
     assert "g-master-0" in placed(world)
 
 
+@pytest.mark.shows(
+    "scheduler 1.4/subgroups",
+    "scheduler 1.4/subgroups without keys",
+    "scheduler 3.1/subgroups",
+    "groups 3.1/subGroupPolicy",
+)
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -59,6 +59,7 @@ def racks(world, name="g"):
     return {found[0] for found in placed(world, name).values()}
 
 
+@pytest.mark.shows("scheduler 3.12/hard", "groups 3.5/job-allocated-hypernode")
 def test_a_gang_stays_in_one_hyper_node_of_the_lowest_tier_with_room():
     world = World(*cluster(), group(minimum=6, **close(highestTierAllowed=2)), *pods(6))
     world.cycle()
@@ -67,6 +68,7 @@ def test_a_gang_stays_in_one_hyper_node_of_the_lowest_tier_with_room():
     assert annotation(world) == "rack-a"
 
 
+@pytest.mark.shows("scheduler 3.12/hard")
 def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther():
     world = World(*cluster(), group(minimum=10, **close(highestTierAllowed=2)), *pods(10))
     world.cycle()
@@ -75,6 +77,12 @@ def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther()
     assert annotation(world) == "row"
 
 
+@pytest.mark.shows(
+    "scheduler 2.2/hard topology",
+    "scheduler 3.12/hard",
+    "scheduler 3.12/always",
+    "groups 3.1/networkTopology",
+)
 @pytest.mark.parametrize(
     ("topology", "size", "words"),
     [
@@ -113,6 +121,7 @@ def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(topology, size, w
     assert reason(world) == ("NetworkTopology", words)
 
 
+@pytest.mark.shows("scheduler 2.2/soft topology", "scheduler 3.12/soft")
 def test_a_wish_is_followed_where_it_can_be_and_holds_nobody_up():
     world = World(*cluster(), group(minimum=6, **close("soft", highestTierAllowed=1)), *pods(6))
     world.put(group("h", 11, **close("soft", highestTierAllowed=1)), *pods(11, "h"))
@@ -121,6 +130,7 @@ def test_a_wish_is_followed_where_it_can_be_and_holds_nobody_up():
     assert len(placed(world, "h")) == 11
 
 
+@pytest.mark.shows("scheduler 2.2/soft topology", "scheduler 3.12/soft")
 @pytest.mark.parametrize("mode", ["hard", "soft"])
 def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
     world = World(
@@ -131,6 +141,7 @@ def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
     assert len(placed(world, "h")) == 11
 
 
+@pytest.mark.shows("scheduler 3.12/hypernode.binpack", "scheduler 3.12/equals")
 def test_the_fuller_hyper_node_comes_first_and_of_equals_the_first():
     others = [pod("o-0", "o", node="b0", phase="Running")]
     world = World(
@@ -171,6 +182,7 @@ def test_pods_that_are_too_far_apart_already_keep_the_others_waiting():
     )
 
 
+@pytest.mark.shows("scheduler 3.12/beyond")
 def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_within_the_highest():
     world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=2)), *pods(20))
     world.cycle()
@@ -205,6 +217,7 @@ def test_labels_of_nodes_that_change_move_them_between_hyper_nodes():
     assert set(placed(world, "h").values()) == {"b0", "b1", "z0"}
 
 
+@pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod")
 def test_a_gang_without_a_topology_is_placed_as_ever_beside_one_that_has_one():
     with_one = World(
         *cluster(), group(minimum=2, **close(highestTierAllowed=1)), *pods(2), group("h", 3), *pods(3, "h")

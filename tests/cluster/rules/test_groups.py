@@ -15,6 +15,7 @@ def group(**spec):
     return of(POD_GROUPS, spec={"minMember": 1, **spec})
 
 
+@pytest.mark.shows("groups 3.7/two tiers")
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [

@@ -36,12 +36,10 @@ SECTIONS = (
             "who does not fit": "Is passed over; the next one is tried",
             "releasing": differs("Nodes that others are leaving are used when no other fits", LEAVING),
             "nominated node": differs("A pod's `nominatedNodeName` is tried first", "Room of victims"),
-            "hard topology": not_done(
-                "Pods are kept within a tier of the network",
-                "HyperNodes are not known yet; the door warns of it",
-            ),
-            "soft topology": not_done(
-                "Pods are drawn together in the network", "HyperNodes are not known yet"
+            "hard topology": "Pods are kept within a tier of the network",
+            "soft topology": differs(
+                "Pods are drawn together in the network",
+                "`networkTopology` without a highest tier, or `soft`",
             ),
             "dequeueStrategy": differs(
                 "`fifo`: when the first group cannot start nobody of the queue does",
@@ -84,10 +82,7 @@ SECTIONS = (
             ),
             "entry": differs("On a full cluster a new group is not let in", "`preempt` on a full cluster"),
             "nominatedNodeName": differs("The pod is told a node", "Room of victims"),
-            "ports and affinity": not_done(
-                "Nodes are looked at with all rules about other pods",
-                "Victims are chosen by room alone, so nobody goes for pods with such rules",
-            ),
+            "ports and affinity": "Nodes are looked at with all rules about other pods",
             "enableTopologyAwarePreemption": not_done(
                 "A search over more nodes that spares the most important victims",
                 "All nodes are looked at anyway",
@@ -123,15 +118,14 @@ SECTIONS = (
         "scheduler 2.6",
         "gangpreempt and gangreclaim",
         {
-            "gangpreempt": not_done(
-                "Whole gangs go for a gang, in one domain of the network",
-                "Not yet as actions; preempt has whole gangs go",
+            "gangpreempt": differs(
+                "Whole gangs go for a gang, in one domain of the network", "Victims of `preempt`"
             ),
-            "gangreclaim": not_done(
-                "The same between queues", "Not yet as actions; reclaim has whole gangs go"
+            "gangreclaim": differs("The same between queues", "Victims of `preempt`"),
+            "maxDomains": not_done(
+                "How many domains are tried", "Nobody is evicted for groups that ask for HyperNodes"
             ),
-            "maxDomains": not_done("How many domains are tried", "There are no domains of a network yet"),
-            "allowWholeBundle": not_done("Whether gangs may go whole", "Not yet; they always may"),
+            "allowWholeBundle": not_done("Whether gangs may go whole", "They always may"),
         },
     ),
     section(

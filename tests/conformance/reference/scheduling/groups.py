@@ -19,8 +19,8 @@ SECTIONS = (
             "queue": "`default` where it is left out",
             "priorityClassName": "Its priority",
             "minResources": "What has to be free for it to be let in; always let in where it is left out",
-            "networkTopology": not_done("How far apart in the network", HANDED_ON),
-            "subGroupPolicy": not_done("Groups within the group", HANDED_ON),
+            "networkTopology": "How far apart in the network",
+            "subGroupPolicy": "Groups within the group",
             "changes": "All may change",
         },
     ),
@@ -45,9 +45,7 @@ SECTIONS = (
             "queue-name of a namespace": "The queue of groups of the namespace that name none",
             "several owners": "Pods of different owners may share a group",
             "namespace": "A group and its pods are in one namespace",
-            "job-allocated-hypernode": not_done(
-                "Where in the network a job is", "HyperNodes are not known yet"
-            ),
+            "job-allocated-hypernode": "Where in the network a job is",
         },
     ),
     section(
@@ -80,9 +78,7 @@ SECTIONS = (
             "queue not Open": "Refused",
             "root, with children": differs("Accepted", "Pod groups that people make"),
             "moved": differs("Not checked", "Pod groups that people make"),
-            "two tiers": not_done(
-                "`highestTierAllowed` beside `highestTierName` is refused", "Jobs are checked, groups not yet"
-            ),
+            "two tiers": "`highestTierAllowed` beside `highestTierName` is refused",
         },
     ),
     section(

@@ -52,20 +52,14 @@ SECTIONS = (
         "scheduler 3.11 pdb",
         "PodDisruptionBudgets",
         {
-            "budgets": not_done(
-                "Nobody goes beyond what budgets allow", "Not asked yet, as in Volcano without the plugin"
-            ),
-            "no labels": not_done("Pods without labels never go", "Not asked yet"),
+            "budgets": differs("Nobody goes beyond what budgets allow", "PodDisruptionBudgets of victims"),
+            "no labels": differs("Pods without labels never go", "PodDisruptionBudgets of victims"),
         },
     ),
     section(
         "scheduler 3.11 cdp",
         "Pods that have just started",
-        {
-            "cooldown-time": not_done(
-                "They stay for `volcano.sh/cooldown-time`", "Not asked; the annotation is handed on"
-            )
-        },
+        {"cooldown-time": differs("They stay for `volcano.sh/cooldown-time`", "`volcano.sh/cooldown-time`")},
     ),
     section(
         "scheduler 3.11 nodegroup",
@@ -166,17 +160,30 @@ SECTIONS = (
         "scheduler 3.12",
         "network-topology-aware",
         {
-            "HyperNodes": not_done("Nodes in tiers of a network", NETWORK),
-            "always": not_done("Works where it is listed", NETWORK),
-            "equals": not_done("Of HyperNodes of one tier the fuller one, of equals any", NETWORK),
-            "beyond": not_done("Pods beyond the minimum stay in the HyperNode of the others", NETWORK),
-            "hard": not_done("A job stays within its tier, in the lowest that has room", NETWORK),
-            "soft": not_done("A job's pods are drawn together", NETWORK),
-            "subgroups": not_done("Each partition has a topology of its own", NETWORK),
-            "weight": not_done("How much it counts; 1", NETWORK),
-            "hypernode.binpack": not_done("The fuller part of the network first, by resource", NETWORK),
-            "hypernode.binpack.normal-pod": not_done(
-                "Ordinary pods fill parts of the network one after the other", NETWORK
+            "HyperNodes": differs(
+                "Nodes in tiers of a network",
+                "A HyperNode that is not what it says: members that are not there, circles, members whose tier is not lower, nodes in two of a tier",
+            ),
+            "always": differs(
+                "Works where it is listed",
+                "`networkTopology` where the plugin `network-topology-aware` is not listed",
+            ),
+            "equals": differs(
+                "Of HyperNodes of one tier the fuller one, of equals any",
+                "Which HyperNode of a tier, of equals",
+            ),
+            "beyond": differs(
+                "Pods beyond the minimum stay in the HyperNode of the others", "A job whose HyperNode is full"
+            ),
+            "hard": "A job stays within its tier, in the lowest that has room",
+            "soft": differs(
+                "A job's pods are drawn together", "`networkTopology` without a highest tier, or `soft`"
+            ),
+            "subgroups": "Each partition has a topology of its own",
+            "weight": not_done("How much it counts; 1", "No effect, and said so"),
+            "hypernode.binpack": "The fuller part of the network first, by resource",
+            "hypernode.binpack.normal-pod": differs(
+                "Ordinary pods fill parts of the network one after the other", "Ordinary pods and HyperNodes"
             ),
         },
     ),

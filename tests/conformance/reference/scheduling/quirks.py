@@ -50,7 +50,7 @@ SECTIONS = (
             "17": differs("Condition and event count differently", "Event Unschedulable"),
             "18": not_done(
                 "The domain that was chosen for a gang is forgotten after the cycle",
-                "HyperNodes are not known yet",
+                "Nobody is evicted for groups that ask for HyperNodes",
             ),
             "19": differs("After evictions it is not asked again whether the pods fit", "`reclaim`"),
             "20": differs("backfill heeds no limits of queues", "Pods that ask for nothing"),

@@ -72,15 +72,11 @@ SECTIONS = (
             "which pods": differs(
                 "Priority orders the attempts; who fits starts", "Which pods make the minimum of a job"
             ),
-            "minSubGroups": not_done(
-                "So many subgroups must be whole", "Subgroups are stored, not yet scheduled"
-            ),
-            "subgroups": not_done(
-                "Pods of equal labels (`matchLabelKeys`) start together",
-                "Subgroups are stored, not yet scheduled",
-            ),
-            "subgroups without keys": not_done(
-                "A policy without `matchLabelKeys` selects nobody", "Subgroups are stored, not yet scheduled"
+            "minSubGroups": "So many subgroups must be whole",
+            "subgroups": "Pods of equal labels (`matchLabelKeys`) start together",
+            "subgroups without keys": differs(
+                "A policy without `matchLabelKeys` selects nobody",
+                "A sub-group policy without `matchLabelKeys`",
             ),
         },
     ),
