@@ -37,6 +37,13 @@ class Snapshot(NamedTuple):
     objects: array[int]
 
 
+class Life(NamedTuple):
+    """When the first change of an object was that the log still knows, in ms, and the revision of the last one."""
+
+    first: int
+    newest: int
+
+
 def after(
     revision: int,
     kinds: Sequence[Resource | Single] | AllBut | None = None,
@@ -118,18 +125,19 @@ def of_names(
     return [Change(*row) for row in sorted(found)]
 
 
-def newest_by_uid(
+def lives(
     resource: Resource, namespace: str, names: Sequence[str], *, using: str = "default"
-) -> dict[str, int]:
-    """Return the newest revision that the log still knows of each object that had one of the names, by its uid."""
-    found: dict[str, int] = {}
+) -> dict[str, Life]:
+    """Return what the log still spans of each object that had one of the names, by its uid."""
+    found: dict[str, Life] = {}
     for start in range(0, len(names), sql.CHUNK):
         chunk = names[start : start + sql.CHUNK]
         text = (
-            "SELECT c.uid, MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
+            "SELECT c.uid, MIN(c.at), MAX(c.revision) FROM cluster_change c WHERE c.resource = %s AND c.namespace = %s"
             f" AND c.name IN ({sql.marks(len(chunk))}) GROUP BY c.uid"
         )
-        found.update(sql.rows(using, text, [resource.id, namespace, *chunk]))
+        rows = sql.rows(using, text, [resource.id, namespace, *chunk])
+        found.update((uid, Life(first, newest)) for uid, first, newest in rows)
     return found
 
 

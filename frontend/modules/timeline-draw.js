@@ -17,6 +17,9 @@ export function svg(name, attributes, text) {
   return made;
 }
 
+// Returns what tells a bar from others: a pod that was evicted and the next of its name are two.
+export const keyOf = ([name, , , , , , , , , , uid]) => (uid ? `${name} ${uid}` : name);
+
 // Returns the rule of time above the rows, with a line down at each tick, and the wait that is folded.
 export function axis({ width, from, to, scale, each, gap }, height) {
   const wanted = 80 / each;
@@ -80,7 +83,7 @@ export function barRows(data, frame) {
       elements.push(...heading(data, lane, frame, y));
       y += LANE;
     }
-    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-`, chosen: bar[0] === frame.chosen }, y, row));
+    elements.push(pod(bar, index, { ...frame, prefix: `${data.job}-`, chosen: keyOf(bar) === frame.chosen }, y, row));
     y += row;
   });
   return { elements, height: y };
@@ -152,6 +155,10 @@ function pod([name, , created, scheduled, started, ended, state, code, , runs], 
       ),
     );
   }
+  if (state === "evicted" && row >= 16 && x >= labels && x <= width) {
+    const place = { x: Math.min(x + 3, width - 52), y: y + row - 5 };
+    group.append(svg("text", { class: "t-end t-end-evicted", ...place }, "evicted"));
+  }
   return group;
 }
 
@@ -160,9 +167,9 @@ function cut(name, labels) {
   return name.length <= most ? name : `…${name.slice(1 - most)}`;
 }
 
-// Returns the line at the moment when as many pods as are needed ran.
+// Returns the line at the moment when as many pods as are needed ran; none where they were waited for again, after an eviction.
 export function gangLine(data, { scale, labels, width }, height) {
-  if (data.met === null || data.needed < 2) return [];
+  if (data.met === null || data.needed < 2 || data.waits.some(([, from]) => from > data.met)) return [];
   const x = scale(data.met);
   if (x < labels || x > width) return [];
   const right = x > width - 110;

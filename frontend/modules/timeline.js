@@ -4,13 +4,14 @@
 
 import { logAddress } from "./runs.js";
 import { clockTime, now, span } from "./time.js";
-import { axis, barRows, gangLine, markLines, svg, waitRow } from "./timeline-draw.js";
+import { axis, barRows, gangLine, keyOf, markLines, svg, waitRow } from "./timeline-draw.js";
 import { quiet, scaleOf } from "./timeline-scale.js";
 
 const LABELS = 150;
 const TOP = 24;
 const WAITS = { queue: "waits for its queue", gang: "waits for the gang's nodes", starting: "the gang starts" };
-const END = 56; // room for the words at the end of a pod that failed
+const END = 56; // room for the words at the end of a pod that failed or was evicted
+const WORDED = ["failed", "evicted"];
 const MARGIN = 0.02; // after the last moment, of the time that is drawn
 const STILL = 4; // pixels that a click may move by
 
@@ -18,7 +19,7 @@ export function mount(root) {
   let data = JSON.parse(root.dataset.drawn);
   let window_ = null; // [from, to] in ms since data.zero; null is everything
   let timer = 0;
-  let chosen = ""; // the name of the pod that was clicked
+  let chosen = ""; // the key of the pod that was clicked
   let scale = null;
   const box = document.createElement("div");
   const tools = document.createElement("div");
@@ -61,7 +62,7 @@ export function mount(root) {
     const width = Math.max(box.clientWidth, 280);
     const labels = width < 560 ? 84 : LABELS;
     const [from, to] = window_ ?? whole();
-    const end = !window_ && data.bars.some((row) => row[6] === "failed") ? END : 8;
+    const end = !window_ && data.bars.some((row) => WORDED.includes(row[6])) ? END : 8;
     const gap = window_ ? null : quiet(data, [from, to]);
     scale = { ...scaleOf([from, to], labels, width - end, gap), gap, left: labels, right: width - end };
     const drawn = { from, to, gap, each: scale.each, scale: scale.x };
@@ -152,9 +153,9 @@ export function mount(root) {
       "+": () => zoom(0.5),
       "-": () => zoom(2),
       0: () => look(null),
-      ArrowDown: () => choose(data.bars[next(1)]?.[0]),
-      ArrowUp: () => choose(data.bars[next(-1)]?.[0]),
-      Enter: () => chosen && location.assign(logAddress(chosen)),
+      ArrowDown: () => choose(data.bars[next(1)]),
+      ArrowUp: () => choose(data.bars[next(-1)]),
+      Enter: () => open_(data.bars.find((row) => keyOf(row) === chosen)),
       ArrowLeft: () => look([from - step, to - step]),
       ArrowRight: () => look([from + step, to + step]),
     }[event.key];
@@ -178,8 +179,8 @@ export function mount(root) {
     return `${WAITS[kind]}: ${to === null ? `${span(present() - from)} so far` : exact(to - from)}`;
   }
 
-  function about([name, , created, scheduled, started, ended, state, code, node, runs]) {
-    const lines = [`${name}: ${state}${code === null ? "" : `, exit code ${code}`}`];
+  function about([name, , created, scheduled, started, ended, state, code, node, runs, , why]) {
+    const lines = [`${name}: ${state}${why ? ` ${why}` : ""}${code === null ? "" : `, exit code ${code}`}`];
     lines.push(`created ${clockTime(data.zero + created)}`);
     lines.push(scheduled === null ? `has waited ${span(present() - created)}` : `waited ${exact(scheduled - created)}`);
     if (started !== null) lines.push(`ran ${exact((ended ?? present()) - started)}${node ? ` on ${node}` : ""}`);
@@ -190,37 +191,39 @@ export function mount(root) {
   const rowAt = (event) => data.bars[event.target.closest("[data-row]")?.dataset.row];
 
   function next(step) {
-    const index = data.bars.findIndex((row) => row[0] === chosen);
+    const index = data.bars.findIndex((row) => keyOf(row) === chosen);
     return Math.min(Math.max(index < 0 ? 0 : index + step, 0), data.bars.length - 1);
   }
 
-  function choose(name) {
-    if (!name) return;
-    chosen = name;
+  function choose(row) {
+    if (!row) return;
+    chosen = keyOf(row);
     tellChosen();
     // Not drawn anew: a second click has to meet the same bar.
     box.querySelector(".t-chosen")?.classList.remove("t-chosen");
-    const bar = box.querySelector(`[data-row="${data.bars.findIndex((row) => row[0] === name)}"]`);
+    const bar = box.querySelector(`[data-row="${data.bars.indexOf(row)}"]`);
     bar.classList.add("t-chosen");
     bar.scrollIntoView({ block: "nearest" });
   }
 
   function tellChosen() {
-    const row = data.bars.find((each) => each[0] === chosen);
+    const row = data.bars.find((each) => keyOf(each) === chosen);
     about_.hidden = !row;
     if (!row) return;
     const log = document.createElement("a");
-    Object.assign(log, { href: logAddress(chosen), textContent: "Open its log" });
+    Object.assign(log, { href: logAddress(row[0], row[10]), textContent: "Open its log" });
     about_.replaceChildren(`${about(row).replaceAll("\n", " · ")} · `, log);
   }
+
+  const open_ = (row) => row && location.assign(logAddress(row[0], row[10]));
 
   let pressed = 0; // where the pointer went down: who drags does not choose
   const press = (event) => {
     pressed = event.clientX;
     drag(event);
   };
-  const click = (event) => Math.abs(event.clientX - pressed) <= STILL && choose(rowAt(event)?.[0]);
-  const open = (event) => rowAt(event) && location.assign(logAddress(rowAt(event)[0]));
+  const click = (event) => Math.abs(event.clientX - pressed) <= STILL && choose(rowAt(event));
+  const open = (event) => open_(rowAt(event));
   const listeners = { wheel, pointerdown: press, keydown: keys, pointermove: hover, click, dblclick: open };
   for (const [name, act] of Object.entries(listeners)) box.addEventListener(name, act, { passive: false });
   box.addEventListener("pointerleave", () => {

@@ -16,11 +16,10 @@ import msgspec
 
 from cluster import access
 from cluster.api import backend
-from cluster.store import log, store
+from cluster.store import store
 from jobs.pages import past
 from jobs.pages.detail import Detail
 from jobs.pages.reading import Pod
-from kube import meta
 from kube.errors import ApiError, NotFound
 from kube.resources import JOBS, PODS
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.backend import LogExtent
-    from cluster.store import Change
 
 EVERY = "*"  # stands for all pods of the run
 TASK = "task/"  # begins the choice of all pods of a task
@@ -175,21 +173,8 @@ def _replaced(shown: Detail) -> list[LogPod]:
     if not shown.shows_living or not shown.reads_all:
         return []
     living = {stored.uid: stored.name for stored, _ in shown.pods}
-    with store.reading():
-        newest = log.newest_by_uid(PODS, shown.stored.namespace, list(living.values()))
-        changes = log.at(sorted(revision for uid, revision in newest.items() if uid not in living))
-    return [LogPod(each.read(Pod), is_gone=True) for each in changes if _is_of_run(shown, each)]
-
-
-def _is_of_run(shown: Detail, change: Change) -> bool:
-    owner = meta.controller_of(change.object)
-    created = meta.parse_time(change.object["metadata"]["creationTimestamp"])
-    # Creation times are whole seconds.
-    return (
-        owner is not None
-        and owner.uid == shown.stored.uid
-        and created >= shown.chapter.times.begun // 1000 * 1000
-    )
+    found = past.replaced(shown.stored, list(living.values()), living, shown.chapter.times.begun)
+    return [LogPod(span.pod, is_gone=True) for span in found]
 
 
 def find(namespace: str, name: str, uid: str, job_uid: str) -> LogPod:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from jobs.history.record import PodSpan, Run
     from jobs.pages.reading import Pod
@@ -139,6 +139,48 @@ def nth(times: Sequence[int | None], number: int) -> int | None:
     """Return the time that is at a place, from 1, among those that are known."""
     known = sorted(time for time in times if time is not None)
     return known[number - 1] if 0 < number <= len(known) else None
+
+
+def held(spans: Iterable[tuple[int, int | None]], needed: int) -> list[tuple[int, int | None]]:
+    """Return the stretches (ms; None is open) in which at least so many of these spans were there at a time."""
+    steps = sorted(
+        (at, step) for begun, ended in spans for at, step in ((begun, 1), (ended, -1)) if at is not None
+    )
+    found: list[tuple[int, int | None]] = []
+    count = 0
+    for at, together in groupby(steps, key=lambda each: each[0]):
+        before, count = count, count + sum(step for _, step in together)
+        if before < needed <= count:
+            found.append((at, None))
+        elif count < needed <= before:
+            found[-1] = found[-1][0], at
+    return found
+
+
+def waits_of_gang(
+    times: Times, placed: Sequence[tuple[int, int | None]], ran: Sequence[tuple[int, int | None]]
+) -> list[Wait]:
+    """Return what a run waited for whose gang was placed more than once, because pods of it were evicted.
+
+    `placed` and `ran` are the stretches (ms) in which enough of its pods had nodes, and ran.
+    """
+    let_in = times.let_in if times.let_in is not None else times.begun
+    found = [Wait("queue", times.begun, let_in)]
+    without: int | None = let_in  # since when the gang has no nodes
+    for begun, ended in placed:
+        start = next((at for at, _ in ran if at >= begun and (ended is None or at <= ended)), None)
+        if without is not None:
+            found.append(Wait("gang", without, begun))
+        found.append(Wait("starting", begun, _first(start, ended, times.ended)))
+        without = ended
+    if without is not None:
+        found.append(Wait("gang", without, times.ended))
+    return [wait for wait in found if wait.ended is None or wait.ended > wait.begun]
+
+
+def _first(*times: int | None) -> int | None:
+    """Return the first time that is known."""
+    return next((time for time in times if time is not None), None)
 
 
 def waits(times: Times) -> list[Wait]:

@@ -26,6 +26,7 @@ from jobs.operations import outcomes
 from jobs.pages import (
     chapters,
     delayed,
+    evictions,
     fired_policies,
     happenings,
     milestones,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from jobs.history.record import PodSpan
     from jobs.lifecycle.causes import Cause, Failure
     from jobs.pages.chapters import Wait as Stretch
+    from jobs.pages.evictions import Eviction, Notice
     from jobs.pages.pods import Read
     from jobs.pages.why_waiting import Wait
     from kube.kinds.core import Event
@@ -185,6 +187,49 @@ class Detail:
         ran = past.stretches(self.stored.namespace, self.stored.uid, [pod for _, pod in self.pods])
         return [timeline.bar_of(pod, stored.created, ran.get(stored.uid, ())) for stored, pod in self.pods]
 
+    @cached_property
+    def evictions(self) -> list[Eviction]:
+        """The newest evictions of the job's pods by our scheduler, in all of its runs."""
+        return evictions.of_job(self.stored) if self.has_decisions else []
+
+    @cached_property
+    def evicted_bars(self) -> list[timeline.Bar]:
+        """The pods that were evicted from a run that goes on, and are gone; of a job of very many none."""
+        begun = self.chapter.times.begun
+        if not self.shows_living or not self.reads_all or not self._has_evictions_after(begun):
+            return []
+        names = [f"{self.stored.name}-{task}-{n}" for task, each in self.tasks for n in range(each.total)]
+        living = {stored.uid for stored, _ in self.pods}
+        gone = past.replaced(self.stored, names[: timeline.MOST_BARS], living, begun)
+        return [timeline.bar_of_span(span) for span in gone if span.pod.evicted is not None]
+
+    def _has_evictions_after(self, begun: int) -> bool:
+        return self.sees.pods and any(each.at >= begun for each in self.evictions)
+
+    @cached_property
+    def drawn_bars(self) -> Sequence[timeline.Bar]:
+        """What the timeline draws: the pods of the run that is shown, before them those that were evicted from it."""
+        return timeline.chosen([*self.evicted_bars, *self.bars]) if self.evicted_bars else self.bars
+
+    @property
+    def notice(self) -> Notice | None:
+        """The last evictions, while they are why the job is as it is."""
+        if self.deleted or not self.evictions:
+            return None
+        here = self.chapters[-1].number
+        fired = [row for row in fired_policies.rows(self.all_marks, self.chapters) if row.run == here]
+        return evictions.notice(self.job, self.evictions, fired, misses=self._misses_evicted)
+
+    @property
+    def _misses_evicted(self) -> bool:
+        """Whether pods of the job that were evicted still end, or wait for a node again."""
+        if any(pod.evicted is not None for _, pod in self.pods):
+            return True
+        if not self.waiting.pods or not self.reads_all:
+            return bool(self.waiting.pods)
+        gone = {bar.pod.metadata.name for bar in self.evicted_bars}
+        return any(not pod.spec.node_name and pod.metadata.name in gone for _, pod in self.pods)
+
     @property
     def total(self) -> int:
         """How many pods the run that is shown has."""
@@ -199,7 +244,7 @@ class Detail:
             found = [pod for _, pod in self.pods]
         else:
             found = [pod for _, pod in pods.failed(self.stored)] if PodPhase.FAILED in self.counts else []
-        return [pod.failure for pod in found if pod.status.phase == PodPhase.FAILED]
+        return [pod.failure for pod in found if pod.status.phase == PodPhase.FAILED and pod.evicted is None]
 
     @property
     def simulated(self) -> int:
@@ -228,10 +273,10 @@ class Detail:
 
     @cached_property
     def all_marks(self) -> list[timeline.Mark]:
-        """What policies and Commands did to the job during all of its runs."""
-        if not self.sees.events:
-            return []
-        return timeline.marks_of(happenings.of_job(self.stored, self.history))
+        """What policies, Commands and evictions did to the job during all of its runs, the oldest first."""
+        told = happenings.of_job(self.stored, self.history) if self.sees.events else []
+        found = [*timeline.marks_of(told), *evictions.marks(self.evictions)]
+        return sorted(found, key=lambda mark: mark.at)
 
     @cached_property
     def delayed_actions(self) -> list[delayed.Delayed]:
@@ -303,6 +348,7 @@ class Detail:
             "why": self.reasons,
             "waiting": self.waiting,
             "wish": self.wish,
+            "notice": self.notice,
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
             "chapter": self.chapter,
@@ -349,8 +395,9 @@ class Detail:
 
     def timeline_parts(self) -> dict[str, str]:
         """Return the tasks with their gangs, the timeline, and what policies and plugins do."""
-        bars, marks, chapter = self.bars, self.marks, self.chapter
-        waits = chapters.waits(chapter.times)
+        bars, marks, chapter = self.drawn_bars, self.marks, self.chapter
+        total = self.total + len(self.evicted_bars)
+        waits = self._waits(bars) if len(bars) == total else chapters.waits(chapter.times)
         fired = fired_policies.rows(self.all_marks, self.chapters)
         context = {
             "job": self.job,
@@ -362,7 +409,8 @@ class Detail:
             "marks": [mark for mark in marks if not fired_policies.is_one(mark)],
             "base": urlencode(self.query),
             "shown": len(bars),
-            "pods": self.total,
+            "pods": total,
+            "evicted": any(bar.state == "evicted" for bar in bars),
             "fired": [(row, self._logs(row)) for row in fired if row.run == chapter.number],
             "elsewhere": [(row, self._logs(row)) for row in fired if row.run != chapter.number],
             "of": self.stored.uid if self.deleted else "",
@@ -375,15 +423,33 @@ class Detail:
         }
         return _render(context, "timeline", "tasks", "policies", "plugins")
 
+    def _waits(self, bars: Sequence[timeline.Bar]) -> list[Stretch]:
+        """Return what the run waited for, also between an eviction and the next start, given all of its pods."""
+        times, needed = self.chapter.times, self.job.spec.min_available
+        if needed < 1 or all(bar.state != "evicted" for bar in bars):
+            return chapters.waits(times)
+        placed = chapters.held(
+            [(bar.scheduled, bar.left) for bar in bars if bar.scheduled is not None], needed
+        )
+        ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
+        return chapters.waits_of_gang(times, placed, ran)
+
     def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch]) -> str:
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
-        times, bars = self.chapter.times, self.bars
-        if len(bars) == self.total:
+        times, bars = self.chapter.times, self.drawn_bars
+        causes = {
+            bar.pod.metadata.uid: evictions.cause_of(bar.pod, self.evictions)
+            for bar in bars
+            if bar.state == "evicted"
+        }
+        if len(bars) == self.total + len(self.evicted_bars):
             met = timeline.gang_met(self.job, bars)
-            return timeline.data(self.job, bars, times.begun, marks, waits, met=met)
+            return timeline.data(self.job, bars, times.begun, marks, waits, met=met, causes=causes)
         totals = {name: each.total - each.failed for name, each in self.tasks}
         totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)
-        return timeline.data(self.job, bars, times.begun, marks, waits, met=times.running, totals=totals)
+        return timeline.data(
+            self.job, bars, times.begun, marks, waits, met=times.running, totals=totals, causes=causes
+        )
 
     @cached_property
     def tasks(self) -> list[tuple[str, progress.Progress]]:

@@ -74,17 +74,21 @@ def _end(chapter: Chapter) -> str:
 def times(job: Job, begun: int | None, created: int, group: PodGroup | None, pods: Sequence[Pod]) -> Times:
     """Return when a job's newest run came to its steps; `begun` None is a run that began with its pod group.
 
-    `pods` are all that there are, or none where they are too many to look at: then the pod group tells.
+    `pods` are all that there are, or none where they are too many to look at: then the pod group tells. A job that waits for room
+    has no gang, also where it had one whose pods were evicted.
     """
     group_created, in_queue, placed = _group_times(group, job)
+    is_waiting = job.phase == JobPhase.PENDING
     if pods:
         placed = chapters.placed(pods, job.spec.min_available)
+    elif is_waiting and job.since(JobPhase.RUNNING) is not None:
+        placed = None
     return Times(
         begun if begun is not None else group_created or created,
         group_created,
         in_queue if in_queue is not None else chapters.placed(pods, 1),
         placed,
-        job.since("Running"),
+        None if is_waiting else job.since(JobPhase.RUNNING),
         job.since(*STOPPED) if job.phase in STOPPED else None,
     )
 

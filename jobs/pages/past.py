@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 from cluster.store import Stored, log, records, store
 from jobs.history import fold, gather, record
 from jobs.history.gather import Ref
-from jobs.history.record import History
-from jobs.pages.reading import Pod
+from jobs.history.record import History, PodSpan
+from jobs.pages.reading import Pod, moment
+from kube import meta
 from kube.kinds.batch import JobPhase
 from kube.resources import JOBS, PODS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from cluster.store import Change
     from cluster.writes import Record
     from jobs.history.record import Stretch
     from jobs.pages.reading import Job
 
 # A job that never was in one of these has had one run.
 _TURNS = (JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.ABORTED)
+SECOND_MS = 1000
 MOST_RESTARTED = 500  # pods of which the page looks up what ran before
 
 
@@ -86,6 +89,38 @@ def stretches(namespace: str, uid: str, pods: Sequence[Pod]) -> dict[str, list[S
         if change.uid in restarted:
             found[change.uid] = fold.stretches_after(found.get(change.uid, []), change.read(Pod))
     return found
+
+
+def replaced(stored: Stored, names: Sequence[str], living: Collection[str], begun: int) -> list[PodSpan]:
+    """Return the pods of a job's newest run that are gone while it goes on, those made first before others.
+
+    They are looked for by their names. `living` are the uids of the pods that there are, `begun` is when the run began, in ms. The
+    log knows them as they last were, and the record those that the log has forgotten.
+    """
+    with store.reading():
+        lives = log.lives(PODS, stored.namespace, names)
+        changes = log.at(sorted(life.newest for uid, life in lives.items() if uid not in living))
+    kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
+    runs = record.read(kept.history).runs if kept else []
+    told = {uid: span for uid, span in runs[-1].pods.items() if span.removed} if runs else {}
+    gone = {each.uid: _gone(each, lives[each.uid].first) for each in changes if _is_of(stored, each)}
+    spans = {uid: span for uid, span in (told | gone).items() if uid not in living}
+    ours = (span for span in spans.values() if span.created >= begun // SECOND_MS * SECOND_MS)
+    return sorted(ours, key=lambda span: (span.created, span.pod.metadata.name))
+
+
+def _gone(change: Change, first: int) -> PodSpan:
+    """Return a pod that is gone; its creation, which it has in whole seconds, is its first change unless the log forgot that."""
+    pod = change.read(Pod)
+    created = moment(pod.metadata.creation_timestamp)
+    if created is None or created <= first < created + SECOND_MS:
+        created = first
+    return PodSpan(pod=pod, created=created, removed=change.at)
+
+
+def _is_of(job: Stored, change: Change) -> bool:
+    owner = meta.controller_of(change.object)
+    return owner is not None and owner.uid == job.uid
 
 
 def _kept_stretches(uid: str, restarted: dict[str, Pod]) -> dict[str, list[Stretch]]:

@@ -41,7 +41,10 @@ SPEC = Spec(
         Column("Created", sort="created", kind="time", priority="low"),
         Column("", kind="actions"),
     ),
-    filters=(Filter("task", "Task"), Filter("phase", "Phase", choices=(*POD_PHASES, timeline.STOPPED))),
+    filters=(
+        Filter("task", "Task"),
+        Filter("phase", "Phase", choices=(*POD_PHASES, timeline.EVICTED, timeline.STOPPED)),
+    ),
     order="name",
     search="Part of a pod's name",
     noun="pod",

@@ -111,7 +111,12 @@ def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[s
 
 
 def duration(job: Job) -> tuple[int | None, int | None]:
-    """Return when the job began to run and when that ended, in ms; None for what has not happened."""
+    """Return when the job began to run and when that ended, in ms; None for what has not happened.
+
+    One whose pods were evicted runs no more while it waits for room.
+    """
+    if job.phase == JobPhase.PENDING:
+        return None, None
     began = job.since("Running")
     ended = job.since(*STOPPED) if job.phase in STOPPED else None
     return began, ended

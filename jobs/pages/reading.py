@@ -16,6 +16,8 @@ CREATOR = "ui.volcano.sh/created-by"
 SIMULATED = "simulated://"  # how the container ids of simulated nodes begin
 TASK = "volcano.sh/task-spec"
 INDEX = "volcano.sh/task-index"
+TARGET = "DisruptionTarget"  # the condition of a pod that somebody ends for others' sake (Kubernetes' PodDisruptionConditions)
+BY_NODE = "TerminationByKubelet"  # the reason where its own node does: that is a failure of the pod
 
 
 class Metadata(View):
@@ -228,6 +230,14 @@ class Pod(View):
     def is_ended(self) -> bool:
         """Whether the pod succeeded or failed."""
         return self.status.phase in ENDED
+
+    @property
+    def evicted(self) -> int | None:
+        """When the pod was asked to end so that others get its room, or its node is left, in ms."""
+        for condition in self.status.conditions:
+            if condition.type == TARGET and condition.status == "True" and condition.reason != BY_NODE:
+                return moment(condition.last_transition_time)
+        return None
 
     @property
     def is_simulated(self) -> bool:

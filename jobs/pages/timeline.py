@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobs.pages.reading import moment
@@ -23,9 +24,19 @@ if TYPE_CHECKING:
     from kube.kinds.core import Event
 
 STOPPED = "Stopped"  # stands among the phases for pods that were removed before they had ended
+EVICTED = "Evicted"  # and for those that were asked to end for others' sake
 MOST_BARS = 500
 # What is shown first where not all pods can be.
-IMPORTANCE = {"Failed": 0, "Unknown": 1, STOPPED: 2, "Running": 3, "Pending": 4, "": 4, "Succeeded": 5}
+IMPORTANCE = {
+    "Failed": 0,
+    "Unknown": 1,
+    EVICTED: 2,
+    STOPPED: 2,
+    "Running": 3,
+    "Pending": 4,
+    "": 4,
+    "Succeeded": 5,
+}
 MOST_MARKS = 30
 # The events of actions, of a policy and of a Command (reference: volcano-job §3.7).
 MARKED = ("ExecuteAction", "CommandIssued")
@@ -44,7 +55,12 @@ class Bar:
 
     @property
     def state(self) -> str:
-        """waiting, starting, running, succeeded, failed, stopped (removed before it had ended) or unknown."""
+        """waiting, starting, running, succeeded, failed, evicted, stopped (removed before it had ended) or unknown.
+
+        How an evicted pod ended says nothing of it: it was told to.
+        """
+        if self.finished is not None and self.pod.evicted is not None:
+            return "evicted"
         if self.pod.is_ended:
             return self.pod.status.phase.lower()
         if self.finished is not None:
@@ -57,8 +73,13 @@ class Bar:
 
     @property
     def phase(self) -> str:
-        """The pod's phase, or Stopped when it was removed before it had ended."""
-        return STOPPED if self.state == "stopped" else self.pod.status.phase
+        """The pod's phase; Evicted or Stopped when it was removed before it had ended."""
+        return {"stopped": STOPPED, "evicted": EVICTED}.get(self.state, self.pod.status.phase)
+
+    @property
+    def left(self) -> int | None:
+        """When the pod counted no more for its gang, in ms; who ended by itself still does."""
+        return self.finished if self.state == "evicted" else None
 
     @property
     def waited(self) -> int | None:
@@ -73,10 +94,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class TaskSummary:
-    """A task's times in words, for who does not see the picture."""
+    """A task's times in words, for who does not see the picture; pods are those that were not evicted."""
 
     task: str
     pods: int
+    evicted: int
     waited: int | None
     ran_least: int | None
     ran_most: int | None
@@ -139,10 +161,12 @@ def data(
     *,
     met: int | None = None,
     totals: Mapping[str, int] | None = None,
+    causes: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return what the browser draws of a run, as JSON: pods that failed in a lane of their own, the others by task.
 
-    `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, where not all are among the bars.
+    `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, where not all are among the bars;
+    `causes` why pods were evicted, by their uids.
     """
     zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
@@ -150,14 +174,14 @@ def data(
     rows = sorted(
         (_lane(bar, tasks), tasks.index(bar.pod.task), bar.pod.index, place) for place, bar in enumerate(bars)
     )
-    shown = Counter(lanes[row[0]] for row in rows)
+    shown = Counter(lanes[lane] for lane, _, _, place in rows if bars[place].state != "evicted")
     drawn: dict[str, Any] = {
         "job": job.metadata.name,
         "zero": zero,
         "needed": job.spec.min_available,
         "met": None if met is None else met - zero,
         "lanes": [[lane, shown[lane], (totals or shown).get(lane, 0)] for lane in lanes],
-        "bars": [_row(bars[place], lane, zero) for lane, _, _, place in rows],
+        "bars": [_row(bars[place], lane, zero, causes) for lane, _, _, place in rows],
         "marks": [[mark.at - zero, mark.message] for mark in marks],
         "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
     }
@@ -187,14 +211,21 @@ def summaries(bars: Sequence[Bar]) -> list[TaskSummary]:
         own = [bar for bar in bars if bar.pod.task == task]
         ran = [bar.ran for bar in own if bar.ran is not None]
         waited = [bar.waited for bar in own if bar.waited is not None]
+        evicted = sum(bar.state == "evicted" for bar in own)
         summary = TaskSummary(
-            task, len(own), max(waited, default=None), min(ran, default=None), max(ran, default=None)
+            task,
+            len(own) - evicted,
+            evicted,
+            max(waited, default=None),
+            min(ran, default=None),
+            max(ran, default=None),
         )
         found.append(summary)
     return found
 
 
-def _row(bar: Bar, lane: int, zero: int) -> list[Any]:
+def _row(bar: Bar, lane: int, zero: int, causes: Mapping[str, str]) -> list[Any]:
+    """Return a bar as its numbers; one of an evicted pod, whose name another may have by now, has its uid and why as well."""
     times = [bar.created, bar.scheduled, bar.started, bar.finished]
     return [
         bar.pod.metadata.name,
@@ -204,6 +235,7 @@ def _row(bar: Bar, lane: int, zero: int) -> list[Any]:
         bar.pod.exit_code,
         bar.pod.spec.node_name,
         _runs(bar, zero),
+        *((bar.pod.metadata.uid, causes.get(bar.pod.metadata.uid, "")) if bar.state == "evicted" else ()),
     ]
 
 

@@ -58,6 +58,29 @@ def test_a_bar_chooses_its_pod_and_leads_to_its_log(page):
     expect(page.locator("[data-part=text]")).to_contain_text("it broke")
 
 
+def test_an_evicted_pod_and_the_next_of_its_name_are_chosen_apart(page):
+    bars = open_job(page, "preempted").locator("#timeline .t-pod")
+    expect(page.locator("#timeline .t-evicted")).to_have_count(2)
+    chosen = page.locator(".timeline-chosen")
+    bars.nth(1).click()
+    expect(chosen).to_contain_text("preempted-nap-0: waiting")
+    expect(bars.nth(1)).to_have_class(re.compile("t-chosen"))
+    page.locator(".timeline-box").press("ArrowUp")
+    expect(chosen).to_contain_text("preempted-nap-0: evicted for job default/urgent")
+    expect(bars.nth(0)).to_have_class(re.compile("t-chosen"))
+    chosen.get_by_role("link", name="Open its log").click()
+    page.wait_for_url("**uid=**")
+
+
+def test_a_preempted_job_leads_to_who_has_its_room(page):
+    why = open_job(page, "preempted").locator("#job-why")
+    expect(why).to_contain_text("2 pods were evicted")
+    expect(why).to_contain_text("has a higher priority")
+    expect(why).to_contain_text("QueueLimit")
+    why.get_by_role("link", name="default/urgent").click()
+    expect(page.locator("#job-head")).to_contain_text("Running")
+
+
 def test_nothing_below_the_head_moves_when_a_wait_is_over(page):
     tops = [open_job(page, name).locator(".tabs").bounding_box()["y"] for name in ("waiting", "running")]
     assert tops[0] == tops[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.writes import Create
-from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
+from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, PRIORITY_CLASSES, QUEUES
 from tests.system.work import Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
 
@@ -160,6 +160,7 @@ def furnish(system):
         person.create(job("restarted", shell("sleep 0.5; exit 2", replicas=2), policies=again, maxRetry=2))
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
+        contend(person, store, watcher)
         for name, phase in (
             ("resumed", "Running"),
             ("gone", "Failed"),
@@ -173,6 +174,19 @@ def furnish(system):
             watcher.reaches(name, phase)
         operate(person)
         outlive(person, watcher)
+
+
+def contend(person, store, watcher):
+    """Let a gang lose the room of a small queue to a job of higher priority."""
+    store.write(
+        Create(QUEUES, {"metadata": {"name": "contested"}, "spec": {"capability": {"cpu": "2"}}}),
+        Create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 1000}),
+    )
+    person.create(job("preempted", nap(2), queue="contested"))
+    watcher.reaches("preempted", "Running")
+    person.create(job("urgent", nap(1), queue="contested", priorityClassName="urgent"))
+    watcher.reaches("urgent", "Running")
+    watcher.reaches("preempted", "Pending")
 
 
 def operate(person):
