@@ -181,7 +181,7 @@ def test_partitions_and_the_network_are_set(page, form):
     form.get_by_label("Highest tier, by its name", exact=True).fill("")
     form.get_by_label("Network topology").select_option("hard")
     expect(form.locator(".field", has=page.get_by_label("Highest tier of the network"))).to_contain_text(
-        "no HyperNode has tier 2 or a lower one"
+        "No HyperNode has tier 2 or a lower one"
     )
 
 

@@ -104,7 +104,7 @@ def test_pod_with_too_much_is_evicted_and_loses_it(node, what):
     status = node.until_phase("Failed")
     assert status["reason"] == "Evicted"
     assert "2.9 MiB, and 1 MiB are allowed" in status["message"]
-    assert node.status("unlimited")["phase"] == "Running"
+    node.until_phase("Running", "unlimited")
     node.agent.storage.look()
     left = {one.name for one in (node.data / "node" / "pods" / uid).iterdir()}
     assert left & {"_work", "_tmp", "_volumes"} == set()
@@ -118,6 +118,7 @@ def test_pod_whose_eviction_an_agent_did_not_see_to_its_end_has_failed(node):
         restartPolicy="Always", terminationGracePeriodSeconds=1,
     )  # fmt: skip
     node.until((node.out / "written").exists)
+    node.until_phase("Running")  # so that the agent knows whom to stop
     (uid,) = node.agent.pods
     node.agent.runtime.stop(uid, "Evicted", 0.2)
     node.crash()
