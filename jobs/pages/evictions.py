@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 MOST = 50  # of a job that are read, the newest
 SECOND_MS = 1000
 REASON = "Evict"
+_FOR_NOBODY = {
+    ZONE_CLOSED: ("the revocable zone of their nodes has closed", "its zone closed"),
+    Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "moved"),
+}
+"""Why pods go although nobody gets the room, as a clause and in a word or two."""
 _ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
 _WHY = {
     Action.PREEMPT: "has a higher priority and gets the room",
@@ -37,7 +42,7 @@ _WHY = {
 class Eviction(NamedTuple):
     """Pods of a job that one cycle asked to end for one other group.
 
-    `at` is when, in ms; `other` is the pod group that gets the room, as namespace/name, "" where a revocable zone closed.
+    `at` is when, in ms; `other` is the pod group that gets the room, as namespace/name, "" where nobody does.
     """
 
     at: int
@@ -79,14 +84,14 @@ class Eviction(NamedTuple):
     @property
     def cause(self) -> str:
         """Why, as a clause."""
-        if self.reason == ZONE_CLOSED:
-            return "the revocable zone of their nodes has closed"
+        if self.reason in _FOR_NOBODY:
+            return _FOR_NOBODY[self.reason][0]
         return f"{self.whom} {self.then}"
 
     @property
     def short(self) -> str:
         """Why, as the words beside a bar."""
-        return "its zone closed" if self.reason == ZONE_CLOSED else f"for {self.whom}"
+        return _FOR_NOBODY[self.reason][1] if self.reason in _FOR_NOBODY else f"for {self.whom}"
 
 
 class Notice(NamedTuple):

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from cluster.bootstrap import bootstrap
 from cluster.store import Delete, Patch, decisions, store
 from cluster.writes import Decision
-from jobs.pages import chapters
+from jobs.pages import chapters, evictions
 from jobs.pages.chapters import Times
 from kube.kinds.batch import Action
 from kube.resources import JOBS, PODS
+from scheduler.decided import ZONE_CLOSED
+from scheduler.policy.policy import Action as SchedulerAction
 from tests.jobs.history.lives import Life
 from tests.jobs.pages.test_detail import text_of
 from tests.jobs.pages.test_history import drawn, page, pods, runs, steps
@@ -72,6 +74,15 @@ def bars(found):
     return [(bar[0].removeprefix("demo-main-"), *bar[2:7]) for bar in drawn(found)["bars"]]
 
 
+def test_every_way_to_be_evicted_has_words():
+    """Also those of pods that go for nobody."""
+    for reason in (*SchedulerAction, ZONE_CLOSED):
+        other = "" if reason in (SchedulerAction.SHUFFLE, ZONE_CLOSED) else WINNER
+        found = evictions.Eviction(0, 2, str(reason), other, frozenset())
+        assert "  " not in found.said
+        assert "pod group " not in found.said
+
+
 @pytest.mark.parametrize(
     ("reason", "other", "said"),
     [
@@ -84,6 +95,12 @@ def bars(found):
         ),
         pytest.param(
             "RevocableZoneClosed", "", "the revocable zone of their nodes has closed", id="zone closed"
+        ),
+        pytest.param(
+            "shuffle",
+            "",
+            "more of their nodes was asked for than the target, and others have room",
+            id="moved",
         ),
         pytest.param(
             "preempt",
