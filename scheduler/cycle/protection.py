@@ -44,10 +44,14 @@ _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
 class Fruitless(NamedTuple):
-    """A costly search that found nobody: until when it is not made again, in ms, and whom it found protected."""
+    """A search that found nobody: until when it is not made again, in ms, and whom it found protected.
+
+    changes is `Snapshot.changes` where the outcome depends on the world alone, and not on the time: then it stands until that is another.
+    """
 
     due: int
     protected: Protected
+    changes: int = -1
 
 
 class Protection:

@@ -283,7 +283,7 @@ class Reservations:
         """Make reservations for the first group of each queue without one that has waited too long and is short."""
         if self._is_resting(ALL):
             return
-        tries = 0
+        tries, is_cut = 0, False
         latest = self._now - self._wait if self._wait is not None else 0
         for number, (key, gang) in enumerate(self._gangs.items()):
             group = self._snapshot.groups[key]
@@ -291,12 +291,10 @@ class Reservations:
                 continue
             if not self._is_open(group) or self._since(group) > latest:
                 continue
-            if (
-                gang.account is None
-                or tries >= TRIES
-                or self._is_resting(_likeness(gang))
-                or self._fits(gang)
-            ):
+            if gang.account is None or self._is_resting(_likeness(gang)) or self._fits(gang):
+                continue
+            if tries >= TRIES:
+                is_cut = True
                 continue
             found = self._choose(group)
             if found is None:
@@ -306,6 +304,9 @@ class Reservations:
             self._stand(group, self._snapshot.layout_of(group), self.kept[key])
             if len(self.departures.ordered) > COSTLY:
                 self._rest(ALL)
+                is_cut = True
+        if is_cut:
+            self.wakes.append(self._now + REST_MS)
 
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
@@ -364,12 +365,14 @@ class Reservations:
         known = self._snapshot.fruitless
         for each in [each for each, search in known.items() if search.due <= self._now]:
             del known[each]
-        known[likeness] = Fruitless(self._now + REST_MS, ())
-        self.wakes.append(self._now + REST_MS)
+        changes = -1 if likeness == ALL else self._snapshot.changes
+        known[likeness] = Fruitless(self._now + REST_MS, (), changes)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
-        """Tell whether places for such gangs were sought a short time ago, in vain or at great cost."""
+        """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
         search = self._snapshot.fruitless.get(likeness)
+        if search is not None and search.changes == self._snapshot.changes:
+            return True
         if search is None or not self._now < search.due <= self._now + REST_MS:
             return False
         self.wakes.append(search.due)

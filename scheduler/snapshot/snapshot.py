@@ -118,6 +118,8 @@ class Snapshot:
         """The PodDisruptionBudgets of the namespaces that have some, by name."""
         self.fruitless: dict[tuple[object, ...], Fruitless] = {}
         """Gangs, by what makes them alike, for which victims were sought in vain and at great cost."""
+        self.changes = 0
+        """How many changes it has taken in: what depends on nothing else is as it was while this stays."""
         self.revoked = 0
         """When pods were last asked to end since the zone of their node was closed, in ms."""
         self.rescheduled = 0
@@ -146,6 +148,7 @@ class Snapshot:
 
     def apply(self, change: Changed) -> None:
         """Bring the world from one revision to the next. An object that cannot be read counts as absent."""
+        self.changes += 1
         handler = self._handlers.get(change.resource)
         if handler is None:
             return

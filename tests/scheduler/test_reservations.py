@@ -453,3 +453,22 @@ def test_what_somebody_else_wrote_there_raises_nothing(text):
     condition = reserved.written(Reservation(START, 1000), START)
     reserved.reservation_of([replace(condition, message=text)])
     reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
+
+
+def test_places_that_were_sought_in_vain_are_sought_again_only_when_something_changes():
+    """Beside a pod that nobody knows to leave no time is ever right, so nobody has to look again and again."""
+    world = World(
+        node("n1", cpu="4"),
+        pod("x", "", "2", phase="Running", node="n1", scheduler="another"),
+        queue(),
+        group("big"),
+        pod("big-0", "big", "4"),
+    )
+    world.cycle()
+    world.cycle(seconds=600)
+    world.cycle(seconds=10)
+    assert world.condition("big")["reason"] == "NotEnoughResources"
+    assert world.cycle(seconds=1).wake is None
+    world.remove(PODS, "x")
+    world.cycle()
+    assert world.where()["big-0"] == "n1"
