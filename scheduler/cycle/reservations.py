@@ -284,6 +284,7 @@ class Reservations:
         if self._is_resting(ALL):
             return
         tries, is_cut = 0, False
+        fitting: set[tuple[object, ...]] = set()  # by what makes gangs alike, as long as no room is taken
         latest = self._now - self._wait if self._wait is not None else 0
         for number, (key, gang) in enumerate(self._gangs.items()):
             group = self._snapshot.groups[key]
@@ -291,7 +292,7 @@ class Reservations:
                 continue
             if not self._is_open(group) or self._since(group) > latest:
                 continue
-            if gang.account is None or self._is_resting(_likeness(gang)) or self._fits(gang):
+            if not self._is_short(gang, fitting):
                 continue
             if tries >= TRIES:
                 is_cut = True
@@ -302,6 +303,7 @@ class Reservations:
                 continue
             self._make(group, *found)
             self._stand(group, self._snapshot.layout_of(group), self.kept[key])
+            fitting.clear()
             if len(self.departures.ordered) > COSTLY:
                 self._rest(ALL)
                 is_cut = True
@@ -334,6 +336,16 @@ class Reservations:
         """Return since when a group waits for nodes: since its first waiting pod is there, or itself."""
         layout = self._snapshot.layout_of(group)
         return max(group.created, layout.pod_sets[0].pods[0].created)
+
+    def _is_short(self, gang: Gang, fitting: set[tuple[object, ...]]) -> bool:
+        """Tell whether a gang has no room, and places are to be sought for it; fitting has what is found to fit, and gets more."""
+        likeness = _likeness(gang)
+        if gang.account is None or likeness in fitting or self._is_resting(likeness):
+            return False
+        fits = self._fits(gang)
+        if fits and gang.arranged is None:
+            fitting.add(likeness)
+        return not fits
 
     def _fits(self, gang: Gang) -> bool:
         placer = Placer(self._cluster, pods=self._pods)

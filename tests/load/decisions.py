@@ -17,7 +17,7 @@ from tests.scheduler.change import Change
 from volcano_ui import collector
 
 NOW = 1_800_000_000_000
-CREATED = "2026-01-01T00:00:00Z"
+CREATED = "2027-01-15T07:59:00Z"  # a minute before: nobody has waited for so long that room is kept for him
 QUEUE_NAMES = ("default", "research", "vision", "speech")
 IDENTICAL = (1,)
 MIXED = (1, 2, 3, 4, 6, 8)  # CPUs of the pods of a gang
