@@ -334,12 +334,15 @@ class _Cycle:
         key = replace(gang, level=0, held=()), layout.needed
         cause = self._causes.get(key)
         if cause is None:
-            tell = explain_arranged if gang.arranged is not None else explain
-            cause = tell(self._explainer(), gang, self._names, needed=layout.needed)
+            cause = self._explained(self._explainer(), gang, layout)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
             self._causes[key] = cause = self._unless_kept(gang, cause)
         return cause
+
+    def _explained(self, placer: Placer, gang: Gang, layout: Layout) -> Cause:
+        tell = explain_arranged if gang.arranged is not None else explain
+        return tell(placer, gang, self._names, needed=layout.needed)
 
     def _explain_reserved(self, group: Group, layout: Layout) -> Cause | None:
         """Return why a gang waits for which room is kept; None for all others."""
@@ -348,8 +351,7 @@ class _Cycle:
             return None
         with self.reservations.aside(group.key):
             gang, placer = self._gangs[group.key], Placer(self.cluster, pods=self._pods)
-            tell = explain_arranged if gang.arranged is not None else explain
-            cause = tell(placer, gang, self._names, needed=layout.needed)
+            cause = self._explained(placer, gang, layout)
         nodes = sorted({node for some in kept.places for node, _ in some})
         return msgspec.structs.replace(
             cause, reason=Reason.RESERVED, since=kept.made, expected=kept.expected, places=tuple(nodes)

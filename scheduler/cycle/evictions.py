@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.usage import ROOT_QUEUE
-from scheduler.cycle import precedence
+from scheduler.cycle import fruitless, precedence
 from scheduler.cycle.candidates import Candidates, marks_of
 from scheduler.cycle.decisions import ROOM, Eviction
-from scheduler.cycle.protection import Fruitless, KeptBack, Protection
+from scheduler.cycle.protection import KeptBack, Protection
 from scheduler.cycle.queue_accounts import giving_queues
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 COSTLY = 2000
 """After so many units were drawn in vain, which takes some 10 ms, those who are alike are let rest."""
-REST_MS = 5000
 
 
 class Source(NamedTuple):
@@ -135,7 +134,7 @@ class Evictions:
         placed = [(kept, [list(runs) for runs in attempt.runs]) for _, kept, attempt in self._kept]
         for _, kept, attempt in self._kept:
             placer.undo(kept, attempt)
-        fits = self._fits(gang)
+        fits = Placer(self._cluster, pods=self._pods).fits(gang)
         for (kept, runs), (_, _, attempt) in zip(placed, self._kept, strict=True):
             placer.redo(kept, attempt, runs)
         return tuple(self._snapshot.groups[key].name for key, _, _ in self._kept) if fits else ()
@@ -255,7 +254,7 @@ class Evictions:
             going: list[Going] = []
             with self._all_leaving().gone():
                 drawn = source(group, gang)
-                if drawn is not None and self._fits(gang):
+                if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 kept = KeptBack(self.protection, heeds_budgets=True)
                 victims = self._victims(drawn, gang, going, kept)
@@ -287,26 +286,16 @@ class Evictions:
             self.wakes.append(until)
         if looked_at <= COSTLY:
             return
-        known = self._snapshot.fruitless
-        for each in [each for each, search in known.items() if search.due <= self._now]:
-            del known[each]
-        known[likeness] = Fruitless(self._now + REST_MS, kept.told())
-        self.wakes.append(self._now + REST_MS)
+        fruitless.note(self._snapshot.fruitless, likeness, self._now, kept.told())
+        self.wakes.append(self._now + fruitless.REST_MS)
 
     def _resting(self, likeness: tuple[object, ...]) -> Protected | None:
         """Return who was protected where so many pods were looked at in vain, a short time ago, that nobody looks yet again."""
-        search = self._snapshot.fruitless.get(likeness)
-        if search is None or not self._now < search.due <= self._now + REST_MS:
+        search = fruitless.resting(self._snapshot.fruitless, likeness, self._now)
+        if search is None:
             return None
         self.wakes.append(search.due)
         return search.protected
-
-    def _fits(self, gang: Gang) -> bool:
-        placer = Placer(self._cluster, pods=self._pods)
-        attempt = placer.place_minimum(gang)
-        if attempt.short is None:
-            placer.undo(gang, attempt)
-        return attempt.short is None
 
     def _evict(self, action: Action, group: Group, victims: list[Going]) -> None:
         """Note who goes for whom: from now on they are among what is going."""

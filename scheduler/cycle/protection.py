@@ -15,7 +15,7 @@ Nothing is computed where nobody has a budget and nobody asks for time.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cluster.rules.disruption import says_ready
 from kube.meta import parse_time
@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 
 COOLING = "the time to cool down that they ask for"
 _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
-
-
-class Fruitless(NamedTuple):
-    """A search that found nobody: until when it is not made again, in ms, and whom it found protected.
-
-    changes is `Snapshot.changes` where the outcome depends on the world alone, and not on the time: then it stands until that is another.
-    """
-
-    due: int
-    protected: Protected
-    changes: int = -1
 
 
 class Protection:

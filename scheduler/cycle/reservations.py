@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.cycle import precedence, reserved
+from scheduler.cycle import fruitless, precedence, reserved
 from scheduler.cycle.departures import Departures
 from scheduler.cycle.enqueue import is_outside
-from scheduler.cycle.protection import Fruitless
 from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.place import Placer
@@ -52,8 +51,6 @@ TRIES = 8
 """Groups for which places are sought in vain in one cycle."""
 COSTLY = 2000
 """With so many pods on nodes, of which all are looked at, the next search is let rest after one."""
-REST_MS = 5000
-"""How long a group is let rest for which no places were found."""
 ALL = ("reserve",)
 """What all searches are known by where they rest."""
 
@@ -183,12 +180,9 @@ class Reservations:
         """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
         for each in self.standing.values():
             each.charge(on=False)
-            placer = Placer(self._cluster, pods=self._pods)
-            attempt = placer.place_minimum(gang)
-            if attempt.short is None:
-                placer.undo(gang, attempt)
+            fits = Placer(self._cluster, pods=self._pods).fits(gang)
             each.charge(on=True)
-            if attempt.short is None:
+            if fits:
                 return each.key
         return ""
 
@@ -308,7 +302,7 @@ class Reservations:
                 self._rest(ALL)
                 is_cut = True
         if is_cut:
-            self.wakes.append(self._now + REST_MS)
+            self.wakes.append(self._now + fruitless.REST_MS)
 
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
@@ -342,17 +336,10 @@ class Reservations:
         likeness = _likeness(gang)
         if gang.account is None or likeness in fitting or self._is_resting(likeness):
             return False
-        fits = self._fits(gang)
+        fits = Placer(self._cluster, pods=self._pods).fits(gang)
         if fits and gang.arranged is None:
             fitting.add(likeness)
         return not fits
-
-    def _fits(self, gang: Gang) -> bool:
-        placer = Placer(self._cluster, pods=self._pods)
-        attempt = placer.place_minimum(gang)
-        if attempt.short is None:
-            placer.undo(gang, attempt)
-        return attempt.short is None
 
     def _choose(self, group: Group) -> tuple[Places, int | None] | None:
         """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""
@@ -374,18 +361,16 @@ class Reservations:
         return places, end if end is not None and end > self._now else None
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
-        known = self._snapshot.fruitless
-        for each in [each for each, search in known.items() if search.due <= self._now]:
-            del known[each]
         changes = -1 if likeness == ALL else self._snapshot.changes
-        known[likeness] = Fruitless(self._now + REST_MS, (), changes)
+        fruitless.note(self._snapshot.fruitless, likeness, self._now, changes=changes)
 
     def _is_resting(self, likeness: tuple[object, ...]) -> bool:
         """Tell whether places for such gangs were sought a short time ago, at great cost or in vain, or in vain in the world as it is."""
-        search = self._snapshot.fruitless.get(likeness)
-        if search is not None and search.changes == self._snapshot.changes:
+        known = self._snapshot.fruitless
+        if likeness in known and known[likeness].changes == self._snapshot.changes:
             return True
-        if search is None or not self._now < search.due <= self._now + REST_MS:
+        search = fruitless.resting(known, likeness, self._now)
+        if search is None:
             return False
         self.wakes.append(search.due)
         return True

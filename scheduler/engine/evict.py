@@ -289,10 +289,7 @@ class _Search:
             tried = [number for number in some if number not in bound]
             for number in tried:
                 self._move(number, -1)
-            placer = Placer(self._cluster, pods=self._pods)
-            attempt = placer.place_minimum(self._gang)
-            if attempt.short is None:
-                placer.undo(self._gang, attempt)
+            if Placer(self._cluster, pods=self._pods).fits(self._gang):
                 continue
             for number in tried:
                 self._move(number, 1)

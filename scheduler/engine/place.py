@@ -121,6 +121,14 @@ class Placer:
             avoided = attempt.start if avoided is None else avoided | attempt.start
         return attempt
 
+    def fits(self, gang: Gang) -> bool:
+        """Tell whether what must start together finds room; nothing is placed."""
+        attempt = self.place_minimum(gang)
+        if attempt.short is not None:
+            return False
+        self.undo(gang, attempt)
+        return True
+
     def place_part(self, gang: Gang, avoided: NodeSet | None = None) -> Attempt:
         """Place as much of the minimum as fits, up to the first step that is short.
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from kube.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
+    from scheduler.cycle.fruitless import Fruitless
     from scheduler.cycle.gang_layout import Layout
-    from scheduler.cycle.protection import Fruitless
     from scheduler.cycle.reserved import Reservation
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.snapshot.budgets import Budget
