@@ -50,6 +50,14 @@ class ContainerRestartPolicy(StrEnum):
     NEVER = "Never"
 
 
+class PullPolicy(StrEnum):
+    """When an image is pulled before a container starts."""
+
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
 class TaintEffect(StrEnum):
     """What a taint does to pods that do not tolerate it."""
 
@@ -140,11 +148,32 @@ class VolumeMount(View):
     read_only: bool = False
 
 
+class SecurityContext(View):
+    """As whom a container runs."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    capabilities: AnyObject | None = None
+
+
+class PodSecurityContext(View):
+    """As whom the containers of a pod run, and to which group their volumes belong."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    fs_group: int | None = None
+    supplemental_groups: list[int] = []
+
+
 class Container(View):
     """One command of a pod, with all it needs."""
 
     name: str = ""
     image: str = ""
+    image_pull_policy: str = ""
     command: list[str] = []
     args: list[str] = []
     working_dir: str = ""
@@ -155,6 +184,7 @@ class Container(View):
     volume_mounts: list[VolumeMount] = []
     restart_policy: str = ""
     lifecycle: AnyObject | None = None
+    security_context: SecurityContext | None = None
     stdin: bool = False
     stdin_once: bool = False
     tty: bool = False
@@ -259,7 +289,9 @@ class PodSpec(View):
     topology_spread_constraints: list[AnyObject] = []
     service_account_name: str = ""
     service_account: str = ""
+    image_pull_secrets: list[NameRef] = []
     os: AnyObject | None = None
+    security_context: PodSecurityContext | None = None
 
 
 class ContainerStateWaiting(View):
@@ -304,6 +336,7 @@ class ContainerStatus(View):
     ready: bool = False
     restart_count: int = 0
     image: str = ""
+    image_id: str = ""
     container_id: str = ""
     started: bool | None = None
     resources: ResourceRequirements | None = None
