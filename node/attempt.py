@@ -40,6 +40,8 @@ class Attempt(NamedTuple):
     reason: str = ""
     message: str = ""
     stopped: str = ""
+    engine_id: str = ""  # as a status names a container of an engine: "podman://…"
+    image_id: str = ""
 
     @property
     def active(self) -> bool:

@@ -65,7 +65,8 @@ def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
     """Return what a person should know about a pod although it is accepted."""
     if old is not None:
         return []
-    return [*command_warnings(lenient.mapping(pod, "spec"), "spec"), *simulation.warnings(pod, "")]
+    lacking = command_warnings(lenient.mapping(pod, "spec"), "spec")
+    return [*(lacking if lacking and view.needs_commands() else ()), *simulation.warnings(pod, "")]
 
 
 def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[str]:
@@ -77,7 +78,7 @@ def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[
         return []
     return [
         f"{path}.{kind}[{number}].command: this machine runs commands and uses no image, so the pod fails without one; "
-        f"give container {lenient.text(container, 'name')} a command."
+        f"give container {lenient.text(container, 'name')} a command, or have podman or docker installed there."
         for kind in ("initContainers", "containers")
         for number, container in enumerate(lenient.sequence(spec, kind))
         if not lenient.sequence(container, "command")

@@ -40,6 +40,7 @@ class JobRulesView(intake.QueuesView, Protocol):
     def claim(self, namespace: str, name: str) -> Object | None: ...
     def machines(self) -> list[Object]: ...
     def runs_images(self) -> bool: ...
+    def needs_commands(self) -> bool: ...
     def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
@@ -128,8 +129,8 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
         given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
-        if not view.runs_images():
-            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, given)
+        lacking = pods.command_warnings(lenient.mapping(task, "template", "spec"), path, given)
+        found += lacking if lacking and view.needs_commands() else []
         found += _task_warnings(task, path)
         classes.setdefault(
             lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"

@@ -36,6 +36,7 @@ from node.status import Place
 
 if TYPE_CHECKING:
     from cluster.store import Write
+    from node.agent.images import Images
     from node.agent.machine import Machine
     from node.agent.runtime import Runtime
     from node.listen import Subscription
@@ -58,15 +59,28 @@ class Agent:
     """
 
     def __init__(
-        self, layout: Layout, machine: Machine, runtime: Runtime, subscription: Subscription
+        self,
+        layout: Layout,
+        machine: Machine,
+        runtime: Runtime,
+        subscription: Subscription,
+        images: Images | None = None,
     ) -> None:
         self.layout = layout
         self.machine = machine
         self.runtime = runtime
         self.devices = DeviceHolders(layout, machine.devices)
         self.storage = StorageWatch(layout)
+        self.images = images
         self.means = Means(
-            layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable, self.devices
+            layout,
+            StoreLookup(),
+            machine.wall,
+            machine.reach,
+            machine.allocatable,
+            self.devices,
+            machine.engine,
+            images,
         )
         self.listener = Listener(WATCHED, subscription)
         self.pods: dict[str, Local] = {}
@@ -157,7 +171,7 @@ class Agent:
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
-        self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout)))
+        self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout, self.machine.engine)))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
@@ -188,6 +202,7 @@ class Agent:
         self.dirty |= self.runtime.settle()
         self._notice_clock()
         self._notice_excess()
+        self._notice_images()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
@@ -199,6 +214,13 @@ class Agent:
             local = self.pods.get(uid)
             if local is not None and local.refusal is None:
                 local.refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
+
+    def _notice_images(self) -> None:
+        """Let pods whose image has come, or is being pulled, try again at once."""
+        for uid in self.images.heard() if self.images else ():
+            if local := self.pods.get(uid):
+                local.retry_us = 0
                 self.dirty.add(uid)
 
     def _notice_clock(self) -> None:
@@ -277,6 +299,8 @@ class Agent:
         self.runtime.forget(uid)
         self.devices.release(uid)
         self.storage.forget(uid)
+        if self.images:
+            self.images.forget(uid)
         group = hosts.group_of(local.pod)
         if local.gone or local.goes:
             self.peers[group].pop(uid, None)
@@ -309,6 +333,7 @@ class Agent:
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(local.pod, local.status, clock.milliseconds())
+        writes += events.news(local.pod, local.news, clock.milliseconds())
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:
@@ -323,10 +348,13 @@ class Agent:
             self.listener.hurry()
             return
         local.written = local.status
+        local.news = []
         if local.over:
             self._forget(local.uid)
         else:
-            local.pod, local.revision = outcome[0].read(Pod), outcome[0].revision
+            for stored in outcome:
+                if stored.uid == local.uid:
+                    local.pod, local.revision = stored.read(Pod), stored.revision
 
     def _beat(self) -> None:
         try:

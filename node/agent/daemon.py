@@ -9,6 +9,7 @@ says (`node.left.AtStop`); a second one has it wait for no pod any longer.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -22,9 +23,11 @@ from django.db import Error as DatabaseError
 
 from cluster import clock
 from node import sole, walls
-from node.agent import reach
+from node.agent import engines, reach
 from node.agent.agent import Agent
+from node.agent.engine_sweep import EngineSweep
 from node.agent.found_devices import FoundDevices
+from node.agent.images import Images
 from node.agent.machine import Machine
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
@@ -32,7 +35,7 @@ from node.agent.shims import Handle, Shims
 from node.agent.spawn import Spawner
 from node.left import AtStop
 from node.listen import Subscription
-from node.lookup import refused
+from node.lookup import StoreLookup, refused
 from node.paths import Layout
 from node.usage import Sampler
 
@@ -57,14 +60,19 @@ class Daemon:
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
         self.port = Port(data)
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
+        engine = engines.find(settings.ENGINE, wall)
+        self.sweep = EngineSweep(layout, engine.engine)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
-        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices)
+        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices, engine)
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
-        self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
+        self.wake = os.fdopen(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+b", buffering=0)
+        self.selector.register(self.wake, selectors.EVENT_READ, None)
+        self.images = Images(engine.engine, StoreLookup(), self._wake_up) if engine.engine else None
+        self.agent = Agent(layout, machine, self.shims, Subscription(self.selector), self.images)
 
     def run(self) -> None:
         """Work until a signal asks for the end; then do with what runs as the settings say, and return."""
@@ -72,12 +80,18 @@ class Daemon:
         self._begin()
         self.sampler.start()
         self.agent.storage.start()
+        self.sweep.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
         self.shut_down(settings.RUNNING)
         os.close(wake)
+
+    def _wake_up(self) -> None:
+        """Have the agent work now; other threads may ask."""
+        with contextlib.suppress(ValueError):  # closed: the agent has ended
+            os.eventfd_write(self.wake.fileno(), 1)
 
     def _catch_signals(self) -> int:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -152,11 +166,14 @@ class Daemon:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
         self.sampler.stop()
         self.agent.storage.stop()
+        if self.images:
+            self.images.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()
         self.spawner.close()
         self.selector.close()
+        self.wake.close()
         self.lock.close()
 
 

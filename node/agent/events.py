@@ -12,10 +12,11 @@ from kube.resources import EVENTS, PODS
 from node.attempt import SHUTDOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cluster.store import Write
     from kube.kinds.core import Pod
+    from node.agent.images import Told
 
 REASON = "BackOff"
 _CRASH_LOOP = "CrashLoopBackOff"
@@ -45,6 +46,18 @@ def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
 def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:
     """Return the event that says why a pod is taken away."""
     return event(_about(pod), SHUTDOWN, why, now, component="kubelet", kind=WARNING)
+
+
+def news(pod: Pod, told: Iterable[Told], now: int) -> list[Write]:
+    """Return the events that tell of the images of a pod's containers; what is said of several is said once."""
+    inits = {each.name for each in pod.spec.init_containers}
+    made: dict[str, dict[str, Any]] = {}
+    for each in told:
+        one = event(_about(pod), each.reason, each.message, now, component="kubelet", kind=each.kind)
+        field = "initContainers" if each.container in inits else "containers"
+        one["involvedObject"]["fieldPath"] = f"spec.{field}{{{each.container}}}"
+        made.setdefault(one["metadata"]["name"], one)
+    return [Create(EVENTS, one) for one in made.values()]
 
 
 def _about(pod: Pod) -> dict[str, Any]:

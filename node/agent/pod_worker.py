@@ -10,11 +10,13 @@ from django.db import Error as DatabaseError
 from kube.quantity import QuantityError
 from node.agent import prepare
 from node.agent.environment import ConfigError
+from node.agent.images import ImageWaits
 from node.agent.lifecycle import Decision, Refusal, Start, decide
 from node.status import Place, Waiting
 
 if TYPE_CHECKING:
     from kube.kinds.core import Pod
+    from node.agent.images import Told
     from node.agent.prepare import Means
     from node.agent.runtime import Runtime
 
@@ -40,6 +42,7 @@ class Local:
     over: bool = False
     lost: str = ""  # why the node takes it away
     gone: bool = False  # the object is no more
+    news: list[Told] = field(default_factory=list)  # to be told in events
 
     @property
     def uid(self) -> str:
@@ -65,6 +68,8 @@ class Local:
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
         self._remember(decision, now_us)
+        if means.images is not None:
+            self.news += means.images.told(self.uid)
         means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
@@ -94,6 +99,8 @@ class Local:
         try:
             order = prepare.order(self.pod, start, self.place, means)
             runtime.start(self.uid, start.container.name, order)
+        except ImageWaits as waits:
+            return Waiting(waits.reason, str(waits))
         except ConfigError as error:
             return Waiting("CreateContainerConfigError", str(error))
         except (ValueError, QuantityError, DatabaseError) as error:
@@ -103,6 +110,8 @@ class Local:
                 "CreateContainerError",
                 f"{error.strerror or error}: {error.filename or 'starting the container'}",
             )
+        if means.images is not None:
+            means.images.started(self.pod, start.container)
         return None
 
     def _remember(self, decision: Decision, now_us: int) -> None:
@@ -122,7 +131,7 @@ class Local:
         """Whether the store does not know everything yet."""
         if self.gone:
             return False
-        return self.status != self.written or self.goes
+        return self.status != self.written or self.goes or bool(self.news)
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""

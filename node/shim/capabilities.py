@@ -18,6 +18,11 @@ KEPT = frozenset((
     _NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP,
 ))  # fmt: skip
 
+NAMES = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+    "NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE", "SETFCAP",
+)  # fmt: skip
+
 
 def drop() -> None:
     """See to it that what root executes from here on has no capability but those; others never have any."""

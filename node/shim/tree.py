@@ -99,6 +99,21 @@ def proportional_bytes(pids: list[int]) -> int:
     return total
 
 
+def with_variable(wanted: set[bytes]) -> list[int]:
+    """Return the processes of this machine that have one of these variables, as NAME=value, and let us read it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            variables = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if not wanted.isdisjoint(variables):
+            found.append(int(name))
+    return found
+
+
 def send(pid: int, number: int) -> None:
     """Send a signal to a process that may be gone."""
     try:
