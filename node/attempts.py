@@ -94,8 +94,9 @@ def _ended(number: int, outcome: dict[str, object]) -> Attempt:
         str(outcome.get("reason", "")),
         str(outcome.get("message", "")),
         str(outcome.get("stopped", "")),
-        str(outcome.get("container", "")),
-        str(outcome.get("image", "")),
+        str(outcome.get("hook", "")),
+        engine_id=str(outcome.get("container", "")),
+        image_id=str(outcome.get("image", "")),
     )
 
 

@@ -390,7 +390,7 @@ def _claim_database() -> None:
 def _about_walls() -> list[str]:
     """Say what keeps pods from this machine, whose run where nothing does, and by what images run."""
     try:
-        told = [f"The wall round pods: {wall.says}. {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+        told = [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
         return [
             *told,
             *(

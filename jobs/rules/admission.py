@@ -129,8 +129,8 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         path = f"spec.tasks[{number}].template.spec"
         given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
-        lacking = pods.command_warnings(lenient.mapping(task, "template", "spec"), path, given)
-        found += lacking if lacking and view.needs_commands() else []
+        if not view.runs_images():
+            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, view, given)
         found += _task_warnings(task, path)
         classes.setdefault(
             lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"

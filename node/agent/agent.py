@@ -27,6 +27,7 @@ from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
+from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
@@ -171,7 +172,8 @@ class Agent:
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
-        self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout, self.machine.engine)))
+        refusal = prepare.refusal(pod, self.layout, self.machine.engine)
+        self._add(uid, Local(pod, revision, place, refusal, probing=Probing(pod) or None))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
@@ -202,6 +204,7 @@ class Agent:
         self.dirty |= self.runtime.settle()
         self._notice_clock()
         self._notice_excess()
+        self._notice_answers()
         self._notice_images()
         now = clock.microseconds()
         self.dirty |= {
@@ -222,6 +225,14 @@ class Agent:
             if local := self.pods.get(uid):
                 local.retry_us = 0
                 self.dirty.add(uid)
+
+    def _notice_answers(self) -> None:
+        """Tell pods what their probes have found."""
+        for answer in self.runtime.checked():
+            local = self.pods.get(answer.check.uid)
+            if local is not None and local.probing is not None:
+                local.probing.hear(local.pod, answer)
+                self.dirty.add(local.uid)
 
     def _notice_clock(self) -> None:
         """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
@@ -324,7 +335,7 @@ class Agent:
         self.dirty.clear()
 
     def _writes(self, local: Local) -> list[Write]:
-        meta = local.pod.metadata
+        meta, told = local.pod.metadata, list(local.told)
         writes: list[Write] = []
         if local.status != local.written:
             # Merging keeps what others write into a status; what this node no longer says must go.
@@ -333,7 +344,9 @@ class Agent:
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(local.pod, local.status, clock.milliseconds())
-        writes += events.news(local.pod, local.news, clock.milliseconds())
+            told += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
+        news = {(one.reason, one.message): one for one in told}  # what is said of two containers is said once
+        writes += [events.tell(local.pod, one, clock.milliseconds()) for one in news.values()]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:
@@ -347,14 +360,12 @@ class Agent:
             local.written = {}
             self.listener.hurry()
             return
-        local.written = local.status
-        local.news = []
+        has_status = local.status != local.written
+        local.written, local.told = local.status, []
         if local.over:
             self._forget(local.uid)
-        else:
-            for stored in outcome:
-                if stored.uid == local.uid:
-                    local.pod, local.revision = stored.read(Pod), stored.revision
+        elif has_status:
+            local.pod, local.revision = outcome[0].read(Pod), outcome[0].revision
 
     def _beat(self) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts
 from node import attempts
-from node.agent import engines, environment, hosts, image_containers, volumes
+from node.agent import actions, engines, environment, hosts, image_containers, volumes
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
 
@@ -51,6 +51,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     if hosts_file.exists():
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
+    hooks = container.lifecycle
     env = {**given, **ready.told}
     command = environment.command(pod, container, place, env, means.lookup, means.allocatable)
     return Order(
@@ -68,6 +69,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
         image=_image(pod, start, command.argv, ready, engine, state),
     )
 

@@ -23,10 +23,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster import clock
-from kube.events import NORMAL, WARNING
+from kube.kinds.core import EventType
 from kube.kinds.pod import PullPolicy
 from node import image_names
+from node.agent import events
 from node.agent.engines import environment
+from node.agent.events import Told
 from node.shim.contained import problem
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ AT_ONCE = 3  # pulls
 SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
 LINES = 20  # of an engine's words that are kept
 AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
-Asker = tuple[str, str]  # a pod's uid and a container's name
+Asker = tuple[str, str, str]  # a pod's uid, a container's name, and in which list of the spec it stands
 log = logging.getLogger(__name__)
 
 
@@ -59,15 +61,6 @@ class Local(NamedTuple):
     shown: str  # as statuses name it: by its digest in its registry where it has one
     size: int = 0
     user: str = ""
-
-
-class Told(NamedTuple):
-    """What is to be told of a pod's container in an event."""
-
-    container: str
-    kind: str
-    reason: str
-    message: str
 
 
 @dataclass(slots=True)
@@ -123,7 +116,7 @@ class Images:
 
         Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
         """
-        asker = (pod.metadata.uid, container.name)
+        asker = _asker(pod, container)
         if asker in self._granted:
             return self._granted[asker]
         try:
@@ -131,7 +124,7 @@ class Images:
         except image_names.InvalidImageName as error:
             if asker not in self._misnamed:
                 self._misnamed.add(asker)
-                self._tell(asker, WARNING, "InspectFailed", str(error))
+                self._tell(asker, EventType.WARNING, "InspectFailed", str(error))
             raise ImageWaits("InvalidImageName", str(error)) from None
         auths = self._auths(pod)
         key = hashlib.sha256(json.dumps([container.image, policy, auths]).encode()).hexdigest()
@@ -146,7 +139,7 @@ class Images:
 
     def started(self, pod: Pod, container: Container) -> None:
         """A container was begun from its image: the next start asks again."""
-        self._granted.pop((pod.metadata.uid, container.name), None)
+        self._granted.pop(_asker(pod, container), None)
 
     def heard(self) -> set[str]:
         """Return the pods for which something has changed since the last call."""
@@ -156,12 +149,12 @@ class Images:
             pull = self._pulls.get(news.key)
             if pull is None:
                 continue
-            found |= {uid for uid, _ in pull.askers}
+            found |= {uid for uid, *_ in pull.askers}
             if news.over:
                 self._end(pull, news)
             else:
                 for asker in pull.askers:
-                    self._tell(asker, NORMAL, news.reason, news.message)
+                    self._tell(asker, EventType.NORMAL, news.reason, news.message)
         return found
 
     def told(self, uid: str) -> list[Told]:
@@ -201,8 +194,8 @@ class Images:
         pull.failed_at, pull.reason, pull.why = clock.monotonic(), news.reason, news.message
         pull.waiting.clear()
         for asker in pull.askers:
-            self._tell(asker, WARNING, *_failure(pull))
-            self._tell(asker, WARNING, "Failed", f"Error: {pull.reason}")
+            self._tell(asker, EventType.WARNING, *_failure(pull))
+            self._tell(asker, EventType.WARNING, "Failed", f"Error: {pull.reason}")
 
     def _failed(self, asker: Asker, pull: _Pull, now: float) -> ImageWaits:
         if pull.policy is PullPolicy.NEVER or now < pull.failed_at + SEEN_S:
@@ -210,12 +203,12 @@ class Images:
         message = f'Back-off pulling image "{pull.image}"'
         if asker not in pull.waiting:
             pull.waiting.add(asker)
-            self._tell(asker, NORMAL, "BackOff", message)
+            self._tell(asker, EventType.NORMAL, "BackOff", message)
         return ImageWaits("ImagePullBackOff", f"{message}: {pull.reason}: {pull.why}")
 
-    def _tell(self, asker: Asker, kind: str, reason: str, message: str) -> None:
-        uid, container = asker
-        self._told.setdefault(uid, []).append(Told(container, kind, reason, message))
+    def _tell(self, asker: Asker, kind: EventType, reason: str, message: str) -> None:
+        uid, container, listed = asker
+        self._told.setdefault(uid, []).append(Told(listed, container, reason, message, kind))
 
     def _auths(self, pod: Pod) -> dict[str, Any]:
         """Return the credentials that the pod brings, by registry; secrets that are missing are left out, as by a kubelet."""
@@ -317,6 +310,10 @@ class Images:
                     )
         self._pulling.discard(process)
         return process.returncode, "\n".join(last)
+
+
+def _asker(pod: Pod, container: Container) -> Asker:
+    return pod.metadata.uid, container.name, events.listed(pod, container.name)
 
 
 def _failure(pull: _Pull) -> tuple[str, str]:

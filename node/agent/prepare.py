@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 
 from kube import amounts
-from node import attempts, devices, walls
-from node.agent import environment, hosts, image_orders, retention, volumes
+from node import attempts, devices, probes, walls
+from node.agent import actions, environment, hosts, image_orders, retention, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal
@@ -55,6 +55,8 @@ class Means(NamedTuple):
 def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
     """Return why this node cannot run the pod at all, None when it can."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if any(probe.grpc is not None for probe in probes.of(container).values()):
+            return Refusal("UnsupportedProbe", actions.GRPC.format(container.name))
         if not container.command and (engine.engine is None or not wants_image(pod, container)):
             return Refusal("NoCommand", _no_command(container, engine))
     return volumes.refusal(pod, layout)
@@ -112,6 +114,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     if not wall.landlock:
         own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
     kept = (str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP))
+    hooks = container.lifecycle
     command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
@@ -139,6 +142,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
     )
 
 
