@@ -163,6 +163,7 @@ class ContainerStatus(View):
     """How a container does."""
 
     name: str = ""
+    image: str = ""
     container_id: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()

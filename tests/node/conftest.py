@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster.runtime import nudge
-from tests.node import engine
 from tests.node.attempts import Attempts
 from tests.node.driving import Node
 from tests.node.walled import beginning
@@ -29,13 +28,6 @@ def pytest_generate_tests(metafunc):
     """Run a test of a node with each runtime of containers where it is about what both promise."""
     if "node" in metafunc.fixturenames and metafunc.definition.get_closest_marker("each_runtime"):
         metafunc.parametrize("node", RUNTIMES, indirect=True)
-
-
-@pytest.fixture(scope="session")
-def podman():
-    """A podman with images; without one the test is skipped and says so."""
-    with engine.podman() as found:
-        yield found or pytest.skip(engine.NO_PODMAN)
 
 
 @pytest.fixture

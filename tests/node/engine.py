@@ -31,9 +31,6 @@ VARIABLES = {
     "CONTAINERS_CONF": "containers.conf",
     "CONTAINERS_REGISTRIES_CONF": "registries.conf",
 }
-NO_PODMAN = (
-    "no podman that works (containers of images): apt-get install podman runc busybox-static docker-registry"
-)
 
 
 class Podman:
