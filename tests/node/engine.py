@@ -52,6 +52,11 @@ class Podman:
         lines = [f'[[registry]]\nlocation = "{each}"\ninsecure = true\n' for each in registries]
         (self.folder / "registries.conf").write_text("".join(lines) or "unqualified-search-registries = []\n")
 
+    def stand_in(self, name, place):
+        """Have a registry of this machine answer for another one's name."""
+        text = f'[[registry]]\nprefix = "{name}"\nlocation = "{place}"\ninsecure = true\n'
+        (self.folder / "registries.conf").write_text(text)
+
     def run(self, *words, given=b"", check=True):
         env = {**engines.environment(), **self.variables}
         done = subprocess.run(["podman", *words], input=given, capture_output=True, env=env, check=False)

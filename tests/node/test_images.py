@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -16,8 +18,9 @@ import pytest
 from cluster.store import Create, store
 from kube.resources import EVENTS, NODES, SECRETS
 from node import logs, usage
-from node.agent import images
+from node.agent import image_containers, images, server
 from node.shim import tree
+from node.shim.contained import COMMAND_MARK
 from tests.node import engine
 from tests.node.driving import UNTIL_ASKED
 from tests.waiting import until
@@ -322,3 +325,78 @@ class TestCare:
         begun.delete()
         begun.until(lambda: begun.pod() is None)
         assert json.loads((begun.directory(uid) / "status.json").read_text())["exitCode"] == 143
+
+
+class TestCommandsOfClients:
+    """What `kubectl exec` and `attach` do, through the shim's control socket."""
+
+    def call(self, node, uid, streams, fds, **fields):
+        request = {"uid": uid, "container": "main", "attempt": 0, "streams": streams, "tty": False, **fields}
+        return node.during(server.call, node.data, request, fds)
+
+    def execute(self, node, uid, *argv, **fields):
+        """Run a command, and return the line to it and the end of a pipe with its output."""
+        reader, writer = os.pipe()
+        line = self.call(node, uid, ["stdout"], [writer], do="exec", argv=list(argv), **fields)
+        os.close(writer)
+        return line, reader
+
+    def said(self, node, line, word):
+        heard = b""
+
+        def listen():
+            nonlocal heard
+            with contextlib.suppress(BlockingIOError):
+                heard += line.recv(4096)
+            return word in heard.decode()
+
+        node.until(listen)
+        return [json.loads(each) for each in heard.split(b"\n") if each]
+
+    def test_exec_sees_the_container_and_answers_with_its_exit_code(self, begun):
+        uid = run(begun, engine.GREETER, command=["sh", "-c", UNTIL_ASKED])
+        begun.until_phase("Running")
+        line, output = self.execute(begun, uid, "sh", "-c", "id -u; echo $GREETING; exit 7")
+        assert self.said(begun, line, "exitCode")[-1] == {"exitCode": 7}
+        assert os.read(output, 1000) == b"1234\nhello\n"
+        os.close(output)
+        line.close()
+
+    def test_command_of_a_client_that_goes_is_ended_in_the_container(self, begun):
+        uid = run(begun, command=["sh", "-c", UNTIL_ASKED])
+        begun.until_phase("Running")
+        line, output = self.execute(begun, uid, "sh", "-c", "echo up; sleep 1000")
+        assert begun.during(os.read, output, 100) == b"up\n"
+        os.close(output)
+        wanted = {f"{COMMAND_MARK}={name(begun.agent.pods[uid].pod, 0)}/0".encode()}
+        assert tree.with_variable(wanted)
+        line.close()
+        until(lambda: not tree.with_variable(wanted))
+        assert "running" in begun.state()
+
+    def test_hook_and_probe_are_commands_in_the_container(self, begun):
+        probe = {"exec": {"command": ["sh", "-c", "[ -e /tmp/begun ]"]}, "periodSeconds": 1}
+        hook = {"postStart": {"exec": {"command": ["touch", "/tmp/begun"]}}}
+        run(begun, command=["sh", "-c", UNTIL_ASKED], lifecycle=hook, readinessProbe=probe)
+        begun.until(lambda: begun.status().get("containerStatuses", [{}])[0].get("ready"))
+
+    def test_input_and_terminal(self, begun):
+        uid = run(begun, command=["sh", "-c", "tty; read word; echo got $word"], stdin=True, tty=True)
+        begun.until_phase("Running")
+        line = self.call(begun, uid, [], [], do="attach")
+        _, fds, _, _ = begun.during(socket.recv_fds, _blocking(line), 4096, 1)
+        os.write(fds[0], b"hello\n")
+        begun.until_phase("Succeeded")
+        os.close(fds[0])
+        line.close()
+        assert "got hello" in printed(uid)
+        assert "/dev/" in printed(uid)
+
+
+def _blocking(line):
+    line.setblocking(True)
+    return line
+
+
+def name(pod, number):
+    return image_containers.name(pod, pod.spec.containers[0], number)
