@@ -116,7 +116,9 @@ def _settle(order: Order, beside: int) -> wall.Reach:
             mounts.join(order.mounts, beside, pids=order.pids)
         else:
             mounts.enter(order.mounts, pids=order.pids)
-            mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+            mounts.arrange(
+                order.binds, order.directory, order.hide, order.keep, order.covers, order.shared_memory
+            )
     return own
 
 
