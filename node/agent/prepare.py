@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
 from kube import amounts
-from node import attempts, devices, probes, walls
+from node import attempts, devices, probes, users, walls
 from node.agent import actions, environment, hosts, retention, volumes
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from node.paths import Layout
     from node.shim.order import Wall
     from node.status import Place
+    from node.users import User
 
 
 # Where a container with mounts of its own finds its directory for temporary files. The path of a socket may have 107
@@ -70,11 +73,14 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     """
     _check_wall(pod, means)
     container, layout, wall = start.container, means.layout, means.wall
+    user = _user(pod, container, wall)
     home = layout.pod(pod.metadata.uid)
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
     for path in (directory, home / WORK, home / TMP):
         path.mkdir(parents=True, exist_ok=True)
     (home / TMP).chmod(0o1777)  # as programs expect of /tmp; nobody but the pod comes here
+    if user is not None:
+        (home / WORK).chmod(0o777)
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
     directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
@@ -111,6 +117,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         hide=str(layout.root.parent),
         keep=(*kept, *means.reach.keep) if mounted else (),
         covers=means.reach.covers if mounted else (),
+        user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
         shared_memory=_shared_memory(container, means) if mounted else 0,
         landlock=wall.landlock,
         read=means.reach.read if mounted else (*means.reach.read, str(hosts_file)),
@@ -136,6 +143,25 @@ def _devices(pod: Pod, container: Container, means: Means) -> Assigned:
     except devices.Short as error:
         raise environment.ConfigError(str(error)) from None
     return devices.shares(pod, assigned).get(container.name, {})
+
+
+def _user(pod: Pod, container: Container, wall: Wall) -> User | None:
+    """Return whom a container's command becomes, None where nobody new; ConfigError where it cannot be had."""
+    wish = users.asked(pod, container)
+    if wish.says_nothing:
+        return None
+    own = users.Own(os.geteuid(), os.getegid(), os.getgroups(), wall.mounts)
+    if problem := users.problem(wish, own):
+        raise environment.ConfigError(f'{problem} (pod: "{pod.metadata.name}", container: {container.name})')
+    return users.user(wish, own, _primary_group)
+
+
+def _primary_group(uid: int) -> int:
+    """Return the group of a user as this machine knows it; of one that it does not know, the one of the same number."""
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return uid
 
 
 def _check_wall(pod: Pod, means: Means) -> None:

@@ -13,7 +13,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, init, mounts, tree, wall
+from node.shim import absent, init, mounts, tree, users, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -92,6 +92,9 @@ def _become(order: Order, streams: Streams, beside: int, writer: int, telling: i
             init.divide(shim, telling, joins=bool(beside))
         _prepare(order, streams, shim, joins=bool(beside))
         wall.close(order, own)
+        if order.user is not None:
+            users.become(order.user)
+            init.end_with(shim)  # this too is a change of credentials
         _execute(order)
     except (OSError, ValueError, mounts.MountError) as error:
         _tell(writer, str(error))

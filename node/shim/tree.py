@@ -96,7 +96,8 @@ def proportional_bytes(pids: list[int], kept: int = 0) -> int:
     for pid in pids:
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
-        except OSError:
+        except OSError:  # it has ended; or it is another user's, and this one may not look closer
+            total += resident_bytes([pid])
             continue
         total += _kilobytes(lines, b"Pss:") * 1024
         mapped += _kilobytes(lines, b"Pss_Shmem:") * 1024
