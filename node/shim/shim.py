@@ -10,7 +10,6 @@ import pty
 import select
 import signal
 import time
-import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from node.shim import absent, linux, tree, wall
@@ -55,6 +54,8 @@ def run(order: Order, notice: int) -> NoReturn:
     except Refused as error:
         _tell(notice, f"refused {error}\n")
     except BaseException:
+        import traceback  # not before it is wanted: every shim would carry it
+
         _tell(notice, f"refused {traceback.format_exc()}\n")
         code = 1
     os._exit(code)
