@@ -79,11 +79,10 @@ class Offers:
         for number in self._on_node.get(node, ()) if short else ():
             unit = self._units[number]
             holds = unit.holds[node]
-            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+            is_out = number in self._gone or number in self._refused or number in opposed
+            if is_out or not any(holds[c] > 0 for c in short):
                 continue
-            if (opposed and number in opposed) or (unit.uses and not _spends(unit, used)):
-                continue
-            if pod_class.spared and not _helps(short, free, holds, pod_class):
+            if not _helps(short, free, holds, pod_class) or (unit.uses and not _spends(unit, used)):
                 continue
             chosen.append(number)
             short = _without(short, free, holds, pod_class)
@@ -124,8 +123,13 @@ def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
 
 
 def _helps(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> bool:
-    """Tell whether less is short when a unit goes: one with devices may leave more to be kept for these than it frees."""
-    return sum(_without(short, list(free), holds, pod_class).values()) < sum(short.values())
+    """Tell whether less is short when a unit goes that holds some of it.
+
+    Where CPU and memory are kept for idle devices, one with devices may leave more to be kept for these than it frees.
+    """
+    return not pod_class.spared or sum(_without(short, list(free), holds, pod_class).values()) < sum(
+        short.values()
+    )
 
 
 def _without(
