@@ -15,7 +15,7 @@ import selectors
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -47,6 +47,19 @@ CERTAIN_S = 1.0
 log = logging.getLogger(__name__)
 
 
+class Companion(Protocol):
+    """What works beside the agent, in a thread of its own: it must not use the agent's selector, nor keep it waiting.
+
+    It is started when the node is announced, and stopped before descriptors are closed, whatever runs then.
+    """
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """Do no more; what was begun is let go."""
+
+
 class Daemon:
     """`manage.py agent`."""
 
@@ -65,13 +78,14 @@ class Daemon:
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
         self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
+        self.companions: list[Companion] = [self.sampler, self.agent.storage]
 
     def run(self) -> None:
         """Work until a signal asks for the end; then do with what runs as the settings say, and return."""
         wake = self._catch_signals()
         self._begin()
-        self.sampler.start()
-        self.agent.storage.start()
+        for companion in self.companions:
+            companion.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
@@ -150,8 +164,8 @@ class Daemon:
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
-        self.sampler.stop()
-        self.agent.storage.stop()
+        for companion in self.companions:
+            companion.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()
