@@ -14,8 +14,10 @@ import msgspec
 
 from cluster.remote import paths, reflection
 from cluster.store import Create, Delete, Stored
+from kube import lenient
 from kube.errors import ApiError, NotFound
 from kube.kinds.core import Event
+from kube.kinds.pod import ENDED
 from kube.resources import EVENTS, PODS
 from node.joined import requests
 from node.joined.api_lookup import ApiLookup
@@ -55,6 +57,9 @@ class ApiCluster:
             answer = self._client.ask("GET", paths.collection(PODS), query=query)
             metadata = answer.get("metadata") or {}
             found += [stored(PODS, item) for item in answer.get("items") or ()]
+            for item in answer.get("items") or ():
+                if lenient.text(item, "status", "phase") not in ENDED:
+                    self.lookup.follow(item)
             if not metadata.get("continue"):
                 return int(metadata.get("resourceVersion") or 0), found
             query["continue"] = metadata["continue"]

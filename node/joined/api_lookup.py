@@ -12,6 +12,7 @@ from django.conf import settings
 from cluster.access.hostpaths import EVERYTHING
 from cluster.remote import paths
 from cluster.remote.request import Unreachable
+from cluster.rules import node_rights
 from cluster.runtime.outage import Outage
 from cluster.store import Change
 from kube.errors import ApiError, Forbidden, NotFound
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from cluster.store.types import Verb
     from kube.kinds.core import Pod
+    from kube.meta import Object
     from kube.resources import Resource
     from node.joined.client import Client
 
@@ -49,6 +51,8 @@ class Read(NamedTuple):
     values: Mapping[str, bytes] | None
     version: str
 
+
+UNREAD = Read(None, "unread")  # what an earlier agent gave to containers that run
 
 KINDS = {each.id: each for each in (CONFIGMAPS, SECRETS)}
 
@@ -89,12 +93,20 @@ class ApiLookup:
         except ApiError:
             return False
 
+    def follow(self, pod: Object) -> None:
+        """Look whether what a pod mentions changes, also where an earlier agent has read it."""
+        namespace = pod["metadata"].get("namespace") or ""
+        with self._lock:
+            for kind, name in node_rights.mentions(pod):
+                if kind in KINDS:
+                    self._read.setdefault(Key(kind, namespace, name), UNREAD)
+
     def _values(self, key: Key) -> Mapping[str, bytes] | None:
         try:
             found = self._fetch(key)
         except Unreachable:
-            known = self._read.get(key)
-            if known is None:
+            known = self._read.get(key, UNREAD)
+            if known is UNREAD:
                 raise
             return known.values
         except Forbidden:  # the pod is gone, or not bound to this node any more

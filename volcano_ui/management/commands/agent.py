@@ -121,7 +121,7 @@ def _join(data: Path, wish: Wish) -> Membership:
         except Unreachable as error:
             if not _has_joined(data):
                 raise JoinError(
-                    f"{error}. Is it the address of the API, and may this machine reach it?"
+                    f"{error}. Is it the address of the API, may this machine reach it, and does --ca say whom to believe?"
                 ) from None
             outage.lasts(error)
             time.sleep(RETRY_S)
