@@ -41,9 +41,7 @@ ALLOWED = {
 
 
 def test_nothing_is_allowed_that_is_not_listed():
-    parts = [
-        f"{kind.id}/{part.name}" for kind in resources.ALL for part in kind.parts
-    ]  # with those of other helpers' kinds
+    parts = [f"{kind.id}/{part.name}" for kind in resources.ALL for part in kind.parts]
     targets = [*(kind.id for kind in resources.ALL), *parts, "users", "audit", "roles"]
     found = {
         (verb, target): condition
