@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import pytest
 
 from node.joined import membership
@@ -11,12 +14,15 @@ from tests.system.work import Person, Watcher, held, job, shell
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
-FIRST, SECOND = "first", "second"
+FIRST = "first"
+_numbers = itertools.count()
 
 
-@pytest.fixture
-def own(tmp_path):
-    system = System(tmp_path / "data", VOLCANO_UI_NODE_NAME=FIRST, VOLCANO_UI_NODE_LOST_S="1")
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The first machine, on which the system runs; tests may stop and start it."""
+    data = tmp_path_factory.mktemp("first") / "data"
+    system = System(data, VOLCANO_UI_NODE_NAME=FIRST, VOLCANO_UI_NODE_LOST_S="1").start()
     yield system
     system.stop()
     system.end_pods()
@@ -25,21 +31,20 @@ def own(tmp_path):
 
 @pytest.fixture
 def second(own, tmp_path):
-    """A second machine that has joined."""
-    own.start()
-    machine = Machine(own, tmp_path / "second", SECOND)
+    """A second machine, which has joined; another one for each test."""
+    machine = Machine(own, tmp_path / "second", f"second-{next(_numbers)}")
     yield machine.join()
     machine.close()
 
 
 @pytest.fixture
-def watcher(own, second):
+def watcher(own):
     with own.store() as store:
         yield Watcher(store)
 
 
 @pytest.fixture
-def person(own, second):
+def person(own):
     with Person(own) as somebody:
         yield somebody
 
@@ -64,13 +69,13 @@ def runs(watcher, name):
 def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, watcher, tmp_path):
     tasks = [
         held(tmp_path / "go", name="near", nodeSelector=on(FIRST)),
-        held(tmp_path / "go", name="far", replicas=2, nodeSelector=on(SECOND)),
+        held(tmp_path / "go", name="far", replicas=2, nodeSelector=on(second.name)),
     ]
     person.create(job("both", *tasks))
     watcher.reaches("both", "Running")
     runs(watcher, "both")
     placed = {name: pod["spec"]["nodeName"] for name, pod in watcher.pods("both").items()}
-    assert placed == {"both-near-0": FIRST, "both-far-0": SECOND, "both-far-1": SECOND}
+    assert placed == {"both-near-0": FIRST, "both-far-0": second.name, "both-far-1": second.name}
     assert len(second.shims()) == 2
     assert len(own.shims()) == 1
     (tmp_path / "go").touch()
@@ -78,7 +83,7 @@ def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, wa
 
 
 def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, person, watcher, tmp_path):
-    person.create(job("long", held(tmp_path / "go", nodeSelector=on(SECOND))))
+    person.create(job("long", held(tmp_path / "go", nodeSelector=on(second.name))))
     watcher.reaches("long", "Running")
     runs(watcher, "long")
     uid, shims = of(watcher, "long")["metadata"]["uid"], second.shims()
@@ -99,7 +104,7 @@ def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, pers
 
 
 def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second, person, watcher, tmp_path):
-    person.create(job("ends", held(tmp_path / "go", nodeSelector=on(SECOND))))
+    person.create(job("ends", held(tmp_path / "go", nodeSelector=on(second.name))))
     watcher.reaches("ends", "Running")
     runs(watcher, "ends")
     own.stop()
@@ -112,10 +117,10 @@ def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second,
 def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_back(
     own, second, person, watcher, tmp_path
 ):
-    person.create(job("lost", held(tmp_path / "go", nodeSelector=on(SECOND)), minimum=1))
+    person.create(job("lost", held(tmp_path / "go", nodeSelector=on(second.name)), minimum=1))
     runs(watcher, "lost")
     second.kill()
-    until(lambda: not _is_ready(watcher.store, SECOND))
+    until(lambda: not _is_ready(watcher.store, second.name))
     watcher.reaches("lost", "Failed")
     assert second.shims()
     second.start()
@@ -124,19 +129,19 @@ def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_bac
 
 
 def test_a_revoked_machine_ends_what_it_runs_and_stops(own, second, person, watcher):
-    person.create(job("ours", shell("sleep 600", nodeSelector=on(SECOND))))
+    person.create(job("ours", shell("sleep 600", nodeSelector=on(second.name))))
     watcher.reaches("ours", "Running")
     runs(watcher, "ours")
     page = person.get("/machines/new/").text
-    number = next(int(part.split("/", 1)[0]) for part in page.split("/connect/tokens/")[1:])
-    person.post(f"/connect/tokens/{number}/revoke/")
+    row = re.search(rf"node {second.name}</td>.*?/connect/tokens/(\d+)/revoke/", page, re.DOTALL)
+    person.post(f"/connect/tokens/{row[1]}/revoke/")
     assert second.ended() == 1
     assert not second.shims()
     assert "is no node of the cluster any more" in second.said()
 
 
 def test_a_name_that_is_taken_is_refused_with_words(own, second, tmp_path):
-    for name in (FIRST, SECOND):
+    for name in (FIRST, second.name):
         other = Machine(own, tmp_path / f"other-{name}", name).start(*second.invited())
         assert other.ended() == 1
         assert f"The name {name} is taken by a node that is alive" in other.said()
