@@ -8,6 +8,7 @@ import apiserver.discovery
 import apiserver.health
 import apiserver.objects.evictions
 import apiserver.objects.finalize
+import apiserver.objects.joining
 import apiserver.objects.metrics
 import apiserver.objects.reviews
 import apiserver.objects.scale
