@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from apiserver.http import routes, threads
 from apiserver.http.rights_keeper import keeper as rights
-from apiserver.streams import channels, containers, pipes
+from apiserver.streams import channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
-from apiserver.streams.node_connection import Asked, Attached, Process, Target, resize
+from apiserver.streams.node_connection import Asked, Attached, Process, Target
 from apiserver.watch import connection
 from cluster.access import audit
 from cluster.store import store
 from kube.errors import BadRequest, TooManyRequests
 from kube.resources import PODS
+from node import pipes
+from node.port_client import resize
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
