@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apiserver.http import query
 from apiserver.streams import containers
 from cluster.api import backend
+from cluster.backend import NodeAway
 from kube.errors import InternalError, ServiceUnavailable
 from node import port_client
 from node.port_client import AnswerLine
@@ -55,26 +58,38 @@ class Target(NamedTuple):
     container: str
     id: str
 
+    @property
+    def node(self) -> str:
+        """The name of the node that it runs on."""
+        name: str = self.pod["spec"].get("nodeName") or ""
+        return name
+
     def call(self, do: str, fds: list[int], **fields: Any) -> socket.socket:
         """Ask the node to do something with it; ServiceUnavailable when the node does not answer."""
         request = {"do": do, "uid": self.pod["metadata"]["uid"], "container": self.container}
         request |= {"attempt": containers.number(self.id), **fields}
         try:
-            return backend.nodes.connect(request, fds)
+            return backend.nodes.on(self.node).connect(request, fds)
         except OSError as error:
-            node = self.pod["spec"].get("nodeName")
             raise ServiceUnavailable(
-                f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
+                f"error dialing backend: the agent of node {self.node} does not answer: {error.strerror}"
             ) from None
 
     async def output(self) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Return what it writes from now on, as (stream, bytes), until it ends."""
+        """Return what it writes from now on, as (stream, bytes), until it ends; ServiceUnavailable when its node is away."""
         uid = self.pod["metadata"]["uid"]
-        return await backend.nodes.log_output(uid, self.container, containers.number(self.id))
+        nodes = backend.nodes.on(self.node)
+        try:
+            return await nodes.log_output(uid, self.container, containers.number(self.id))
+        except NodeAway as error:
+            raise ServiceUnavailable(str(error)) from None
 
 
 class NodeConnection(AnswerLine):
     """The line to the node, and this end of what it was given; who closes it ends a command that still runs."""
+
+    lost = ""  # why the node cannot be heard any more
+    tells_sizes = False  # whether the node hears only from us that a terminal has another size
 
     async def first(self) -> tuple[dict[str, Any], list[int]]:
         """Return the first answer; InternalError when there is none in time."""
@@ -85,7 +100,19 @@ class NodeConnection(AnswerLine):
             raise InternalError("Internal error occurred: the node did not answer in time.") from None
         if not answer:
             raise InternalError("Internal error occurred: the container ended before the node could answer.")
+        if "lost" in answer:
+            raise ServiceUnavailable(f"error dialing backend: {answer['lost']}")
+        self.tells_sizes = answer.get("tells") == "sizes"
         return answer, fds
+
+    def resize(self, terminal: int, width: int, height: int) -> None:
+        """Give a terminal another size."""
+        if not self.tells_sizes:
+            port_client.resize(terminal, width, height)
+            return
+        # Who sends sizes faster than they are taken loses some: the line does not wait.
+        with contextlib.suppress(BlockingIOError):
+            self.line.send(json.dumps({"size": [width, height]}).encode() + b"\n")
 
 
 class Process(NodeConnection):
@@ -106,7 +133,12 @@ class Process(NodeConnection):
         )
         try:
             line = target.call(
-                "exec", list(theirs.values()), argv=asked.command, streams=list(theirs), tty=asked.tty
+                "exec",
+                list(theirs.values()),
+                argv=asked.command,
+                streams=list(theirs),
+                tty=asked.tty,
+                reads=asked.stdin,
             )
         except ServiceUnavailable:
             port_client.close_all(ours)
@@ -121,8 +153,9 @@ class Process(NodeConnection):
         return answer
 
     async def exit_code(self) -> int | None:
-        """Return how it ended, None when nobody knows."""
+        """Return how it ended, None when nobody knows; `lost` says why, where it is the node that was lost."""
         answer, _ = await self.hear()
+        self.lost = str(answer.get("lost") or "")
         code = answer.get("exitCode")
         return code if isinstance(code, int) else None
 
