@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 
-from cluster import access, clock
-from cluster.access import tokens
+from cluster import access, clock, fingerprint
+from cluster.access import certificates, tokens
 from cluster.models import Token
 from cluster.store import sql, store
 from kube import names
@@ -58,6 +59,21 @@ def invite(actor: Actor, node: str, lifetime_s: int, *, now: int | None = None) 
     row = Token(node=node, joins=True, name="join")
     now = clock.milliseconds() if now is None else now
     return tokens.issued(actor, row, min(lifetime_s, MOST_S), now)
+
+
+def command(server: str, token: str, node: str = ANY) -> str:
+    """Return what is typed on a machine that is to join at an address, whole."""
+    authority = fingerprint.of(certificates.current().ca_text())
+    words = [settings.MANAGE_COMMAND, "agent", "--server", server, "--token", token]
+    words += ["--ca", authority] if authority else []
+    words += ["--name", node] if node != ANY else []
+    return " ".join(words)
+
+
+def since(node: str) -> int | None:
+    """Return since when a node has been joined over the API (epoch ms), None for one that has not."""
+    rows = Token.objects.filter(node=node, joins=False, revoked=None)
+    return rows.order_by("created").values_list("created", flat=True).first()
 
 
 def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:

@@ -18,14 +18,15 @@ import time
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from django.conf import settings
-from django.db import Error as DatabaseError
 
 from cluster import clock
 from node import sole, walls
 from node.agent import reach
 from node.agent.agent import Agent
+from node.agent.cluster import AWAY, Dismissed
 from node.agent.found_devices import FoundDevices
-from node.agent.machine import Machine
+from node.agent.local_cluster import LocalCluster
+from node.agent.machine import LOOPBACK, Machine
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
 from node.agent.shims import Handle, Shims
@@ -37,11 +38,13 @@ from node.paths import Layout
 from node.usage import Sampler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from node.agent.cluster import Cluster
     from node.shim.order import Wall
 
-RETRY_S = 0.5  # after the database did not answer
+RETRY_S = 0.5  # after the cluster did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
 CERTAIN_S = 1.0
 log = logging.getLogger(__name__)
@@ -60,10 +63,25 @@ class Companion(Protocol):
         """Do no more; what was begun is let go."""
 
 
-class Daemon:
-    """`manage.py agent`."""
+def _local(selector: selectors.BaseSelector) -> Cluster:
+    return LocalCluster(Subscription(selector))
 
-    def __init__(self, data: Path, *, name: str = "", wall: Wall | None = None) -> None:
+
+class Daemon:
+    """`manage.py agent`.
+
+    `connect` makes the cluster, whose news wake the selector that it is given; `address` is where others reach the machine.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        name: str = "",
+        wall: Wall | None = None,
+        connect: Callable[[selectors.BaseSelector], Cluster] = _local,
+        address: str = LOOPBACK,
+    ) -> None:
         layout = Layout(data)
         self.lock = _alone(data)
         self.impatient = False
@@ -74,10 +92,13 @@ class Daemon:
         wall = wall or self.spawner.probe(layout.root / "probe")
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
-        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices)
+        cluster = connect(self.selector)
+        machine = Machine(
+            ThisMachine(data), hostname, wall, reach.of_this_machine(data), cluster, devices, address
+        )
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
-        self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
+        self.agent = Agent(layout, machine, self.shims, cluster)
         self.companions: list[Companion] = [self.sampler, self.agent.storage]
 
     def run(self) -> None:
@@ -90,7 +111,7 @@ class Daemon:
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
-        self.shut_down(settings.RUNNING)
+        self.shut_down(AtStop.END if self.agent.is_dismissed else settings.RUNNING)
         os.close(wake)
 
     def _catch_signals(self) -> int:
@@ -106,15 +127,17 @@ class Daemon:
         self.agent.stopping = True
 
     def _begin(self) -> None:
-        """Begin when the database answers, however long it is away."""
+        """Begin when the cluster answers, however long it is away."""
         while not self.agent.stopping:
             try:
                 self.agent.begin()
                 self.agent.outage.over()
                 return
-            except DatabaseError as error:
-                refused(self.agent.outage, "the database does not answer", error)
+            except AWAY as error:
+                refused(self.agent.outage, "the cluster does not answer", error)
                 time.sleep(RETRY_S)
+            except Dismissed as error:
+                self.agent.leave_cluster(error)
 
     def turn(self) -> None:
         """Wait for the next thing to happen and handle it."""

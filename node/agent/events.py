@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.store import Create, Patch, store
+from cluster.store import Create, Patch
 from kube import meta
 from kube.events import WARNING, event
 from kube.kinds.core import Event
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from kube.kinds.core import Pod
+    from node.agent.cluster import Cluster
 
 REASON = "BackOff"
 _CRASH_LOOP = "CrashLoopBackOff"
@@ -37,9 +38,9 @@ def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
+def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
     """Return what tells of the containers that have begun to wait: a new event, or one more time of the one there is."""
-    return [_write(pod, kind, name, now) for kind, name in begun(pod, status)]
+    return [_write(cluster, pod, kind, name, now) for kind, name in begun(pod, status)]
 
 
 def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:
@@ -53,12 +54,12 @@ def _about(pod: Pod) -> dict[str, Any]:
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def _write(pod: Pod, kind: str, name: str, now: int) -> Write:
+def _write(cluster: Cluster, pod: Pod, kind: str, name: str, now: int) -> Write:
     place = pod.metadata
     message = (
         f"Back-off restarting failed container {name} in pod {place.name}_{place.namespace}({place.uid})"
     )
-    for stored in store.find(EVENTS, namespace=place.namespace, owner=place.uid, order="-revision"):
+    for stored in cluster.events_about(place.namespace, place.uid):
         told = stored.read(Event)
         if told.reason == REASON and told.message == message:
             again = {"count": told.times + 1, "lastTimestamp": meta.timestamp(now)}

@@ -65,6 +65,7 @@ PAGES = {
     "audit": "/audit/",
     "access": "/access/",
     "connect": "/connect/",
+    "add a machine": "/machines/new/",
     "password": "/password/",
     "not found": "/no/such/page/",
     "login": "/login/",
