@@ -23,8 +23,6 @@ from node.link.frames import BadFrame, Frame, Kind
 from node.link.wire import NODE_READS, LinkLost, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from websockets.asyncio.client import ClientConnection
 
     from node.joined.membership import Server
@@ -38,9 +36,9 @@ log = logging.getLogger(__name__)
 
 
 class Dialer:
-    """Keeps a link to the server of a cluster, by which that asks this node; `server` is asked anew for each try."""
+    """Keeps a link to the server of a cluster, by which that asks this node."""
 
-    def __init__(self, server: Callable[[], Server], node: str, layout: Layout) -> None:
+    def __init__(self, server: Server, node: str, layout: Layout) -> None:
         self._server = server
         self._node = node
         self._layout = layout
@@ -84,13 +82,14 @@ class Dialer:
 
     async def _once(self) -> None:
         """Dial, and answer until the link breaks."""
-        server = self._server()
+        server = self._server
         address = f"{server.url.rstrip('/')}/api/v1/nodes/{quote(self._node)}/link".replace("http", "ws", 1)
         async with connect(
             address,
             additional_headers={"Authorization": f"Bearer {server.token}"},
             ssl=_context(server) if address.startswith("wss:") else None,
             compression=None,
+            proxy=None,  # as whatever else this node asks
             max_size=frames.LARGEST,
             open_timeout=OPEN_S,
             ping_interval=BEAT_S,

@@ -26,8 +26,7 @@ def token_of(node):
 @contextlib.contextmanager
 def linked(url, data, node="here"):
     """Keep a node linked to the server of an address."""
-    secret = token_of(node)
-    dialer = Dialer(lambda: Server(url, secret, ""), node, Layout(data))
+    dialer = Dialer(Server(url, token_of(node), ""), node, Layout(data))
     dialer.start()
     try:
         until(lambda: presence.is_held(data, node), what="the link")
