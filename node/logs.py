@@ -29,6 +29,7 @@ CHUNK = 256 * 1024
 LEAST = 2 * PIECE  # one entry always fits
 TAIL_MOST = 4 * 1024 * 1024
 SIMULATED = "simulated://"
+TIME = 27  # characters of an entry's time; in the middle of one it has fewer
 
 
 class Raw(NamedTuple):
@@ -292,6 +293,6 @@ def _read_segments(
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     parts = raw.split(b" ", 3)
-    if len(parts) != 4 or parts[1] not in (b"stdout", b"stderr") or parts[2] not in (b"F", b"P"):
+    if len(parts) != 4 or len(parts[0]) != TIME or parts[1] not in (b"stdout", b"stderr") or parts[2] not in (b"F", b"P"):
         return None  # the rest of an entry in whose middle the reading began
     return Line(parts[0].decode(errors="replace"), parts[1].decode(), parts[3], parts[2] == b"F", offset)
