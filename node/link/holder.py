@@ -148,7 +148,7 @@ class Holder:
             async with relay.tasks() as begin:
                 client = begin(_client(conversation, connection))
                 outputs = _carry(conversation, streams, begin)
-                answers = begin(_answers(conversation, connection, begin))
+                answers = begin(_answers(conversation, connection, asked, begin))
                 await _first_of(client, answers)
                 if outputs:
                     await _first_of(client, asyncio.gather(*outputs))
@@ -166,7 +166,9 @@ async def _first_of(client: asyncio.Future[Any], other: asyncio.Future[Any]) -> 
     await asyncio.wait({client, other}, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _answers(conversation: Conversation, connection: socket.socket, begin: Begin) -> None:
+async def _answers(
+    conversation: Conversation, connection: socket.socket, asked: dict[str, Any], begin: Begin
+) -> None:
     """Hand on what the node says: a line first, then lines or what is long, as it comes."""
     first = await conversation.hear()
     if first is None:
@@ -177,8 +179,8 @@ async def _answers(conversation: Conversation, connection: socket.socket, begin:
         begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
         given.append(writer)
     try:
-        answer = json.dumps({**first, "tells": "sizes"}).encode() + b"\n"
-        socket.send_fds(connection, [answer], given)
+        added = {"tells": "sizes"} if asked.get("do") in ("exec", "attach") else {}
+        socket.send_fds(connection, [json.dumps({**first, **added}).encode() + b"\n"], given)
     finally:
         control_socket.close(given)
     if rest := conversation.unheard():

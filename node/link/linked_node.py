@@ -153,9 +153,10 @@ class LinkedNode:
             ) from None
         try:
             sent = socket.send_fds(line, [asked], fds)
-            line.sendall(asked[sent:])
+            if rest := asked[sent:]:  # to send nothing fails where all was answered already
+                line.sendall(rest)
             line.setblocking(False)
-        except OSError:
+        except BaseException:
             line.close()
             raise
         return line
